@@ -32,6 +32,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   user: async () => (await import('./cli/user.ts')).addUserCommands,
   grant: async () => (await import('./cli/grant.ts')).addGrantCommands,
   session: async () => (await import('./cli/session.ts')).addSessionCommands,
+  logout: async () => (await import('./cli/logout.ts')).addLogoutCommands,
   keys: async () => (await import('./cli/keys.ts')).addKeyCommands,
   token: async () => (await import('./cli/token.ts')).addTokenCommand,
   backup: async () => (await import('./cli/backup.ts')).addBackupCommand,

@@ -1,9 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { type AuditEvent, type AuditEventName, auditEventNames, type Seconds } from '../domain/model.ts'
 import type { AuditFilter, Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
 import { findUser, isSub } from './find.ts'
-import { addLocationFlags, type LocationFlags, parseSpan } from './flags.ts'
+import { addLocationFlags, type LocationFlags, parseLimit, parseSpan } from './flags.ts'
 import { withStore } from './open.ts'
 import { instant, jsonText, printColumns, printJson } from './print.ts'
 
@@ -116,11 +116,6 @@ function readable(fact: string, value: string | number): string {
   if (typeof value === 'number' && fact.endsWith('At'))
     return instant(value).replaceAll(' ', 'T').replace('TUTC', 'Z')
   return `${value}`.includes(' ') ? `"${value}"` : `${value}`
-}
-
-function parseLimit(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a whole number of at least 1.')
 }
 
 const pollMilliseconds = 1000

@@ -62,3 +62,9 @@ export function parseSpan(text: string): Seconds {
 export function collect(value: string, before: string[] = []): string[] {
   return [...before, value]
 }
+
+/** Parses the largest number of rows to print. */
+export function parseLimit(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number of at least 1.')
+}

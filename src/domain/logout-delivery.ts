@@ -30,6 +30,14 @@ export const logoutDeliveryKind = recordKind<LogoutDelivery>('logoutDelivery', {
   madeAt: ({ endedAt, dueAt = endedAt, leasedUntil = dueAt }) => leasedUntil,
 })
 
+/** Returns the clients that took none of these deliveries, and did not take some. */
+export function unreachableClients(finished: readonly FinishedDelivery[]): readonly string[] {
+  const of = (wanted: FinishedDelivery['outcome']) =>
+    new Set(finished.flatMap(({ outcome, clientId }) => (outcome === wanted ? clientId : [])))
+  const reached = of('delivered')
+  return [...of('failed')].filter((clientId) => !reached.has(clientId))
+}
+
 /** For operators: `lychgate logout deliveries` and `lychgate doctor`. */
 export const finishedDeliveryKind = recordKind<FinishedDelivery>('finishedLogoutDelivery', {
   id: ({ sid }) => sid,

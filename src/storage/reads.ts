@@ -1,4 +1,5 @@
 import { consentKind } from '../domain/connections.ts'
+import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { AuditEvent, Grant } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
 import {
@@ -142,14 +143,18 @@ export function* population(): Script<Population> {
 
 /** Reads the part of the facts that is in the tables. */
 export function* storedFacts(): Script<
-  Required<Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce'>>
+  Required<Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce' | 'unreachableClients'>>
 > {
   return {
     keys: yield* list('key'),
     seededUsers: yield* seededUsers(),
     clientsWithoutPkce: yield* many('clientsWithoutPkce', {}, ({ id }) => id),
+    unreachableClients: unreachableClients(yield* listKind(finishedDeliveryKind, mostDeliveries)),
   }
 }
+
+/** More than that many deliveries tell no more about a client. */
+const mostDeliveries: RecordPage = { madeUntil: Number.MAX_SAFE_INTEGER, limit: 10_000 }
 
 function seededUsers(): Script<readonly string[]> {
   return many('seededUsers', {}, ({ username }) => username)

@@ -219,6 +219,8 @@ export interface StoreFacts {
   readonly seededUsers?: readonly string[]
   /** Client ids of those that may leave PKCE out. */
   readonly clientsWithoutPkce?: readonly string[]
+  /** Client ids of those that took no logout token of late, and failed to take some. */
+  readonly unreachableClients?: readonly string[]
   /** The quickest of a few commits; absent when none could be made. */
   readonly commitMilliseconds?: number
   /** The clock of a database that has its own, and the time here before and after it was asked. */

@@ -15,7 +15,8 @@ import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { compareClocks } from '../../src/cli/doctor/store.ts'
 import { addIntegration } from '../../src/clients/integration.ts'
 import { seedUsers } from '../../src/dev/users.ts'
-import { insert } from '../../src/domain/decision.ts'
+import { insert, put } from '../../src/domain/decision.ts'
+import { type FinishedDelivery, finishedDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import { declared } from '../../src/features.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock } from '../../src/system.ts'
@@ -277,6 +278,33 @@ t.test('a client with optional PKCE is found, with the command that changes it',
   t.equal(found.length, 1)
   t.match(found, [
     { check: 'clients', level: 'warning', found: id, change: [`lychgate client set ${id} --pkce required`] },
+  ])
+})
+
+t.test('a client that took none of its logout tokens is found', async (t) => {
+  const data = healthyFolder(t)
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  const now = systemClock()
+  const delivery = (sid: string, clientId: string, outcome: FinishedDelivery['outcome']) =>
+    put(finishedDeliveryKind, {
+      ...{ sid, userId: 'user', clientId, endedAt: now, tries: 1 },
+      ...{ outcome, finishedAt: now, expiresAt: now + 60 },
+    })
+  await store.write(
+    delivery('1', 'client_sometimes', 'failed'),
+    delivery('2', 'client_sometimes', 'delivered'),
+    delivery('3', 'client_always', 'delivered'),
+    delivery('4', 'client_never', 'failed'),
+    delivery('5', 'client_never', 'failed'),
+  )
+  await store.close()
+  t.match(await faults(data), [
+    {
+      check: 'logout',
+      level: 'warning',
+      found: 'client_never',
+      change: ['lychgate logout deliveries --client client_never --failed', /backchannel-logout-uri/],
+    },
   ])
 })
 

@@ -1,9 +1,11 @@
 /** The management listener of a running server, as Prometheus reads it. */
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
+import { pageOf } from '../helpers/authorization.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { authorizationUrl, callApi, obtainTokens, refresh, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { startLogoutReceiver } from '../helpers/logout-receiver.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
 import { sendBytes } from '../helpers/raw.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -135,6 +137,33 @@ t.test('the listener serves health and metrics, and nothing else', async (t) => 
   t.equal(await malformed.text(), 'the path is not valid\n')
   t.equal((await fetch(`${management}/metrics`, { method: 'POST', body: 'x' })).status, 405)
   t.equal((await fetch(`${server.issuer}/metrics`)).status, 404, 'the public port has none')
+})
+
+t.test('logout requests to clients are counted by their result', async (t) => {
+  const receiver = await startLogoutReceiver(t)
+  const redirectUri = 'https://portal.example/callback'
+  const { stdout } = await run(
+    ['client', 'add', '--data', data, '--name', 'Portal', '--redirect-uri', redirectUri, '--json'].concat(
+      ['--consent', 'skip', '--auth', 'client_secret_basic'],
+      ['--backchannel-logout-uri', receiver.uri, '--backchannel-logout-session-required', 'true'],
+    ),
+  )
+  const { client_id: id, client_secret: secret, backchannel_logout_uri: uri } = JSON.parse(stdout)
+  t.equal(uri, receiver.uri)
+  const agent = new UserAgent(server.issuer)
+  const portal = { id, secret, method: 'client_secret_basic', redirectUri }
+  const signOut = async () => {
+    await obtainTokens(server, portal, { agent, person: devAlice })
+    await agent.submit(pageOf(await agent.open(`${server.issuer}/oauth/logout`)), { decision: 'logout' })
+    await receiver.next()
+  }
+  const deliveries = 'lychgate_logout_deliveries_total'
+  await signOut()
+  await until(t, async () => (await sample(deliveries, { outcome: 'delivered' })) === 1)
+  receiver.conduct = 500
+  await signOut()
+  await until(t, async () => (await sample(deliveries, { outcome: 'retried' })) === 1)
+  t.equal(await sample(deliveries), 2)
 })
 
 t.test('a request that is not HTTP, and a wrong Host, get a reason there too', async (t) => {

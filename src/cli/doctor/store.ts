@@ -78,7 +78,7 @@ function* judge(facts: StoreFacts | undefined, { config }: Setup): Generator<Fin
 }
 
 function* judgeContents(
-  { commitMilliseconds, clientsWithoutPkce = [], seededUsers = [] }: StoreFacts,
+  { commitMilliseconds, clientsWithoutPkce = [], unreachableClients = [], seededUsers = [] }: StoreFacts,
   mode: 'dev' | 'serve',
 ): Generator<Finding> {
   if (commitMilliseconds !== undefined) {
@@ -95,6 +95,13 @@ function* judgeContents(
     yield warning`clients: PKCE is optional for a client: an attacker can redeem a leaked code of it
       found  ${clientsWithoutPkce}
       change  ${clientsWithoutPkce.map((id) => `lychgate client set ${id} --pkce required`)}`
+  }
+  if (unreachableClients.length > 0) {
+    yield warning`logout: a client never responds: its users stay signed in there when they sign out here
+      expected  200 or 204 from its backchannel_logout_uri
+      found  ${unreachableClients}
+      change  ${unreachableClients.map((id) => `lychgate logout deliveries --client ${id} --failed`)}
+      change  lychgate client set CLIENT --backchannel-logout-uri URL`
   }
   if (mode === 'serve' && seededUsers.length > 0) {
     yield problem`users: the store has users of the development server, whose passwords are public
