@@ -21,7 +21,7 @@ import { parseScope } from '../domain/scope.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 import { declared } from '../features.ts'
 import { systemClock, systemRandom } from '../system.ts'
-import { WrongUsage } from './failure.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
 import { collect, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { operatorContext } from './operator.ts'
@@ -118,7 +118,7 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
     }
     const { client, secret, writes } = addIntegration(request, knownTo(config), fresh, systemClock())
     const event = auditEvent('client-added', operatorContext(), { clientId: client.id, name: flags.name })
-    await store.write(...writes, event)
+    await store.write(...writes, event).catch(subjectTaken)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     printResult(
       flags,
@@ -149,12 +149,22 @@ export async function clientSet(clientId: string, flags: MetadataFlags): Promise
   if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
   await withStore(flags, async (store, config) => {
     const event = auditEvent('client-changed', operatorContext(), { clientId, changed })
-    const client = await store.transact('client', clientId, (found) =>
-      withWrites(changeIntegration(found, change, knownTo(config)), event),
-    )
+    const client = await store
+      .transact('client', clientId, (found) =>
+        withWrites(changeIntegration(found, change, knownTo(config)), event),
+      )
+      .catch(subjectTaken)
     const description = describeClient(client, config)
     printResult(flags, description, description)
   })
+}
+
+/** Explains what two clients cannot both have. Compared by name, because its module loads a database driver. */
+export function subjectTaken(error: Error): never {
+  if (error.name !== 'RecordExists') throw error
+  throw new CommandFailed(
+    'another client trusts this issuer, subject and audience; an audience of its own tells them apart',
+  )
 }
 
 function changeOf(flags: MetadataFlags): IntegrationChange {

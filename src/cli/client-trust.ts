@@ -5,7 +5,7 @@ import { auditEvent } from '../domain/audit.ts'
 import { type Decision, withWrites } from '../domain/decision.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
-import { knownTo } from './client-metadata.ts'
+import { knownTo, subjectTaken } from './client-metadata.ts'
 import { CommandFailed } from './failure.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
@@ -102,12 +102,7 @@ async function changeTrust(
       const description = { trusted_issuers: trusted }
       return withWrites(changeIntegration(found, { description }, knownTo(config)), event)
     }
-    const changed = await store.transact('client', clientId, decide).catch((error: Error) => {
-      if (error.name !== 'RecordExists') throw error
-      throw new CommandFailed(
-        'another client trusts this issuer, subject and audience; an --audience of its own tells them apart',
-      )
-    })
+    const changed = await store.transact('client', clientId, decide).catch(subjectTaken)
     print(trustedBy(changed), flags)
   })
 }

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto'
+import { assertionType } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
+import { makeAssertion } from './assertions.ts'
 import type { Dice } from './dice.ts'
 import { metadata } from './metadata.ts'
 import { basic, bearer, type Draft, type Pair } from './request.ts'
@@ -13,6 +15,7 @@ const intents = {
   exchange: 10,
   refresh: 6,
   machine: 4,
+  assert: 4,
   revoke: 3,
   introspect: 6,
   userinfo: 5,
@@ -121,6 +124,21 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
       ...resources(world, dice),
     ]
     return client && byClient(client, '/api/oauth/token', fields)
+  },
+  assert: (world, dice) => {
+    const { token } = tokenAndClient(world, dice)
+    const [path, fields] = dice.pick([
+      ['/api/oauth/token', [['grant_type', 'client_credentials']]],
+      ['/api/oauth/token', [['grant_type', 'client_credentials']]],
+      ['/api/oauth/introspect', [['token', token]]],
+      ['/api/oauth/revoke', [['token', token]]],
+    ] as const)
+    const id: Pair[] = dice.oneIn(3) ? [['client_id', world.signer.id]] : []
+    const proof: Pair[] = [
+      ['client_assertion_type', assertionType],
+      ['client_assertion', makeAssertion(world, dice)],
+    ]
+    return { ...plain, method: 'POST', path, form: [...fields, ...id, ...proof] }
   },
   revoke: (world, dice) => {
     const { token, client } = tokenAndClient(world, dice)

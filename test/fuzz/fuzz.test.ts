@@ -175,6 +175,11 @@ t.test('a response with forbidden contents is detected', async (t) => {
   const json = (body: string): Answer => ({ ...refused, status: 200, body })
   t.equal(faultOfRights(signedIn, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`), world), undefined)
   t.equal(faultOfRights(token, tokens, world), undefined)
+  const machine: Answer = { ...tokens, body: tokens.body.replace('{', '{"scope":"courses:read",') }
+  const assert = (assertion: string) =>
+    post(token.target, `grant_type=client_credentials&client_assertion=${assertion}`)
+  world.signer.good.set('a.b', 'jti-1')
+  t.equal(faultOfRights(assert('a.b.c'), machine, world), undefined, 'an assertion names its client')
   const refreshBy = (name: string) => post(token.target, `grant_type=refresh_token&refresh_token=${name}`)
   t.equal(
     faultOfRights(refreshBy('lyc_refresh_1'), tokens, world),
@@ -183,6 +188,12 @@ t.test('a response with forbidden contents is detected', async (t) => {
   )
   const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
     'the same code again': [token, tokens],
+    'the same assertion again': [assert('a.b.c'), machine],
+    'an assertion with a fault': [assert('a.d.c'), machine],
+    'the client that signs, without an assertion': [
+      post(token.target, `grant_type=client_credentials&client_id=${world.signer.id}`),
+      machine,
+    ],
     'tokens for another client': [
       post(token.target, 'grant_type=authorization_code&code=lyc_code_1&client_id=client_2'),
       tokens,

@@ -104,7 +104,7 @@ function learnTokens(sent: Sent, content: Record<string, unknown>, world: World)
   const used = [...asked.getAll('code'), ...asked.getAll('refresh_token')].find((value) =>
     world.owners.has(value),
   )
-  const clientId = world.owners.get(used ?? '') ?? clientOf(sent, asked) ?? ''
+  const clientId = world.owners.get(used ?? '') ?? clientOf(sent, asked, world) ?? ''
   const { access_token: access, refresh_token: refresh, id_token: idToken } = content
   for (const token of [access, refresh]) if (typeof token === 'string') world.owners.set(token, clientId)
   remember(world.tokens, {

@@ -1,3 +1,4 @@
+import { useAssertion } from './assertions.ts'
 import type { Answer } from './connection.ts'
 import { formOf } from './page-parts.ts'
 import type { Pair, Sent } from './request.ts'
@@ -129,7 +130,7 @@ function faultOfTokens(sent: Sent, content: Record<string, unknown>, world: Worl
   if (sent.bytes) return undefined
   const [code, refresh] = [sentValue(asked, 'code'), sentValue(asked, 'refresh_token')]
   const isCode = asked.getAll('grant_type').includes('authorization_code')
-  const client = clientOf(sent, asked) ?? (isCode ? undefined : publicOwnerOf(refresh, world))
+  const client = clientOf(sent, asked, world) ?? (isCode ? undefined : publicOwnerOf(refresh, world))
   if (client === undefined) return 'tokens for no client'
   const repeated = [...new Set(asked.keys())].find(
     (name) => name !== 'resource' && asked.getAll(name).filter(Boolean).length > 1,
@@ -164,7 +165,7 @@ function faultOfIntrospection(
   if (content['active'] === false) return Object.keys(content).length === 1 ? undefined : 'inactive, and more'
   if (sent.bytes) return undefined
   const asked = parametersOf(sent)
-  const [client, token = ''] = [clientOf(sent, asked), sentValue(asked, 'token')]
+  const [client, token = ''] = [clientOf(sent, asked, world), sentValue(asked, 'token')]
   const owner = world.owners.get(token)
   if (owner === undefined) return `active, and never issued: ${token}`
   // The resource server may introspect the tokens of every user.
@@ -184,12 +185,17 @@ function faultOfAccess(sent: Sent, world: World): string | undefined {
 /** RFC 6749 §2.3: a client that has a secret must send it. */
 function isProven(sent: Sent, world: World): boolean {
   const asked = parametersOf(sent)
-  const secret = world.clientSecrets.get(clientOf(sent, asked) ?? '')
+  const client = clientOf(sent, asked, world)
+  const assertion = sentValue(asked, 'client_assertion')
+  if (client === world.signer.id) return assertion !== undefined && useAssertion(assertion, world)
+  const secret = world.clientSecrets.get(client ?? '')
   return secret === undefined || secret === (basicOf(sent)?.[1] ?? sentValue(asked, 'client_secret'))
 }
 
-export function clientOf(sent: Sent, asked: URLSearchParams): string | undefined {
-  return basicOf(sent)?.[0] ?? sentValue(asked, 'client_id')
+/** The client that a request names; an assertion names the one that signs. */
+export function clientOf(sent: Sent, asked: URLSearchParams, { signer }: World): string | undefined {
+  const named = basicOf(sent)?.[0] ?? sentValue(asked, 'client_id')
+  return named ?? (sentValue(asked, 'client_assertion') === undefined ? undefined : signer.id)
 }
 
 /** RFC 6749 §2.3.1 */

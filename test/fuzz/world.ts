@@ -13,7 +13,9 @@ import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { RandomSource } from '../../src/system.ts'
 import { createUser } from '../../src/users/rules/user.ts'
+import { type ClientKey, makeClientKey } from '../helpers/assertions.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
+import type { Signer } from './assertions.ts'
 import type { Pair } from './request.ts'
 
 /** A user's browser: its cookies. */
@@ -90,6 +92,7 @@ export interface World {
   /** The owner of a code or token. */
   readonly owners: Map<string, string>
   readonly redeemed: Set<string>
+  readonly signer: Signer
   /** Values that give no right to anything. */
   readonly foreign: string[]
   /** What no response and no log line may contain. */
@@ -139,7 +142,9 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
   await app.listen({ port: 0, host: 'localhost' })
   const address = app.server.address()
   const port = typeof address === 'object' && address ? address.port : 0
-  const integrations = await addIntegrations(deps)
+  const key = makeClientKey('EdDSA')
+  const integrations = await addIntegrations(deps, key)
+  const signer = integrations.find(({ method }) => method === 'private_key_jwt')
   const world: World = {
     issuer: config.issuer,
     origin: `http://localhost:${port}`,
@@ -162,6 +167,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     ),
     owners: new Map(),
     redeemed: new Set(),
+    signer: { id: signer?.id ?? '', key, good: new Map(), used: new Set() },
     foreign: [],
     secrets: [config.secret ?? '', '$argon2', ...Object.values(people)],
     clientCount: integrations.length,
@@ -205,7 +211,10 @@ function fuzzConfig(): Config {
   }
 }
 
-async function addIntegrations({ config, store, clock, random }: Deps): Promise<LiveClient[]> {
+async function addIntegrations(
+  { config, store, clock, random }: Deps,
+  key: ClientKey,
+): Promise<LiveClient[]> {
   const known = {
     declared,
     scopes: config.scopes.map(({ name }) => name),
@@ -241,6 +250,16 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
       postLogoutRedirectUris: [],
       grantTypes: ['client_credentials'],
       scope: machineScope,
+    },
+    {
+      ...common,
+      name: 'Signer',
+      redirectUris: [],
+      postLogoutRedirectUris: [],
+      authenticationMethod: 'private_key_jwt',
+      grantTypes: ['client_credentials'],
+      scope: machineScope,
+      description: { jwks: { keys: [key.jwk] } },
     },
   ]
   const clients: LiveClient[] = []
