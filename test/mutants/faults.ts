@@ -1,5 +1,6 @@
 import { accountFaults } from './account.ts'
 import { authorizationFaults } from './authorization.ts'
+import { backchannelLogoutFaults } from './backchannel-logout.ts'
 import { bearerFaults } from './bearer.ts'
 import { clientAssertionFaults } from './client-assertions.ts'
 import { clientAuthenticationFaults } from './client-authentication.ts'
@@ -51,6 +52,7 @@ export const faults: readonly Fault[] = [
   ...mustFaults,
   ...openidFaults,
   ...logoutFaults,
+  ...backchannelLogoutFaults,
   ...interactionFaults,
   ...signInFaults,
   ...headerFaults,

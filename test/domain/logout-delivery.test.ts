@@ -1,0 +1,95 @@
+import t from 'tap'
+import { remove } from '../../src/domain/decision.ts'
+import {
+  type FinishedDelivery,
+  type LogoutDelivery,
+  logoutDeliveryKind,
+  unreachableClients,
+} from '../../src/domain/logout-delivery.ts'
+import { leaseDelivery, settleDelivery, type Try } from '../../src/oidc-backchannel-logout/rules.ts'
+
+const delivery: LogoutDelivery = { sid: 'sid-1', userId: 'user', clientId: 'client', endedAt: 100 }
+const keep = 1000
+const failed: Try = { result: 'failed', error: 'no response in 5 s' }
+
+/** The delivery as the writes of a decision store it. */
+function stored(decision: ReturnType<typeof leaseDelivery> | ReturnType<typeof settleDelivery>) {
+  const bodies = decision.writes.flatMap((write) =>
+    write.op === 'put' && write.record.kind === logoutDeliveryKind.name ? write.record.body : [],
+  )
+  return bodies[0] === undefined ? undefined : logoutDeliveryKind.parse(bodies[0])
+}
+
+function lease(one: LogoutDelivery | undefined, now: number): LogoutDelivery | undefined {
+  const decision = leaseDelivery(one, now)
+  return 'result' in decision ? decision.result : undefined
+}
+
+t.test('one node leases a delivery that is due, until the lease ends', async (t) => {
+  t.equal(lease(undefined, 100), undefined, 'another node has finished it')
+  t.equal(lease(delivery, 99), undefined, 'it is not due')
+  const leased = lease(delivery, 100)
+  t.strictSame(leased, { ...delivery, leasedUntil: 115 })
+  t.strictSame(stored(leaseDelivery(delivery, 100)), leased)
+  t.equal(lease(leased, 114), undefined, 'another node has it')
+  t.strictSame(lease(leased, 115), { ...delivery, leasedUntil: 130 }, 'that node has stopped')
+  t.equal(lease({ ...delivery, dueAt: 200 }, 199), undefined)
+})
+
+t.test('a delivery is tried three times, with growing pauses', async (t) => {
+  let current = lease(delivery, 100)
+  for (const [tries, dueAt] of [
+    [1, 111],
+    [2, 172],
+  ] as const) {
+    if (current === undefined) throw new Error('it is due')
+    const at = (current.leasedUntil ?? 0) - 14
+    const decision = settleDelivery(current, current, failed, keep, at)
+    t.match(decision, { result: 'retried' })
+    const next: LogoutDelivery | undefined = stored(decision)
+    t.strictSame(next, { ...delivery, tries, error: 'no response in 5 s', dueAt })
+    t.equal(lease(next, dueAt - 1), undefined)
+    current = lease(next, dueAt)
+  }
+  if (current === undefined) throw new Error('it is due')
+  const last = settleDelivery(current, current, failed, keep, 173)
+  t.match(last, { result: 'failed' })
+  t.strictSame(last.writes[0], remove(logoutDeliveryKind, 'sid-1'))
+  t.match(last.writes[2], { record: { name: 'client-logout-failed', facts: { user: 'user', tries: 3 } } })
+  t.equal(stored(last), undefined)
+})
+
+t.test('a delivery ends with its first success, and without a client at once', async (t) => {
+  const leased = { ...delivery, leasedUntil: 115 }
+  const delivered = settleDelivery(leased, leased, { result: 'delivered' }, keep, 101)
+  t.match(delivered, { result: 'delivered' })
+  const finished = delivered.writes[1]
+  if (finished?.op !== 'put') throw new Error('it is listed')
+  t.match(finished.record, { kind: 'finishedLogoutDelivery', clientId: 'client', expiresAt: 1101 })
+  t.equal(finished.record.userId, undefined, 'it outlives the user')
+  t.match(settleDelivery(leased, leased, { ...failed, final: true }, keep, 101), { result: 'failed' })
+})
+
+t.test('a try that was not sent does not count', async (t) => {
+  const leased = { ...delivery, tries: 2, leasedUntil: 115 }
+  const decision = settleDelivery(leased, leased, { result: 'postponed' }, keep, 101)
+  t.match(decision, { result: 'postponed' })
+  t.strictSame(stored(decision), { ...delivery, tries: 2, dueAt: 116 })
+})
+
+t.test('a node whose lease has passed to another one changes nothing', async (t) => {
+  const leased = { ...delivery, leasedUntil: 115 }
+  for (const current of [undefined, { ...delivery, leasedUntil: 130 }, delivery]) {
+    const decision = settleDelivery(current, leased, { result: 'delivered' }, keep, 120)
+    t.strictSame(decision, { result: undefined, writes: [] })
+  }
+})
+
+t.test('a client is unreachable if it took nothing and failed to take something', async (t) => {
+  const finished = (clientId: string, outcome: FinishedDelivery['outcome']): FinishedDelivery => ({
+    ...{ ...delivery, clientId, outcome },
+    ...{ tries: 3, finishedAt: 200, expiresAt: 300 },
+  })
+  const all = [finished('a', 'failed'), finished('b', 'failed'), finished('b', 'delivered')]
+  t.strictSame(unreachableClients([...all, finished('c', 'delivered')]), ['a'])
+})
