@@ -9,6 +9,7 @@ import { type AddressRule, addressesIn, isLoopbackAddress, isPublicAddress } fro
 
 /** A complete response of status 200; to a POST also of 204. */
 export interface Fetched {
+  readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
 }
@@ -38,14 +39,22 @@ export type FetchFault =
   | 'encoding'
   | 'size'
 
+interface FetchFailedDetail {
+  readonly cause?: unknown
+  readonly status?: number
+}
+
 /** A fetch that failed; `message` says why, and has nothing of the response. */
 export class FetchFailed extends Error {
   readonly fault: FetchFault
+  /** The status of a response that came and is none to use. */
+  readonly status?: number
 
-  constructor(fault: FetchFault, message: string, cause?: unknown) {
+  constructor(fault: FetchFault, message: string, { cause, status }: FetchFailedDetail = {}) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'FetchFailed'
     this.fault = fault
+    if (status !== undefined) this.status = status
   }
 }
 
@@ -140,11 +149,12 @@ async function fetchOnce(
   try {
     socket = await connect(url, options, rule, signal)
     const response = await send(url, socket, signal, post?.form)
-    return { headers: response.headers, body: await readBody(response, responseBytes) }
+    const { statusCode: status = 0, headers } = response
+    return { status, headers, body: await readBody(response, responseBytes) }
   } catch (error) {
     if (error instanceof FetchFailed) throw error
-    if (signal.aborted) throw new FetchFailed('time', `no response in ${timeoutSeconds} s`, error)
-    throw new FetchFailed('connection', 'the connection failed', error)
+    if (signal.aborted) throw new FetchFailed('time', `no response in ${timeoutSeconds} s`, { cause: error })
+    throw new FetchFailed('connection', 'the connection failed', { cause: error })
   } finally {
     socket?.destroy()
   }
@@ -243,9 +253,10 @@ async function send(
   // `as`: the only argument of the event.
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   const { statusCode = 0, headers } = response
-  if (statusCode >= 300 && statusCode < 400) throw new FetchFailed('redirect', 'the response is a redirect')
+  if (statusCode >= 300 && statusCode < 400)
+    throw new FetchFailed('redirect', 'the response is a redirect', { status: statusCode })
   if (statusCode !== 200 && !(form && statusCode === 204))
-    throw new FetchFailed('status', `the response has status ${statusCode}`)
+    throw new FetchFailed('status', `the response has status ${statusCode}`, { status: statusCode })
   if ((headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new FetchFailed('encoding', 'the response is compressed')
   return response

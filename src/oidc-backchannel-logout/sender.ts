@@ -3,6 +3,8 @@ import type { AppDeps } from '../deps.ts'
 import { type LogoutDelivery, logoutDeliveryKind } from '../domain/logout-delivery.ts'
 import { FetchFailed } from '../fetch/guarded-fetch.ts'
 import { count } from '../http/count.ts'
+// Brings `app.outgoing`.
+import type {} from '../http/outgoing.ts'
 import { repeat } from '../maintenance.ts'
 import { leaseDelivery, logoutTokenClaims, logoutUriOf, settleDelivery, type Try } from './rules.ts'
 
@@ -63,11 +65,19 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
     const claims = logoutTokenClaims(delivery, service.issuer, jti, clock())
     const token = await keys.sign(client.idTokenSignedResponseAlg, 'logout+jwt', claims)
     const form = new URLSearchParams({ logout_token: token })
+    const { id: clientId } = client
+    const sent = { id: jti, clientId, at: clock(), startedMs: performance.now(), url: uri, form: `${form}` }
+    const note = (status: number | undefined, result: string) => {
+      for (const hear of app.outgoing ?? [])
+        hear({ ...sent, step: 'logout token', result, ...(status !== undefined && { status }) })
+    }
     try {
-      await fetchUrl(uri, { form, timeoutSeconds, perOriginPerMinute })
+      const { status } = await fetchUrl(uri, { form, timeoutSeconds, perOriginPerMinute })
+      note(status, 'delivered')
       return { result: 'delivered' }
     } catch (error) {
       if (!(error instanceof FetchFailed)) throw error
+      note(error.status, error.message)
       return error.fault === 'budget' ? { result: 'postponed' } : { result: 'failed', error: error.message }
     }
   }

@@ -130,7 +130,7 @@ t.test('deliveries are listed', async (t) => {
     tries: 1,
     finished_at: Number,
   })
-  t.notHas(delivered, 'error')
+  t.notOk('error' in delivered)
   t.strictSame(JSON.parse(failed?.stdout ?? ''), [])
   t.match(one?.stdout.split('\n'), [/^delivered {2}.* 1 try /, /^pending {4}.* 1 try .*due .* status 400$/])
   t.equal(wrong?.code, 64)

@@ -1,8 +1,10 @@
 /** The trace of a development server, compared with what its clients sent and received. */
 import t from 'tap'
 import type { Exchange, Flow, TokenNode } from '../../src/dev/flows/flow.ts'
+import { integrate, pageOf } from '../helpers/authorization.ts'
 import {
   callApi,
+  claimsOf,
   exchange,
   obtainCode,
   obtainTokens,
@@ -12,6 +14,7 @@ import {
   register,
   type TestClient,
 } from '../helpers/flow.ts'
+import { startLogoutReceiver } from '../helpers/logout-receiver.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
@@ -282,4 +285,30 @@ t.test('a requested fault is noted, and a response that was never sent is shown 
   const [code] = (await flowOf(client)).tokens
   const first = code?.children.find(({ kind }) => kind === 'refresh')
   t.equal(first?.children.filter(({ kind }) => kind === 'refresh').length, 1, 'one successor, sent twice')
+})
+
+t.test('a logout token and the response of the client are part of the flow', async (t) => {
+  const receiver = await startLogoutReceiver(t)
+  const client = await integrate(server, {
+    consent: 'skip',
+    description: { backchannel_logout_uri: receiver.uri },
+  })
+  const agent = new UserAgent(server.issuer)
+  const logoutOf = async () => {
+    await obtainTokens(server, client, { agent })
+    await agent.submit(pageOf(await agent.open(`${server.issuer}/oauth/logout`)), { decision: 'logout' })
+    const sent = (await receiver.next()).form.get('logout_token') ?? ''
+    for (;;) {
+      const found = (await flowOf(client)).exchanges.findLast(({ step }) => step === 'logout token')
+      if (found?.issued[0]?.jwt && claimsOf(sent)['jti'] === found.id) return { found, sent }
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  const { found, sent } = await logoutOf()
+  t.match(found, { method: 'POST', url: receiver.uri, status: 200, notes: ['delivered'] })
+  t.match(found.request.body?.text, /^logout_token=\([a-z-]+~[0-9a-f]{6}\)$/)
+  t.match(found.issued[0]?.jwt, { header: { typ: 'logout+jwt' }, claims: claimsOf(sent) })
+  t.notMatch(JSON.stringify(await told()), sent.split('.')[2], 'its signature is left out')
+  receiver.conduct = 400
+  t.match((await logoutOf()).found, { status: 400, notes: ['the response has status 400'] })
 })

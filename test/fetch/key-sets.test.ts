@@ -53,7 +53,7 @@ function start(bounds = { keySetFloorSeconds: 100, keySetCeilingSeconds: 1000 })
     state.fetches++
     if (state.fails) throw new Error('down')
     const body = state.body ?? JSON.stringify({ keys: state.keys })
-    return { headers: state.headers, body: Buffer.from(body) }
+    return { status: 200, headers: state.headers, body: Buffer.from(body) }
   }
   const onFailure = (url: string) => void failures.push(url)
   const { keysAt } = createKeySets({ fetchUrl, bounds, clock, onFailure })

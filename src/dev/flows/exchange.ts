@@ -10,6 +10,7 @@ import type { Seconds } from '../../domain/model.ts'
 import type {} from '../../guard/guard.ts'
 import type {} from '../../http/client-authentication.ts'
 import type {} from '../../http/errors.ts'
+import type { Outgoing } from '../../http/outgoing.ts'
 import { throttleKind } from '../../users/rules/throttle.ts'
 import { basicClientId } from '../part.ts'
 import type { Judgement, RejectedCheck } from './flow.ts'
@@ -76,6 +77,31 @@ export function exchangeFrom(
     presented: tokensIn(keys.handles, ...sent.map(decodedForm)),
     issued: tokensIn(keys.handles, location ?? '', recorded.answerBody),
     notes: recorded.notes,
+  }
+}
+
+/** Makes an exchange of a request that the server sent to a client, with its secrets marked. */
+export function exchangeTo(sent: Outgoing, { keys }: Pick<Deps, 'keys'>): KeptExchange {
+  const { id, step, at, startedMs, url, form, status, result } = sent
+  const type = 'application/x-www-form-urlencoded'
+  const body = showBody(type, form)
+  return {
+    id,
+    step,
+    at,
+    startedMs,
+    tookMs: Math.round((performance.now() - startedMs) * 10) / 10,
+    method: 'POST',
+    url: redactUrl(url),
+    status: status ?? 0,
+    broken: status === undefined,
+    request: { headers: [['content-type', type]], ...(body && { body }) },
+    answer: { headers: [] },
+    passed: [],
+    writes: [],
+    presented: [],
+    issued: tokensIn(keys.handles, form),
+    notes: [result],
   }
 }
 

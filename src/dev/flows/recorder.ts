@@ -5,11 +5,12 @@ import fp from 'fastify-plugin'
 import type { Deps } from '../../deps.ts'
 import { type PassedCheck, passedChecks } from '../../domain/check.ts'
 import type { Seconds } from '../../domain/model.ts'
+import type { Outgoing } from '../../http/outgoing.ts'
 // Brings `app.traceUrl`.
 import type {} from '../../pages/page-errors.ts'
 import type { Store } from '../../storage/store.ts'
 import { describeFlow } from './describe-flow.ts'
-import { belongingOf, exchangeFrom, type Recording } from './exchange.ts'
+import { belongingOf, exchangeFrom, exchangeTo, type Recording } from './exchange.ts'
 import type { Flow } from './flow.ts'
 import { type FlowBook, openFlowBook } from './flow-book.ts'
 
@@ -66,6 +67,14 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
       flows: () => Promise.all(book.flows().map((kept) => describeFlow(kept, deps))),
       note: (request, text) => void recordings.get(request)?.notes.push(text),
     })
+
+    const hearOutgoing = (request: Outgoing) => {
+      const peer = `${request.clientId} is called`
+      const belonging = { grantIds: [], interactionIds: [], clientId: request.clientId, peer }
+      book.add(exchangeTo(request, deps), belonging)
+      for (const listener of listeners) listener()
+    }
+    app.decorate('outgoing', new Set([hearOutgoing]))
 
     const hear = (passedCheck: unknown) => void current.getStore()?.passed.push(passedCheck as PassedCheck) // published by recordCheck() alone
     passedChecks.subscribe(hear)
