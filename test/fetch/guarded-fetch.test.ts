@@ -294,6 +294,7 @@ t.test('a form is posted with the same guards and its own limits', async (t) => 
   const other = fetcher()
   t.equal((await other(http('/no-content'), post())).body.length, 0, '204 has no content')
   await t.rejects(other(http('/no-content')), { name: 'FetchFailed', fault: 'status' }, 'and is no document')
+  await t.rejects(other(http('/not-found'), post()), { name: 'FetchFailed', fault: 'status', status: 404 })
   await t.rejects(other(http('/silent'), post()), { name: 'FetchFailed', fault: 'time' })
   await t.rejects(other('http://localhost.example/ok', post()), { name: 'FetchFailed' })
   await t.rejects(fetcher({ isDevelopment: false })(https('/ok'), post()), {

@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { insert, remove, removeUser, update, type Write } from '../../domain/decision.ts'
 import type { Client, User } from '../../domain/model.ts'
+// Brings `app.outgoing`.
+import type {} from '../../http/outgoing.ts'
+import type { KeyRing } from '../../keys/key-ring.ts'
 import { openStore } from '../../storage/open.ts'
 import { type FindKind, RecordExists, type Store } from '../../storage/store.ts'
 import { type Mounts, type NestedIssuer, openNested } from '../mount.ts'
@@ -38,12 +41,28 @@ export async function openIssuer(
       )
       return changed ?? payload
     })
+    app.outgoing?.add(({ at, url: path, status }) => {
+      // Without a response nothing is known about the client.
+      if (profile.alterLogout === undefined || status === undefined) return
+      const gave = { codes: [] }
+      const sent = { at, endpoint: undefined, method: 'POST', path, status, isAltered: true, sent: {}, gave }
+      conduct.add({ ...sent, place: 'logout' }, true)
+      conduct.add({ ...sent, place: 'logout-response' }, false)
+    })
   }
-  return openNested(deps, outer, {
+  return openNested({ ...deps, keys: withLogout(profile, keys) }, outer, {
     config: { ...deps.config, issuer, resources: [] },
     store,
     prepare: misbehave,
   })
+}
+
+/** The same keys, which sign other claims into logout tokens. */
+function withLogout({ alterLogout }: WatchedProfile['profile'], keys: KeyRing): KeyRing {
+  if (alterLogout === undefined) return keys
+  const sign: KeyRing['sign'] = (algorithm, type, claims) =>
+    keys.sign(algorithm, type, type === 'logout+jwt' ? alterLogout(claims) : claims)
+  return Object.create(keys, { sign: { value: sign } })
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { clauseOf } from '../../audit/clause-of-rule.ts'
-import type { Alter } from './changes.ts'
+import type { Alter, Members } from './changes.ts'
 import type { Conduct } from './conduct.ts'
 import type { Criterion } from './criteria.ts'
 
@@ -19,6 +19,8 @@ export interface Profile {
   readonly alter?: Alter
   /** Changes a request before the real server sees it; returns whether it did. */
   readonly alterRequest?: (request: FastifyRequest) => boolean
+  /** Changes the claims of logout tokens before they are signed. */
+  readonly alterLogout?: (claims: Members) => Members
 }
 
 /** A profile, and what clients did there. */

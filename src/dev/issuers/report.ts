@@ -46,6 +46,10 @@ export function report(issuer: string, root: string, watched: readonly WatchedPr
   }
 }
 
+function isReference({ alter, alterLogout }: Profile): boolean {
+  return alter === undefined && alterLogout === undefined
+}
+
 function reported(
   profile: Profile,
   root: string,
@@ -54,7 +58,7 @@ function reported(
   return {
     ...listed(profile, root),
     // Only the issuer that behaves alters nothing.
-    verdict: profile.alter === undefined && isCompleted ? 'passed' : verdict,
+    verdict: isReference(profile) && isCompleted ? 'passed' : verdict,
     ...seen,
     ...(told && { told: told.reason === undefined ? told.outcome : `${told.outcome}: ${told.reason}` }),
   }

@@ -12,7 +12,9 @@ import { addService, reportOf, resetClock, surroundingsOf } from './results.ts'
 const server = await startServer(t, { mode: 'dev' })
 const service = await addService(server)
 const told = new Map<string, Facts>()
-for (const profile of profiles) {
+// Wrong logout tokens have a test of their own, logout.test.ts.
+const ordinary = profiles.filter(({ alterLogout }) => alterLogout === undefined)
+for (const profile of ordinary) {
   told.set(
     profile.id,
     await believe({ ...surroundingsOf(server, profile), service, now: () => server.now() }),
@@ -41,7 +43,7 @@ function placeOf(name: string): string {
 }
 
 t.test('there are at least 25 profiles, each with one fault that is listed here', async (t) => {
-  const ids = profiles.map(({ id }) => id)
+  const ids = ordinary.map(({ id }) => id)
   t.equal(ids.length > 25, true)
   t.equal(new Set(ids).size, ids.length)
   t.strictSame(Object.keys(lies).toSorted(), ids.filter((id) => id !== 'reference').toSorted())
@@ -66,9 +68,14 @@ t.test(
     const { reference, fooled, rejected, not_reached } = report
     t.strictSame(
       { reference, fooled, rejected, not_reached },
-      { reference: 'passed', fooled: profiles.length - 1, rejected: 0, not_reached: 0 },
+      {
+        reference: 'passed',
+        fooled: ordinary.length - 1,
+        rejected: 0,
+        not_reached: profiles.length - ordinary.length,
+      },
     )
-    for (const { id, verdict, evidence, told: own } of report.profiles) {
+    for (const { id, verdict, evidence, told: own } of report.profiles.slice(0, ordinary.length)) {
       const isTold = id === 'introspection-active-text'
       t.equal(verdict, id === 'reference' ? 'passed' : 'fooled', id)
       t.equal(evidence !== undefined, id !== 'reference' && !isTold, id)
