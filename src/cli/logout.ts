@@ -19,7 +19,7 @@ Examples:
   lychgate logout deliveries --json
 `
 
-/** Adds `lychgate logout …`: what clients were told about sessions that ended. */
+/** Adds `lychgate logout …`: the logout tokens sent to clients. */
 export function addLogoutCommands(program: Command): void {
   const group = program.command('logout').description('show the logout tokens sent to clients')
   const list = group

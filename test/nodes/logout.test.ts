@@ -28,27 +28,30 @@ async function signOut(agent: UserAgent): Promise<void> {
   await agent.submit(page, { decision: 'logout' })
 }
 
-t.test('[oidc-bcl-2.3-remembers-clients] each session that ends is told to the client once', async (t) => {
-  const browsers: UserAgent[] = []
-  // One after the other: the sign-in throttle counts what is typed at the same time as guesses.
-  for (let count = 0; count < 8; count += 1) browsers.push(await signedIn(server, client))
-  const tokens = await Promise.all(browsers.map(tokensIn))
-  const sids = tokens.map(({ id_token: token }) => String(claimsOf(token)['sid']))
-  await Promise.all(browsers.map(signOut))
-  const told: unknown[] = []
-  for (const _ of sids) {
-    const { claims } = await verifyLogoutToken(server, client, await receiver.next())
-    told.push(claims['sid'])
-  }
-  t.strictSame(told.sort(), sids.sort())
-  for (const sid of sids) {
-    while ((await store.find(finishedDeliveryKind, sid)) === undefined)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    t.equal(await store.find(logoutDeliveryKind, sid), undefined)
-    t.match(await store.find(finishedDeliveryKind, sid), { outcome: 'delivered', tries: 1 })
-  }
-  t.equal(receiver.requests.length, sids.length)
-})
+t.test(
+  '[oidc-bcl-2.3-remembers-clients] the client gets one logout token for each session that ends',
+  async (t) => {
+    const browsers: UserAgent[] = []
+    // One after the other: the sign-in throttle counts what is typed at the same time as guesses.
+    for (let count = 0; count < 8; count += 1) browsers.push(await signedIn(server, client))
+    const tokens = await Promise.all(browsers.map(tokensIn))
+    const sids = tokens.map(({ id_token: token }) => String(claimsOf(token)['sid']))
+    await Promise.all(browsers.map(signOut))
+    const told: unknown[] = []
+    for (const _ of sids) {
+      const { claims } = await verifyLogoutToken(server, client, await receiver.next())
+      told.push(claims['sid'])
+    }
+    t.strictSame(told.sort(), sids.sort())
+    for (const sid of sids) {
+      while ((await store.find(finishedDeliveryKind, sid)) === undefined)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      t.equal(await store.find(logoutDeliveryKind, sid), undefined)
+      t.match(await store.find(finishedDeliveryKind, sid), { outcome: 'delivered', tries: 1 })
+    }
+    t.equal(receiver.requests.length, sids.length)
+  },
+)
 
 t.test('a refresh and the end of the session at the same time leave no usable token', async (t) => {
   for (let round = 0; round < 5; round += 1) {
