@@ -126,7 +126,7 @@ function isAudience(aud: unknown, { extra }: Client, { issuer, endpoints }: Audi
 }
 
 function isInstant(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value)
+  return Number.isFinite(value)
 }
 
 /** What a claim holds, for the log: bounded. */
