@@ -50,6 +50,7 @@ t.test(
     const reusable = assertTrusted(tokenOf(cluster, { jti: undefined }), client, own, now)
     t.strictSame(reusable, cluster)
     t.throws(() => assertTrusted(tokenOf(github, { jti: undefined }), client, own, now), {
+      code: 'invalid_client',
       detail: { rule: 'rfc7523-3-jti-replay' },
     })
   },
