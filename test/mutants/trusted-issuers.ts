@@ -120,4 +120,32 @@ export const trustedIssuerFaults = [
     find: '.filter((row) => !isIn(wanted, row))',
     replace: '.filter((row) => row.id === undefined && !isIn(wanted, row))',
   },
+  {
+    id: 'fetched-document-used-forever',
+    tests: ['test/fetch/key-sets.test.ts'],
+    file: 'src/fetch/documents.ts',
+    find: 'if (entry.document !== undefined && now < entry.fetchedAt + ceiling)',
+    replace: 'if (entry.document !== undefined)',
+  },
+  {
+    id: 'key-set-fetched-for-every-kid',
+    tests: ['test/fetch/key-sets.test.ts'],
+    file: 'src/fetch/documents.ts',
+    find: 'known === undefined || now >= known.triedAt + Math.min(retrySeconds, ceiling)',
+    replace: 'known === undefined || now >= known.triedAt',
+  },
+  {
+    id: 'two-clients-of-one-subject',
+    tests: ['test/cli/client-trust.test.ts'],
+    file: 'src/clients/members.ts',
+    find: ".map((record): Write => ({ op: 'insert', kind: 'record', record }))",
+    replace: ".map((record): Write => ({ op: 'put', kind: 'record', record }))",
+  },
+  {
+    id: 'client-id-ignored-for-a-trusted-token',
+    tests,
+    file: 'src/http/client-authentication.ts',
+    find: "claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))",
+    replace: "(await claimed.method.findClientId?.(claimed.proof ?? '')) ?? claimed.clientId",
+  },
 ] as const satisfies readonly Fault[]

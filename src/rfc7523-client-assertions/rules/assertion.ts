@@ -71,12 +71,11 @@ export function readAssertion(
   const assertion = text === undefined ? undefined : parseAssertion(text)
   if (text === undefined || assertion === undefined)
     throw reject('rfc7523-2.2-parameters', 'client_assertion is not one signed JWT without repeated members')
-  const sentId = single(parameters, 'client_id')
-  if (isForeign(assertion)) return { ...(sentId !== undefined && { clientId: sentId }), proof: text }
+  if (isForeign(assertion)) return { proof: text }
   const { sub } = assertion.claims
   if (typeof sub !== 'string' || !/^[\x21-\x7e]{1,200}$/.test(sub))
     throw reject('rfc7523-3-iss-sub', 'sub is not a client_id')
-  const clientId = sentId ?? sub
+  const clientId = single(parameters, 'client_id') ?? sub
   if (clientId !== sub) throw reject('rfc7523-3-client-id-agrees', `client_id: ${clientId}`, `sub: ${sub}`)
   return { clientId: sub, proof: text }
 }
