@@ -127,13 +127,14 @@ export function leaseDelivery(
 /** The result of one try. */
 export type Try =
   | { readonly result: 'delivered' }
-  /** `final`: the client has no URI any more. */
-  | { readonly result: 'failed'; readonly error: string; readonly final?: true }
+  | { readonly result: 'failed'; readonly error: string }
   /** It was not sent, because too much was sent to that origin. */
   | { readonly result: 'postponed' }
+  /** The client has no URI any more. */
+  | { readonly result: 'dropped' }
 
 /** What became of a delivery. */
-export type Settled = 'delivered' | 'failed' | 'postponed' | 'retried'
+export type Settled = Try['result'] | 'retried'
 
 /**
  * Notes the result of a try: three tries in all, with pauses between them. Returns undefined, and writes nothing, if the
@@ -149,11 +150,12 @@ export function settleDelivery(
 ): Decision<Settled | undefined> {
   if (current === undefined || current.leasedUntil !== leased.leasedUntil) return accept(undefined)
   const { leasedUntil: _, ...rest } = current
+  if (one.result === 'dropped') return accept('dropped', remove(logoutDeliveryKind, rest.sid))
   if (one.result === 'postponed') return later('postponed', { ...rest, dueAt: now + leaseSeconds })
   const tries = (current.tries ?? 0) + 1
   if (one.result === 'delivered') return finish(rest, { outcome: 'delivered', tries }, keepSeconds, now)
-  const { error, final } = one
-  const pause = final ? undefined : backoffSeconds[tries - 1]
+  const { error } = one
+  const pause = backoffSeconds[tries - 1]
   if (pause === undefined) return finish(rest, { outcome: 'failed', tries, error }, keepSeconds, now)
   return later('retried', { ...rest, tries, error, dueAt: now + pause })
 }

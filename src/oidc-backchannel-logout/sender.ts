@@ -59,8 +59,7 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
   async function trySending(delivery: LogoutDelivery): Promise<Try> {
     const client = await app.resolveClient(delivery.clientId)
     const uri = client && logoutUriOf(client)
-    if (client === undefined || uri === undefined)
-      return { result: 'failed', error: 'the client has no backchannel_logout_uri', final: true }
+    if (client === undefined || uri === undefined) return { result: 'dropped' }
     const jti = random(16).toString('base64url')
     const claims = logoutTokenClaims(delivery, service.issuer, jti, clock())
     const token = await keys.sign(client.idTokenSignedResponseAlg, 'logout+jwt', claims)

@@ -41,8 +41,8 @@ const overtaken = (statement: string) => new Overtaken(statement)
  */
 export function* apply(writes: readonly Write[]): Script<void> {
   for (const write of writes) {
-    if (write.op === 'requireSession') yield* requireSession(write)
-    const consequences = yield* consequencesOf(write)
+    // Most writes are of none of these, and hot.
+    const consequences = ofSessions.has(write.op) ? yield* consequencesOf(write) : undefined
     for (const { statement, values, lookUp, exact } of changesOf(write)) {
       // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
       const [found] =
@@ -54,6 +54,15 @@ export function* apply(writes: readonly Write[]): Script<void> {
     if (consequences !== undefined) yield* apply(yield* consequences())
   }
 }
+
+/** The writes that need more than their statements. */
+const ofSessions: ReadonlySet<Write['op']> = new Set<Write['op']>([
+  'endSession',
+  'replaceSession',
+  'endSessionsOf',
+  'removeUser',
+  'requireSession',
+])
 
 /**
  * Returns what follows from a write that ends sessions, or lets one take the place of another. It reads once the session
@@ -85,6 +94,9 @@ function* consequencesOf(write: Write): Script<(() => Script<readonly Write[]>) 
     case 'removeUser':
       // First: it reads records of the user, and finds grants by the user.
       yield* apply([{ op: 'endSessionsOf', userId: write.userId, at: write.at }])
+      return undefined
+    case 'requireSession':
+      yield* requireSession(write)
       return undefined
     default:
       return undefined

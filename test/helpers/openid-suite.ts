@@ -30,7 +30,19 @@ export interface SignIn extends Callback {
 }
 
 /** The only claims an ID Token may have unless others are requested. */
-const protocolClaims = ['acr', 'amr', 'at_hash', 'aud', 'auth_time', 'exp', 'iat', 'iss', 'nonce', 'sub']
+const protocolClaims = [
+  'acr',
+  'amr',
+  'at_hash',
+  'sid',
+  'aud',
+  'auth_time',
+  'exp',
+  'iat',
+  'iss',
+  'nonce',
+  'sub',
+]
 
 /** A server and the suite's clients, none of which uses PKCE; consent is asked once and remembered. */
 export async function startSuite(t: Test, responseMode: ResponseMode = 'query', options: ServerOptions = {}) {

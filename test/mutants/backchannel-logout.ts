@@ -136,8 +136,8 @@ export const backchannelLogoutFaults = [
   {
     id: 'logout-is-tried-forever',
     file: rules,
-    find: 'final ? undefined : backoffSeconds[tries - 1]',
-    replace: 'final ? undefined : (backoffSeconds[tries - 1] ?? 60)',
+    find: 'const pause = backoffSeconds[tries - 1]',
+    replace: 'const pause = backoffSeconds[tries - 1] ?? 60',
     tests: inDomain,
   },
   {
