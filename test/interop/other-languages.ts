@@ -61,7 +61,6 @@ function prepare(commands: readonly (readonly [string, ...string[]])[], cwd: str
 
 function skip(t: Test, reason: string): void {
   t.comment(`SKIPPED: ${reason}`)
-  process.stdout.write(`SKIPPED: ${reason}\n`)
   t.not(process.env['CI'], 'true', 'nothing is skipped in CI')
 }
 
