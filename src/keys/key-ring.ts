@@ -1,3 +1,4 @@
+import { createHmac, hkdfSync } from 'node:crypto'
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import { type HandleKeys, type HandleKind, keyIdOf, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { isObject } from '../domain/is-object.ts'
@@ -41,6 +42,11 @@ export interface KeyRing {
   seal(secret: Buffer, id: string): string
   /** @throws {WrongSecret} */
   unseal(sealed: string, id: string): Buffer
+  /**
+   * 22 characters that stand for these values: the same on every node and after every rotation, and meaningless to anyone
+   * without the operator's secret.
+   */
+  pseudonym(...values: readonly string[]): string
   /** Makes the keys that are due, loads what other processes changed, and returns which keys were added and removed. */
   reload(): Promise<KeyNews>
 }
@@ -95,23 +101,29 @@ export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
 function sealer(
   key: () => Buffer | undefined,
   { random, server }: Pick<KeyRingSources, 'random' | 'server'>,
-): Pick<KeyRing, 'seal' | 'unseal'> {
+): Pick<KeyRing, 'seal' | 'unseal' | 'pseudonym'> {
   const sealingKey = () => {
     const opened = key()
     if (opened === undefined) throw new Error('the keys are not open yet')
     return opened
   }
   const own = (id: string) => `secret of ${id}`
+  let pseudonymKey: Buffer | undefined
   return {
     seal: (secret, id) => {
       const development = server === 'development'
       return seal(secret, own(id), { sealingKey: sealingKey(), nonce: random(nonceBytes), development })
     },
     unseal: (sealed, id) => unseal(sealed, own(id), sealingKey()),
+    pseudonym: (...values) => {
+      pseudonymKey ??= Buffer.from(hkdfSync('sha256', sealingKey(), '', 'lychgate pseudonyms', 32))
+      const mac = createHmac('sha256', pseudonymKey).update(JSON.stringify(values)).digest()
+      return mac.subarray(0, 16).toString('base64url')
+    },
   }
 }
 
-function ringOver(live: () => LiveKeys, secrets: Pick<KeyRing, 'seal' | 'unseal'>): KeyRing {
+function ringOver(live: () => LiveKeys, secrets: Pick<KeyRing, 'seal' | 'unseal' | 'pseudonym'>): KeyRing {
   const handles: HandleKeys = {
     get current() {
       return required(live().now().sealer, 'handle')

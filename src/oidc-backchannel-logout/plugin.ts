@@ -2,7 +2,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { put } from '../domain/decision.ts'
 import { atSessionEndKind } from '../domain/session-end.ts'
-import { dueAtSessionEnd, endsWithSession, logoutUriOf, mintSid, sidOf } from './rules.ts'
+import { dueAtSessionEnd, endsWithSession, logoutUriOf, sidOf } from './rules.ts'
 import { startSender } from './sender.ts'
 
 /**
@@ -12,23 +12,26 @@ import { startSender } from './sender.ts'
  */
 export const backchannelLogout = fp<AppDeps>(
   async (app, deps) => {
-    const { store } = deps
+    const { store, keys } = deps
     app.advertise({ backchannel_logout_supported: true, backchannel_logout_session_supported: true })
 
     app.onApproval(async ({ grant, client, session }) => {
-      // A token of the development server's own page has no session behind it.
-      if (session.id === '') return {}
-      if (logoutUriOf(client) === undefined && !endsWithSession(grant, client))
-        return grant.scope.includes('openid') ? { extra: { sid: mintSid(session.id, client.id) } } : {}
+      // Nothing happens for the others; nor for a token of the development server's own page, which has no session.
+      if ((logoutUriOf(client) === undefined && !endsWithSession(grant, client)) || session.id === '')
+        return {}
       const known = await store.listOf(atSessionEndKind, session.userId)
       const before = known.find((one) => one.sessionId === session.id && one.clientId === client.id)
       const due = dueAtSessionEnd(grant, client, session, before)
       if (due === undefined) return {}
-      const extra = { sid: due.sid, ...(endsWithSession(grant, client) && { session: due.sid }) }
+      const extra = { [endsWithSession(grant, client) ? 'session' : 'sid']: due.sid }
       return { extra, writes: [put(atSessionEndKind, due)] }
     })
 
-    app.addSignInClaim('sid', sidOf)
+    // Most clients get no logout tokens. Their sid follows from the sign-in, so that it adds nothing to the stored grant.
+    app.addSignInClaim('sid', (grant) => {
+      const { userId = '', clientId, authenticatedAt } = grant
+      return sidOf(grant) ?? keys.pseudonym('sid', userId, clientId, `${authenticatedAt}`)
+    })
 
     // A client that gets a logout token must not get a new ID Token after it; tokens that end with the session end.
     app.addTokenConditions((grant, client, at) => {

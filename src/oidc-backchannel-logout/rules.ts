@@ -41,7 +41,7 @@ export function logoutUriOf({ extra }: Client): string | undefined {
 }
 
 /**
- * Returns a new `sid`: a pseudonym of the session for one client (OpenID Connect Back-Channel Logout §2.1). The id of a
+ * Returns a new `sid`: a pseudonym of the session for one client that gets its logout token (OpenID Connect Back-Channel Logout §2.1). The id of a
  * session is a hash that never leaves the store, so two clients cannot find out that
  * they have the same session.
  */
@@ -49,9 +49,9 @@ export function mintSid(sessionId: Hash, clientId: string): string {
   return createHmac('sha256', sessionId).update(clientId).digest().subarray(0, 16).toString('base64url')
 }
 
-/** Returns the `sid` of a grant. */
+/** Returns the `sid` that a grant has stored, or that of the session with which it ends. */
 export function sidOf({ extra }: Grant): string | undefined {
-  const sid = extra?.['sid']
+  const sid = extra?.['sid'] ?? extra?.['session']
   return typeof sid === 'string' ? sid : undefined
 }
 

@@ -67,8 +67,14 @@ t.test('an ID Token has the sid of the session', async (t) => {
   t.equal(sidOf(await tokensIn(agent, plain)), sid, 'and after another request in the session')
   const session = hashSecret(agent.cookies.get('lychgate_session') ?? '')
   t.notMatch(JSON.stringify(tokens), session)
+  // The sid of a client that is told nothing follows from the time of the sign-in.
+  server.advance(1)
   const elsewhere = await tokensIn(await signedIn(server, plain), plain)
   t.not(sidOf(elsewhere), sid, '[oidc-bcl-2.1-sid-distinct] another session of the user')
+  const { client: told } = await withReceiver(t)
+  const sids = [await signedIn(server, told), await signedIn(server, told)].map((one) => tokensIn(one, told))
+  const [first, second] = (await Promise.all(sids)).map(sidOf)
+  t.not(first, second, '[oidc-bcl-2.1-sid-distinct] also of the same second')
   t.not(sidOf(await tokensIn(agent, other)), sid, '[oidc-bcl-2.1-sid-distinct] a pseudonym for each client')
 })
 
@@ -127,6 +133,7 @@ t.test(
     const first = await tokensIn(agent, one.client)
     await tokensIn(agent, one.client)
     const second = await tokensIn(agent, two.client)
+    t.not(sidOf(second), sidOf(first), '[oidc-bcl-2.1-sid-distinct] one session, two clients')
     await tokensIn(elsewhere, three.client)
     await tokensIn(elsewhere, two.client)
     // It never asked for an ID Token, so it has no sid.

@@ -55,6 +55,7 @@ t.test('what was registered, and what a grant knows', async (t) => {
   for (const other of [sample.client, { ...told, extra: { [name]: 5 } }])
     t.equal(logoutUriOf(other), undefined)
   t.equal(sidOf({ ...grant, extra: { sid: 'a' } }), 'a')
+  t.equal(sidOf({ ...grant, extra: { session: 'b' } }), 'b')
   for (const other of [grant, { ...grant, extra: { sid: 5 } }]) t.equal(sidOf(other), undefined)
   t.equal(endsWithSession(grant, bound), true)
   t.equal(endsWithSession({ scope: ['openid', 'offline_access'] }, bound), false)

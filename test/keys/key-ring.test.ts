@@ -234,3 +234,26 @@ t.test('processes that start together on one store end up with the same keys', a
     t.same(ring.handles.current, first?.handles.current)
   }
 })
+
+t.test(
+  'a pseudonym stands for its values on every node, after every rotation, under one secret',
+  async (t) => {
+    const clock = testClock()
+    const sources = { store: await emptyStore(t), clock, random: seededRandom() }
+    const ring = await load(sources)
+    const known = ring.pseudonym('a', 'b')
+    t.match(known, /^[\w-]{22}$/)
+    t.equal((await load({ ...sources, random: seededRandom('other') })).pseudonym('a', 'b'), known)
+    clock.advance(policy.rotationSeconds + policy.publishAheadSeconds)
+    await ring.reload()
+    t.equal(ring.pseudonym('a', 'b'), known)
+    for (const other of [['b', 'a'], ['ab'], ['a', 'b', ''], ['a b']]) t.not(ring.pseudonym(...other), known)
+    const elsewhere = {
+      ...sources,
+      store: await emptyStore(t),
+      secret: `${secret} of another operator`,
+      policy,
+    }
+    t.not((await loadKeyRing(elsewhere)).pseudonym('a', 'b'), known)
+  },
+)

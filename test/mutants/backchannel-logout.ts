@@ -50,6 +50,20 @@ export const backchannelLogoutFaults = [
     replace: ".update('')",
   },
   {
+    id: 'derived-sid-links-clients',
+    rule: 'oidc-bcl-2.1-sid-distinct',
+    file: 'src/oidc-backchannel-logout/plugin.ts',
+    find: "keys.pseudonym('sid', userId, clientId,",
+    replace: "keys.pseudonym('sid', userId,",
+  },
+  {
+    id: 'derived-sid-of-all-sessions',
+    rule: 'oidc-bcl-2.1-sid-distinct',
+    file: 'src/oidc-backchannel-logout/plugin.ts',
+    find: ', clientId, `${authenticatedAt}`)',
+    replace: ', clientId)',
+  },
+  {
     id: 'logout-uri-by-http',
     rule: 'oidc-bcl-2.2-uri-https',
     file: rules,

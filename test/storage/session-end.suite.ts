@@ -18,7 +18,7 @@ const due: AtSessionEnd = {
   inserts: endedKind.name,
   revokes: 'oidc-bcl-2.7-refresh-tokens',
 }
-const grant = { ...sample.grant, extra: { sid: due.sid, session: due.sid } }
+const grant = { ...sample.grant, extra: { session: due.sid } }
 const owners = [insert('client', client), insert('user', user)]
 const signedIn: readonly Write[] = [
   ...owners,
@@ -63,7 +63,7 @@ export function sessionEnds(t: Test, openEmpty: OpenEmpty): void {
   t.test('grants of another session or client are not revoked', async (t) => {
     const store = await openEmpty(t)
     const others = [
-      { ...grant, id: sample.grantId(3), extra: { sid: 'sid-2', session: 'sid-2' } },
+      { ...grant, id: sample.grantId(3), extra: { session: 'sid-2' } },
       // It has the same sid, and does not end with the session.
       { ...grant, id: sample.grantId(6), extra: { sid: due.sid } },
       { ...grant, id: sample.grantId(4), clientId: sample.fullClient.id },
