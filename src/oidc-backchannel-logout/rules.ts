@@ -41,9 +41,9 @@ export function logoutUriOf({ extra }: Client): string | undefined {
 }
 
 /**
- * Returns a new `sid`: a pseudonym of the session for one client that gets its logout token (OpenID Connect Back-Channel Logout §2.1). The id of a
- * session is a hash that never leaves the store, so two clients cannot find out that
- * they have the same session.
+ * Returns a new `sid`: a pseudonym of the session for one client that gets its logout token (OpenID Connect Back-Channel
+ * Logout §2.1). The id of a session is a hash that never leaves the store, so two clients cannot find out that they have
+ * the same session.
  */
 export function mintSid(sessionId: Hash, clientId: string): string {
   return createHmac('sha256', sessionId).update(clientId).digest().subarray(0, 16).toString('base64url')

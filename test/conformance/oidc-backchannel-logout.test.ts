@@ -67,7 +67,7 @@ t.test('an ID Token has the sid of the session', async (t) => {
   t.equal(sidOf(await tokensIn(agent, plain)), sid, 'and after another request in the session')
   const session = hashSecret(agent.cookies.get('lychgate_session') ?? '')
   t.notMatch(JSON.stringify(tokens), session)
-  // The sid of a client that is told nothing follows from the time of the sign-in.
+  // The sid of a client without logout tokens follows from the time of the sign-in.
   server.advance(1)
   const elsewhere = await tokensIn(await signedIn(server, plain), plain)
   t.not(sidOf(elsewhere), sid, '[oidc-bcl-2.1-sid-distinct] another session of the user')
