@@ -311,4 +311,6 @@ t.test('a logout token and the response of the client are part of the flow', asy
   t.notMatch(JSON.stringify(await told()), sent.split('.')[2], 'its signature is left out')
   receiver.conduct = 400
   t.match((await logoutOf()).found, { status: 400, notes: ['the response has status 400'] })
+  const page = await (await fetch(`${server.issuer}/_dev/flows`)).text()
+  t.match(page, 'logout token')
 })

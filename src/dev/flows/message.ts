@@ -59,6 +59,8 @@ export function requestText({ method, url, request }: Exchange): string {
 
 /** Formats a response. */
 export function answerText({ broken, status, answer }: Exchange): string {
+  // Without a status the server itself was the client.
+  if (status === 0) return 'no response came'
   return broken ? 'no response reached the client' : textOf(String(status), answer)
 }
 
