@@ -3,7 +3,7 @@
  * API description), and shows that the rest compiles, starts, works and no longer mentions it.
  */
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,9 +11,13 @@ import { Argument } from 'commander'
 import { scriptCommand } from './command.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+/** Where the compiler keeps what it found out about a copy. */
+const known = 'removable.tsbuildinfo'
+const checking = ['--project', 'tsconfig.removable.json', '--incremental', '--tsBuildInfoFile', known]
 
 /** The folders that can be removed, and what no public document may contain then. */
 const removable: Readonly<Record<string, readonly string[]>> = {
+  'oidc-backchannel-logout': ['backchannel_logout', '"sid"'],
   'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],
   'oidc-logout': ['end_session_endpoint', '/oauth/logout'],
   'rfc6749-client-credentials': ['client_credentials'],
@@ -43,22 +47,21 @@ const { args } = scriptCommand(
   .addArgument(new Argument('[folder...]', 'only these').choices(Object.keys(removable)))
   .parse()
 const wanted = Object.keys(removable).filter((folder) => args.length === 0 || args.includes(folder))
+// Checked once as a whole: each copy after it has the compiler check again only what the removal affects.
+const whole = copyProject(root)
+run(whole, 'tsc', checking)
 const removed = wanted.filter(isRemovable)
+rmSync(whole, { recursive: true })
 for (const [folder, why] of Object.entries(staying)) process.stdout.write(`stays    ${folder}: ${why}\n`)
 process.stdout.write(`\n${removed.length} of ${wanted.length} can be removed\n`)
 process.exitCode = removed.length === wanted.length ? 0 : 1
 
 function isRemovable(folder: string): boolean {
   const began = performance.now()
-  const copy = mkdtempSync(join(tmpdir(), 'lychgate-removable-'))
+  const copy = copyProject(whole)
   try {
-    for (const part of ['src', 'views', 'drizzle', 'openapi', 'package.json', 'tsconfig.json'])
-      cpSync(join(root, part), join(copy, part), { recursive: true })
-    for (const part of ['test/helpers', 'test/removable', 'scripts'])
-      cpSync(join(root, part), join(copy, part), { recursive: true })
-    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
     takeOut(copy, folder)
-    run(copy, 'tsc', ['--project', 'tsconfig.removable.json'])
+    run(copy, 'tsc', checking)
     run(copy, process.execPath, ['scripts/openapi.ts'])
     run(copy, process.execPath, ['test/removable/smoke.ts', ...(removable[folder] ?? [])])
     process.stdout.write(`removed  ${folder}, ${Math.round((performance.now() - began) / 1000)} s\n`)
@@ -81,8 +84,28 @@ function takeOut(copy: string, folder: string): void {
     new RegExp(`^import \\{ (\\w+) \\} from './${folder}/feature.ts'\\n`, 'm').exec(text) ?? []
   if (line === undefined) throw new Error(`src/features.ts does not import ${folder}`)
   writeFileSync(list, text.replace(line, '').replace(`\n  ${name},`, ''))
+}
+
+/** Copies the parts of a project that the check needs, and what the compiler knows about them if it ran there. */
+function copyProject(from: string): string {
+  const copy = mkdtempSync(join(tmpdir(), 'lychgate-removable-'))
+  const tests = ['test/helpers', 'test/removable']
+  for (const part of [
+    'src',
+    'views',
+    'drizzle',
+    'openapi',
+    'scripts',
+    'package.json',
+    'tsconfig.json',
+    ...tests,
+  ])
+    cpSync(join(from, part), join(copy, part), { recursive: true })
+  if (existsSync(join(from, known))) cpSync(join(from, known), join(copy, known))
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
   const project = { extends: './tsconfig.json', include: ['src', 'scripts/openapi.ts', 'test/removable'] }
   writeFileSync(join(copy, 'tsconfig.removable.json'), JSON.stringify(project))
+  return copy
 }
 
 function run(cwd: string, file: string, args: readonly string[]): void {
