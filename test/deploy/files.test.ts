@@ -220,7 +220,16 @@ t.test('every command these files name exists', async (t) => {
   const text = paths.map((path) => read(`deploy/${path}`)).join('\n')
   const named = [...text.matchAll(/\blychgate ((?!lychgate)[a-z]+(?: add| validate)?)\b/g)]
   const commands = [...new Set(named.map(([, command = '']) => command))].toSorted()
-  t.strictSame(commands, ['audit', 'config validate', 'explain', 'keys', 'serve', 'user', 'user add'])
+  t.strictSame(commands, [
+    'audit',
+    'config validate',
+    'explain',
+    'keys',
+    'logout',
+    'serve',
+    'user',
+    'user add',
+  ])
   const helps = await Promise.all(commands.map((command) => run([...command.split(' '), '--help'])))
   for (const [index, { code }] of helps.entries()) t.equal(code, 0, `${commands[index]}`)
 })
