@@ -36,11 +36,11 @@ interface TrustFlags {
   readonly reusable?: true
 }
 
-/** Adds `lychgate client trust …`: the issuers whose tokens a client may use in place of a key of its own. */
+/** Adds `lychgate client trust …`, which manages the issuers that a client trusts. A token of such an issuer replaces a key of the client. */
 export function addClientTrustCommands(client: Command): void {
   const group = client
     .command('trust')
-    .description('add, list and remove the issuers whose tokens a client may use in place of a key')
+    .description('add, list and remove issuers; a token of a trusted issuer replaces a key of the client')
   const withEntry = (command: Command) =>
     command
       .requiredOption('--issuer <url>', 'iss of the tokens; its metadata says where its keys are')

@@ -26,7 +26,7 @@ export interface ClientDescription {
   readonly redirect_uris?: readonly string[]
   /** Absent: authorization_code and refresh_token. */
   readonly grant_types?: readonly string[]
-  /** The APIs that a machine gets tokens for, or whose tokens a resource server may introspect. */
+  /** The APIs that a machine gets tokens for. For a resource server: it may introspect tokens for these. */
   readonly resources?: readonly string[]
   readonly post_logout_redirect_uris?: readonly string[]
   /** Absent: none, with redirect URIs; otherwise a secret, by basic or post. */

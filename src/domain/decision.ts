@@ -101,7 +101,7 @@ export type Write =
       readonly at: Seconds
       readonly rule: string
     }
-  /** Every grant of a client whose `extra.session` is this `sid`: it ends with the session. */
+  /** Every grant of a client with this `sid` in `extra.session`: it ends with the session. */
   | {
       readonly op: 'revokeGrantsOfSession'
       readonly userId: string
@@ -163,7 +163,7 @@ export function endSessionsOf(userId: string, at: Seconds, except?: Hash): Write
   return { op: 'endSessionsOf', userId, at, ...(except !== undefined && { except }) }
 }
 
-/** Removes a user, whose sessions end. */
+/** Removes a user and ends their sessions. */
 export function removeUser(userId: string, at: Seconds): Write {
   return { op: 'removeUser', userId, at }
 }

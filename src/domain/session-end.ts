@@ -17,7 +17,7 @@ export interface AtSessionEnd {
   readonly expiresAt: Seconds
   /** Inserts a record of this kind, a `SessionEnded`. */
   readonly inserts?: string
-  /** Revokes the grants of the client whose `extra.session` is this `sid`; the rule by which. */
+  /** Revokes the grants of the client with this `sid` in `extra.session`. The value is the rule that revokes them. */
   readonly revokes?: string
 }
 

@@ -10,7 +10,7 @@ import { leaseDelivery, logoutTokenClaims, logoutUriOf, settleDelivery, type Try
 
 /** How often a node looks for deliveries that are due. */
 const pauseMilliseconds = 1000
-/** At most this many requests of one node at once: a client that does not respond delays no other. */
+/** At most this many requests of one node at once. A client that does not respond occupies one until the timeout. */
 const mostAtOnce = 16
 const timeoutSeconds = 5
 /** Logout requests to one origin: all users of a client may be signed out together. */

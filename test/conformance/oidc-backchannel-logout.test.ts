@@ -34,7 +34,7 @@ async function withReceiver(
   return { client, receiver }
 }
 
-/** The tokens of a client in a browser whose user is signed in. */
+/** Gets tokens of a client in a browser with a signed-in user. */
 async function tokensIn(agent: UserAgent, client: TestClient, fields: Fields = {}): Promise<Tokens> {
   const { code = '' } = sentAway(await ask(server, client, fields, agent))
   const response = await exchange(server, client, code)

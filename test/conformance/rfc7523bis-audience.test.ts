@@ -1,4 +1,4 @@
-/** Updates to RFC 7523 and RFC 9126 (draft-ietf-oauth-rfc7523bis): one audience, and a type of its own. */
+/** Updates to RFC 7523 and RFC 9126 (draft-ietf-oauth-rfc7523bis): one audience, and a specific type. */
 import t from 'tap'
 import { type AssertionChange, makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
 import { type Fields, pkce, post } from '../helpers/flow.ts'

@@ -36,7 +36,7 @@ t.test('an assertion may expire ten minutes ahead, and the clocks may differ by 
     t.throws(check(claims), { code: 'invalid_client', message, detail: { rule } }, JSON.stringify(claims))
 })
 
-t.test('what was received is shown as it is, bounded', async (t) => {
+t.test('what was received is shown unchanged up to a limit', async (t) => {
   for (const value of [undefined, 7, 'text']) t.equal(shown(value), value)
   t.equal(shown(['a']), '["a"]')
   t.equal(shown(null), 'null')

@@ -80,7 +80,7 @@ t.test('a try that was not sent does not count', async (t) => {
   t.strictSame(stored(decision), { ...delivery, tries: 2, dueAt: 116 })
 })
 
-t.test('a node whose lease has passed to another one changes nothing', async (t) => {
+t.test('a node that lost its lease changes nothing', async (t) => {
   const leased = { ...delivery, leasedUntil: 115 }
   for (const current of [undefined, { ...delivery, leasedUntil: 130 }, delivery]) {
     const decision = settleDelivery(current, leased, { result: 'delivered' }, keep, 120)

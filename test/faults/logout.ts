@@ -52,7 +52,7 @@ t.test(
     const received = () =>
       new Set(receiver.requests.map(({ form }) => claimsOf(form.get('logout_token') ?? '')['sid']))
 
-    /** A browser whose user is signed in to the client, and the sid of its session. */
+    /** A browser with a user who is signed in to the client, and the sid of the session. */
     const signIn = async () => {
       const agent = new UserAgent(server.issuer)
       const tokens = await obtainTokens(server, client, { agent, person: devAlice })

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { type AssertionChange, type ClientKey, makeClientKey, signAssertion } from './assertions.ts'
 import { freePort } from './free-port.ts'
 
-/** A stand-in for GitHub Actions or a Kubernetes cluster: an issuer whose metadata and keys a server fetches. */
+/** A stand-in for GitHub Actions or a Kubernetes cluster: a server fetches its metadata and keys. */
 export interface StandInIssuer {
   readonly issuer: string
   /** What it publishes; a test may change it. */

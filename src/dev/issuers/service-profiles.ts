@@ -24,7 +24,7 @@ export const serviceClients: readonly Profile[] = profilesOf(usesTheTokens, {
     clause: 'RFC 6749 §7.1',
     ledger: 'rfc6749-5.1-success-shape',
     title: 'token_type is missing from the response to client credentials',
-    sound: 'does not use a token whose type it does not know, RFC 6749 §7.1',
+    sound: 'does not use a token of an unknown type, RFC 6749 §7.1',
     alter: inTokens('client_credentials', remove('token_type')),
   },
   'service-without-access-token': {
