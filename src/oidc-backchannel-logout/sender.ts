@@ -10,8 +10,12 @@ import { leaseDelivery, logoutTokenClaims, logoutUriOf, settleDelivery, type Try
 
 /** How often a node looks for deliveries that are due. */
 const pauseMilliseconds = 1000
-/** At most this many requests of one node at once. A client that does not respond occupies one until the timeout. */
+/** At most this many requests of one node at once. */
 const mostAtOnce = 16
+/** At most this many of them to one client: one that does not respond leaves room for the others. */
+const mostOfClient = 4
+/** How many due deliveries are read, to find some of other clients behind those of one. */
+const mostRead = 1000
 const timeoutSeconds = 5
 /** Logout requests to one origin: all users of a client may be signed out together. */
 const perOriginPerMinute = 600
@@ -22,25 +26,32 @@ const perOriginPerMinute = 600
  */
 export function startSender(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store, keys, clock, random, fetchUrl } = deps
-  const underWay = new Set<Promise<void>>()
+  /** By sid. */
+  const underWay = new Map<string, { readonly clientId: string; readonly running: Promise<void> }>()
   const server = repeat(app, pauseMilliseconds, async () => {
     try {
-      const page = { madeUntil: clock(), limit: mostAtOnce - underWay.size }
-      const due = page.limit > 0 ? await store.listKind(logoutDeliveryKind, page) : []
-      for (const { sid } of due) begin(sid)
+      if (underWay.size < mostAtOnce) {
+        const due = await store.listKind(logoutDeliveryKind, { madeUntil: clock(), limit: mostRead })
+        for (const delivery of due) begin(delivery)
+      }
     } catch (error) {
       if (!server.isClosed) app.log.warn({ err: error }, 'looking for logout deliveries failed')
     }
     return pauseMilliseconds
   })
-  app.addHook('onClose', async () => void (await Promise.all(underWay)))
+  app.addHook(
+    'onClose',
+    async () => void (await Promise.all([...underWay.values()].map(({ running }) => running))),
+  )
 
-  function begin(sid: string): void {
-    if (server.isClosed) return
+  function begin({ sid, clientId }: LogoutDelivery): void {
+    const ofClient = [...underWay.values()].filter((one) => one.clientId === clientId).length
+    if (server.isClosed || underWay.has(sid)) return
+    if (underWay.size >= mostAtOnce || ofClient >= mostOfClient) return
     const running = deliver(sid)
       .catch((error) => app.log.warn({ err: error, sid }, 'a logout delivery is left for later'))
-      .finally(() => underWay.delete(running))
-    underWay.add(running)
+      .finally(() => underWay.delete(sid))
+    underWay.set(sid, { clientId, running })
   }
 
   async function deliver(sid: string): Promise<void> {

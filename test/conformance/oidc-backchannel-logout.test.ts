@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { IntegrationRequest } from '../../src/clients/integration.ts'
+import { put, removeAll } from '../../src/domain/decision.ts'
 import { finishedDeliveryKind, logoutDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { ask, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
@@ -165,6 +166,19 @@ t.test('a sign-out does not wait for a client that does not respond', async (t) 
   await Promise.all([silent.receiver.next(), other.receiver.next()])
   const pending = await store.find(logoutDeliveryKind, String(sidOf(tokens)))
   t.equal(pending?.tries, undefined, '[oidc-bcl-2.3-in-parallel] the first try is still under way')
+})
+
+t.test('many deliveries to a client that does not respond do not delay another client', async (t) => {
+  const [silent, other] = [await withReceiver(t), await withReceiver(t)]
+  silent.receiver.conduct = 'silent'
+  const endedAt = server.now()
+  const due = (clientId: string, sid: string) =>
+    put(logoutDeliveryKind, { sid, userId: alice.username, clientId, endedAt })
+  const many = Array.from({ length: 32 }, (_, at) => due(silent.client.id, `a${at}`))
+  await store.write(...many, due(other.client.id, 'other'))
+  await other.receiver.next()
+  t.ok(silent.receiver.requests.length < 16, '[oidc-bcl-2.3-in-parallel]')
+  await store.write(removeAll(logoutDeliveryKind))
 })
 
 t.test('responses of clients', async (t) => {

@@ -43,6 +43,13 @@ export const backchannelLogoutFaults = [
     replace: "keys.sign('RS256',",
   },
   {
+    id: 'silent-client-delays-others',
+    rule: 'oidc-bcl-2.3-in-parallel',
+    file: 'src/oidc-backchannel-logout/sender.ts',
+    find: 'const mostOfClient = 4',
+    replace: 'const mostOfClient = 16',
+  },
+  {
     id: 'sid-links-clients',
     rule: 'oidc-bcl-2.1-sid-distinct',
     file: rules,
