@@ -35,6 +35,13 @@ export interface ClientDescription {
   readonly scope?: string
   /** Absent: RS256. */
   readonly id_token_signed_response_alg?: 'RS256' | 'ES256' | 'EdDSA'
+  /** For `private_key_jwt`: its public keys, or where they are. */
+  readonly jwks?: { readonly keys: readonly object[] }
+  readonly jwks_uri?: string
+  /** Where it is sent a logout token when a session ends; loopback may be http. */
+  readonly backchannel_logout_uri?: string
+  /** Whether its tokens end with the session of the user. Absent: standalone. */
+  readonly refresh_tokens?: 'session' | 'standalone'
   /** Whether users are asked: always, only for new scopes, or never. Absent: as for `lychgate client add`. */
   readonly consent?: 'always' | 'remember' | 'skip'
 }

@@ -109,7 +109,7 @@ t.test('its clock is the given one', async (t) => {
   t.equal(still.now(), 1_798_761_600)
 })
 
-t.test('machines and resource servers can be among its clients', async (t) => {
+t.test('machines, resource servers and receivers of logout tokens can be among its clients', async (t) => {
   const resources = ['https://api.example']
   const scopes = ['courses:read']
   await using own = await start({
@@ -117,6 +117,7 @@ t.test('machines and resource servers can be among its clients', async (t) => {
     clients: [
       { client_name: 'Import', grant_types: ['client_credentials'], scope: scopes.join(' '), resources },
       { client_name: 'API', resources },
+      { ...native, backchannel_logout_uri: 'http://127.0.0.1:1/logout', refresh_tokens: 'session' },
     ],
   })
   const [machine, api] = own.clients as [Credentials, Credentials]
@@ -130,6 +131,7 @@ t.test('machines and resource servers can be among its clients', async (t) => {
     })
     return (await response.json()) as Record<string, unknown>
   }
+  t.equal(own.clients.length, 3)
   const got = await call('token', machine, { grant_type: 'client_credentials' })
   t.match(got, { scope: 'courses:read' })
   const token = String(got['access_token'])
