@@ -48,7 +48,7 @@ async function describe(): Promise<string> {
             tags: [
               { name: 'discovery', description: 'What a client learns without knowing anything.' },
               { name: 'registration', description: 'RFC 7591 and RFC 7592.' },
-              { name: 'authorization', description: 'Where the person decides.' },
+              { name: 'authorization', description: 'Where the user decides.' },
               { name: 'tokens', description: 'Exchange, refresh, revocation, introspection.' },
               { name: 'api', description: 'The protected resources.' },
             ],

@@ -92,9 +92,9 @@ export class DatabaseInUse extends Error {
 }
 
 /**
- * Puts the database `fresh` in the place of `file`, at once; what was there goes on as `kept`, whole and in one file.
- * Every open store holds SQLite's shared lock: the exclusive one is had only by who is alone, and held until the new
- * file is in place. Who was about to open the old one then waits, and opens the new one.
+ * Replaces the database `file` with `fresh` in one step, and keeps the old one as `kept`, complete and in one file.
+ * Every open store has SQLite's shared lock, so this gets the exclusive lock only if no store is open. It keeps the lock
+ * until the new file is in place: a process that opens the database in between waits, and opens the new one.
  * @returns Whether there was one to keep.
  * @throws {DatabaseInUse}
  */
