@@ -14,7 +14,7 @@ t.test('each section works without script, and a deleted user is gone', async (t
   const client = await register(server, { client_name: 'Course Sync' })
   const tokens = await obtainTokens(server, client, { fields: { scope: 'openid courses:read' } })
   const context = await browser.newContext({ javaScriptEnabled: false, acceptDownloads: true })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   page.on('console', (message) => {
     if (message.type() === 'error') t.fail(message.text())
@@ -83,7 +83,7 @@ t.test('each section works without script, and a deleted user is gone', async (t
 t.test('a page left open during a sign-in in another tab says so, and continues from there', async (t) => {
   const context = await browser.newContext({ javaScriptEnabled: false })
   t.teardown(() => context.close())
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(60_000)
   const [one, two] = [await context.newPage(), await context.newPage()]
   const signIn = async (page: typeof one) => {
     await page.getByLabel('Email or user name').fill('bob')

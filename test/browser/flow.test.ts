@@ -18,7 +18,7 @@ async function open(
 ): Promise<{ page: Page; context: BrowserContext; blocked: string[] }> {
   const context = await browser.newContext()
   t.teardown(() => context.close())
-  context.setDefaultTimeout(5000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const blocked: string[] = []
   page.on('console', (message) => {

@@ -26,7 +26,7 @@ t.test('an invitation leads to a password, a sign-in and the account page, and w
 
   const context = await browser.newContext()
   t.teardown(() => context.close())
-  context.setDefaultTimeout(10_000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const blocked: string[] = []
   page.on('console', (message) => void (message.type() === 'error' && blocked.push(message.text())))

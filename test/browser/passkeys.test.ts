@@ -28,7 +28,7 @@ async function device(t: Test): Promise<KnownBrowser> {
   await forgetPasskeys()
   const context = await browser.newContext()
   t.teardown(() => context.close())
-  context.setDefaultTimeout(8000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const blocked: string[] = []
   page.on('console', (message) => {
@@ -207,7 +207,7 @@ t.test('a removed passkey signs no user in, and the page explains how to continu
 t.test('without JavaScript the pages explain what passkeys need', async (t) => {
   const context = await browser.newContext({ javaScriptEnabled: false })
   t.teardown(() => context.close())
-  context.setDefaultTimeout(8000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   await page.goto(authorizationUrl(server, portal))
   await page.getByText('Signing in with a passkey needs JavaScript').waitFor()

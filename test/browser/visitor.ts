@@ -24,7 +24,7 @@ export async function visit(
 ): Promise<Visit> {
   const context = await browser.newContext(options)
   t.teardown(() => context.close())
-  context.setDefaultTimeout(5000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', (message) => {
