@@ -5,6 +5,7 @@ import { rejectionRecord } from './audit/rejection-record.ts'
 import type { AppOptions, Deps } from './deps.ts'
 import { registerAll } from './feature.ts'
 import { registerFeatures } from './features.ts'
+import { clientKeys } from './fetch/client-keys.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
 import { drain, health } from './http/drain.ts'
 import { endpoints } from './http/endpoints.ts'
@@ -55,7 +56,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(drain, { seconds: config.drainSeconds })
   await registerAll(app, deps, [securityHeaders, wellFormedHttp])
   await registerAll(app, below, [rateLimits, pages, metadata, endpoints, browser])
-  await registerAll(app, deps, [interactionStarter, emails, userClaims])
+  await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
   await registerFeatures(app, deps)
   if (development !== undefined) await app.register(development.plugin, deps)
 

@@ -1,25 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import { readChoice } from '../clients/members.ts'
-import { algorithmNames, readKeyFile } from '../domain/key-set.ts'
+import { algorithmNames } from '../domain/key-set.ts'
 import { type Feature, flag } from '../feature.ts'
-import { assertCanSign, readKeys, readKeysUri } from './rules/registration.ts'
+import { assertCanSign } from './rules/registration.ts'
 import { readTrusted, trustRecords } from './rules/trust.ts'
 
 /** RFC 7523: clients that an operator added authenticate with a JWT that they sign, `private_key_jwt`. */
 export const clientAssertions: Feature = {
   spec: 'RFC 7523',
   clientMetadata: {
-    jwks: {
-      operatorOnly: true,
-      schema: Type.Object({}, { description: 'Its public keys: a JWK set, a JWK or PEM, RFC 7591 §2.' }),
-      readFile: readKeyFile,
-      read: readKeys,
-    },
-    jwks_uri: {
-      operatorOnly: true,
-      schema: Type.String({ description: 'Where its public keys are, https, RFC 7591 §2.' }),
-      read: readKeysUri,
-    },
     token_endpoint_auth_signing_alg: {
       operatorOnly: true,
       schema: Type.String({

@@ -4,14 +4,12 @@ import { check } from '../domain/check.ts'
 import type { FailedProof } from '../domain/client-authentication.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { assertSignature, type Jws, parseJws } from '../domain/jws.ts'
 import { algorithmNamed, type PublicKey } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
-import { createKeySets } from '../fetch/key-sets.ts'
 import { RecordExists } from '../storage/store.ts'
-import { type Assertion, failureOf, isForeign, parseAssertion, readAssertion } from './rules/assertion.ts'
-import { assertClaims, usedAssertionKind, useOf } from './rules/claims.ts'
-import { keysOf } from './rules/registration.ts'
-import { assertSignature } from './rules/signature.ts'
+import { failureOf, isForeign, readAssertion } from './rules/assertion.ts'
+import { assertClaims, signatureRules, usedAssertionKind, useOf } from './rules/claims.ts'
 import { assertTrusted, subjectIds, trustedSubjectKind, unknownSubject } from './rules/trust.ts'
 
 const method = 'private_key_jwt'
@@ -23,21 +21,7 @@ const authenticating = ['token', 'pushed_authorization_request', 'revocation', '
  * authenticate. What an assertion must be is decided in rules/; keys are registered or fetched (src/fetch).
  */
 export const clientAssertions = fp<AppDeps>(
-  async (app, { config, service, store, clock, fetchUrl }) => {
-    const keySets = createKeySets({
-      fetchUrl,
-      bounds: config.fetch,
-      clock,
-      onFailure: (url, error) => app.log.warn({ err: error, url }, 'a key set could not be fetched'),
-    })
-
-    async function keysFor({ extra }: Client, kid: unknown): Promise<readonly PublicKey[]> {
-      const uri = extra?.['jwks_uri']
-      return typeof uri === 'string'
-        ? fetched('at jwks_uri', uri, keySets.keysAt(uri, textOf(kid)))
-        : keysOf(extra?.['jwks'])
-    }
-
+  async (app, { service, store, clock }) => {
     /** @throws {OAuthError} `invalid_client` for keys that cannot be fetched. */
     async function fetched(whose: string, from: string, keys: Promise<readonly PublicKey[]>) {
       try {
@@ -57,7 +41,7 @@ export const clientAssertions = fp<AppDeps>(
     })
 
     async function verify(client: Client | undefined, proof = ''): Promise<FailedProof | undefined> {
-      const assertion = parseAssertion(proof)
+      const assertion = parseJws(proof)
       if (assertion === undefined) return { why: 'without an assertion' }
       if (client === undefined && isForeign(assertion)) return unknownSubject(assertion)
       if (client?.authenticationMethod !== method) return { why: 'not a client with keys' }
@@ -70,23 +54,28 @@ export const clientAssertions = fp<AppDeps>(
     }
 
     /** Verifies what the client signed. */
-    async function verifyOwn(assertion: Assertion, client: Client): Promise<void> {
+    async function verifyOwn(assertion: Jws, client: Client): Promise<void> {
       assertClaims(assertion, client, audience(), clock())
       const registered = algorithmNamed(client.extra?.['token_endpoint_auth_signing_alg'])
-      assertSignature(assertion, registered, await keysFor(client, assertion.header['kid']))
+      const { jwks_uri: uri } = client.extra ?? {}
+      const keys = app.clientKeys.keysOf(client, assertion.header['kid'])
+      const found = await fetched('at jwks_uri', String(uri), keys)
+      assertSignature(assertion, registered, found, signatureRules)
       await use(assertion, client.id)
     }
 
     /** Verifies what an issuer signed that the client trusts. Nothing is fetched for another one. */
-    async function verifyTrusted(assertion: Assertion, client: Client): Promise<void> {
+    async function verifyTrusted(assertion: Jws, client: Client): Promise<void> {
       const { issuer, reusable } = assertTrusted(assertion, client, service.issuer, clock())
-      const keys = keySets.keysOfIssuer(issuer, textOf(assertion.header['kid']))
-      assertSignature(assertion, undefined, await fetched('of the trusted issuer', issuer, keys))
+      const { kid } = assertion.header
+      const keys = app.clientKeys.keysOfIssuer(issuer, typeof kid === 'string' ? kid : undefined)
+      const found = await fetched('of the trusted issuer', issuer, keys)
+      assertSignature(assertion, undefined, found, signatureRules)
       if (!reusable) await use(assertion, client.id)
     }
 
     /** Uses an assertion: of several nodes, one inserts its record. */
-    async function use(assertion: Assertion, clientId: string): Promise<void> {
+    async function use(assertion: Jws, clientId: string): Promise<void> {
       const isFirst = await store.write(insert(usedAssertionKind, useOf(assertion, clientId))).then(
         () => true,
         (error) => {
@@ -104,7 +93,7 @@ export const clientAssertions = fp<AppDeps>(
       read: (parameters, _authorization, realm) => readAssertion(parameters, realm),
       verify,
       async findClientId(proof) {
-        const assertion = parseAssertion(proof)
+        const assertion = parseJws(proof)
         const ids = assertion === undefined ? [] : subjectIds(assertion, service.issuer)
         for (const id of ids) {
           const found = await store.find(trustedSubjectKind, id)
@@ -114,9 +103,5 @@ export const clientAssertions = fp<AppDeps>(
       },
     })
   },
-  { name: 'client-assertions', dependencies: ['client-authentication'] },
+  { name: 'client-assertions', dependencies: ['client-authentication', 'client-keys'] },
 )
-
-function textOf(kid: unknown): string | undefined {
-  return typeof kid === 'string' ? kid : undefined
-}

@@ -1,13 +1,13 @@
 import t from 'tap'
-import type { Assertion } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
-import { assertClaims, shown, useOf } from '../../src/rfc7523-client-assertions/rules/claims.ts'
+import { type Jws, shown } from '../../src/domain/jws.ts'
+import { assertClaims, useOf } from '../../src/rfc7523-client-assertions/rules/claims.ts'
 import { publicClient } from '../helpers/samples.ts'
 
 const now = 1_800_000_000
 const { id } = publicClient
 const audience = { issuer: 'https://auth.example', endpoints: ['https://auth.example/token'] }
 
-function assertionOf(claims: Readonly<Record<string, unknown>>): Assertion {
+function assertionOf(claims: Readonly<Record<string, unknown>>): Jws {
   const whole = { iss: id, sub: id, aud: audience.issuer, exp: now + 60, jti: 'j', ...claims }
   return { header: { alg: 'ES256' }, claims: whole, signed: '', signature: Buffer.alloc(0) }
 }

@@ -1,6 +1,6 @@
 import t from 'tap'
+import type { Jws } from '../../src/domain/jws.ts'
 import type { Client } from '../../src/domain/model.ts'
-import type { Assertion } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
 import {
   assertTrusted,
   readTrusted,
@@ -27,7 +27,7 @@ const trusting = (...entries: readonly unknown[]): Client => ({
 function tokenOf(
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
   claims = {},
-): Assertion {
+): Jws {
   const whole = { iss: issuer, sub: subject, aud: own, exp: now + 60, jti: 'j', ...claims }
   return { header: { alg: 'RS256' }, claims: whole, signed: '', signature: Buffer.alloc(0) }
 }

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const assertion = 'src/rfc7523-client-assertions/rules/assertion.ts'
 const claims = 'src/rfc7523-client-assertions/rules/claims.ts'
-const signature = 'src/rfc7523-client-assertions/rules/signature.ts'
+const signature = 'src/domain/jws.ts'
 const registration = 'src/rfc7523-client-assertions/rules/registration.ts'
 const plugin = 'src/rfc7523-client-assertions/plugin.ts'
 const fetching = 'src/fetch/guarded-fetch.ts'

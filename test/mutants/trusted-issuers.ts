@@ -95,9 +95,9 @@ export const trustedIssuerFaults = [
     id: 'client-key-signs-for-the-issuer',
     tests,
     file: plugin,
-    find: "assertSignature(assertion, undefined, await fetched('of the trusted issuer', issuer, keys))",
+    find: "const found = await fetched('of the trusted issuer', issuer, keys)",
     replace:
-      "assertSignature(assertion, undefined, [...(await fetched('of the trusted issuer', issuer, keys)), ...keysOf(client.extra?.['jwks'])])",
+      "const found = [...(await fetched('of the trusted issuer', issuer, keys)), ...(await app.clientKeys.keysOf(client, undefined))]",
   },
   {
     id: 'trust-registered-by-anyone',

@@ -1,4 +1,3 @@
-import type { JsonObject } from '../../clients/members.ts'
 import {
   type AuthenticationRealm,
   type ClientCredentials,
@@ -6,50 +5,14 @@ import {
   type FailedProof,
 } from '../../domain/client-authentication.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { isObject } from '../../domain/is-object.ts'
+import { type Jws, parseJws } from '../../domain/jws.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { parseStrictJson } from '../../domain/strict-json.ts'
 
 /** The only `client_assertion_type`, RFC 7523 §2.2. */
 export const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-/** A parsed and not yet verified assertion: a JWS in compact form, RFC 7515 §7.1. */
-export interface Assertion {
-  readonly header: JsonObject
-  readonly claims: JsonObject
-  /** What the signature is about. */
-  readonly signed: string
-  readonly signature: Buffer
-}
-
-/**
- * Parses an assertion strictly: three parts of base64url, and two JSON objects without repeated members.
- * @returns undefined for anything else.
- */
-export function parseAssertion(text: string): Assertion | undefined {
-  const [, header = '', claims = '', signature = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
-  const [parsedHeader, parsedClaims] = [parsePart(header), parsePart(claims)]
-  if (!isObject(parsedHeader) || !isObject(parsedClaims)) return undefined
-  return {
-    header: parsedHeader,
-    claims: parsedClaims,
-    signed: `${header}.${claims}`,
-    signature: Buffer.from(signature, 'base64url'),
-  }
-}
-
-function parsePart(encoded: string): unknown {
-  try {
-    return parseStrictJson(
-      new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(encoded, 'base64url')),
-    )
-  } catch {
-    return undefined
-  }
-}
-
 /** Returns whether another issuer made it: `iss` is a URL, and not the client itself, RFC 7521 §3. */
-export function isForeign({ claims: { iss, sub } }: Assertion): boolean {
+export function isForeign({ claims: { iss, sub } }: Jws): boolean {
   return typeof iss === 'string' && iss !== sub && /^https?:\/\//.test(iss)
 }
 
@@ -68,7 +31,7 @@ export function readAssertion(
     clientRejected(realm.alwaysUnauthorized, { rule, received, stored })
   if (type !== assertionType)
     throw reject('rfc7523-2.2-parameters', `client_assertion_type: ${type ?? 'absent'}`, assertionType)
-  const assertion = text === undefined ? undefined : parseAssertion(text)
+  const assertion = text === undefined ? undefined : parseJws(text)
   if (text === undefined || assertion === undefined)
     throw reject('rfc7523-2.2-parameters', 'client_assertion is not one signed JWT without repeated members')
   if (isForeign(assertion)) return { proof: text }

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../clients/members.ts'
 import { check } from '../../domain/check.ts'
+import { foreignMember, isInstant, type Jws, type SignatureRules, shown } from '../../domain/jws.ts'
 import type { Client, Hash, Seconds } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import type { Assertion } from './assertion.ts'
 
 /** An assertion that was used. It must not be used again before it expires. */
 interface UsedAssertion {
@@ -17,6 +17,13 @@ export const usedAssertionKind = recordKind<UsedAssertion>('client-assertion', {
   clientId: ({ clientId }) => clientId,
   expiresAt: ({ expiresAt }) => expiresAt,
 })
+
+/** The rules of the signature, RFC 7523 §3. */
+export const signatureRules: SignatureRules = {
+  code: 'invalid_client',
+  signature: 'rfc7523-3-signature',
+  algorithm: 'rfc7523-3-alg-registered',
+}
 
 /** By how much the clock of a client may differ from that of this server. */
 const skewSeconds = 10
@@ -36,7 +43,7 @@ export interface Audience {
  * @throws {OAuthError} `invalid_client`
  */
 export function assertClaims(
-  { header, claims }: Assertion,
+  { header, claims }: Jws,
   client: Client,
   audience: Audience,
   now: Seconds,
@@ -63,7 +70,7 @@ export function assertClaims(
 
 /** Checks that the header says nothing that this server does not act upon, RFC 7523 §3 and RFC 8725 §3.11. */
 export function assertHeader(header: JsonObject): void {
-  const foreign = ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64', 'zip'].find((name) => name in header)
+  const foreign = foreignMember(header)
   must(foreign === undefined, 'rfc7523-3-valid-jwt', 'the header has a member that is not accepted', foreign)
   must(
     header['typ'] === undefined ||
@@ -125,18 +132,8 @@ function isAudience(aud: unknown, { extra }: Client, { issuer, endpoints }: Audi
   return [aud].flat().some((name) => name === issuer || endpoints.includes(String(name)))
 }
 
-function isInstant(value: unknown): value is number {
-  return Number.isFinite(value)
-}
-
-/** What a claim holds, for the log: bounded. */
-export function shown(value: unknown): string | number | undefined {
-  if (value === undefined || typeof value === 'number') return value
-  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 200)
-}
-
 /** Returns the record by which an assertion is used once, RFC 7523 §3; it is kept until the assertion has expired. */
-export function useOf({ claims: { iss, jti, exp } }: Assertion, clientId: string): UsedAssertion {
+export function useOf({ claims: { iss, jti, exp } }: Jws, clientId: string): UsedAssertion {
   return {
     id: hashSecret(`${iss} ${jti}`),
     clientId,

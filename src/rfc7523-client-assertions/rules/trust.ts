@@ -1,13 +1,13 @@
 import { type JsonObject, rejection } from '../../clients/members.ts'
 import type { FailedProof } from '../../domain/client-authentication.ts'
 import { isObject } from '../../domain/is-object.ts'
+import { type Jws, shown } from '../../domain/jws.ts'
 import type { Client, Hash, Seconds } from '../../domain/model.ts'
 import { type RecordRow, recordKind } from '../../domain/record.ts'
 import { isLoopbackUri } from '../../domain/redirect-uri.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import { parseStrictJson } from '../../domain/strict-json.ts'
-import type { Assertion } from './assertion.ts'
-import { assertHeader, assertIdentifier, assertTimes, must, shown } from './claims.ts'
+import { assertHeader, assertIdentifier, assertTimes, must } from './claims.ts'
 
 /**
  * Another issuer's word for who a workload is, in place of a key of the client (RFC 7521 §3: an assertion that a third party
@@ -52,7 +52,7 @@ export function trustedBy({ extra }: Client): readonly TrustedIssuer[] {
  * @throws {OAuthError} `invalid_client`
  */
 export function assertTrusted(
-  { header, claims }: Assertion,
+  { header, claims }: Jws,
   client: Client,
   ownIssuer: string,
   now: Seconds,
@@ -84,7 +84,7 @@ export function assertTrusted(
 }
 
 /** Why a token of no client is not accepted, for the log. */
-export function unknownSubject({ claims: { iss, sub } }: Assertion): FailedProof {
+export function unknownSubject({ claims: { iss, sub } }: Jws): FailedProof {
   return {
     namesNoClient: true,
     rule: 'rfc7523-3-iss-sub',
@@ -108,7 +108,7 @@ export function trustRecords(clientId: string, trusted: unknown): readonly Recor
 }
 
 /** Returns where the client of a token may be found: under its audience, and under no audience if that is this server. */
-export function subjectIds({ claims: { iss, sub, aud } }: Assertion, ownIssuer: string): readonly Hash[] {
+export function subjectIds({ claims: { iss, sub, aud } }: Jws, ownIssuer: string): readonly Hash[] {
   const audience = soleAudience(aud)
   if (typeof iss !== 'string' || typeof sub !== 'string' || typeof audience !== 'string') return []
   const named = { issuer: iss, subject: sub }

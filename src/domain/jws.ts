@@ -1,0 +1,127 @@
+import { constants, type KeyObject, verify } from 'node:crypto'
+import { check } from './check.ts'
+import type { OAuthErrorCode } from './errors.ts'
+import { isObject } from './is-object.ts'
+import { algorithmNamed, algorithmOf, type ClientAlgorithm, keyObject, type PublicKey } from './key-set.ts'
+import { parseStrictJson } from './strict-json.ts'
+
+/** A parsed and not yet verified JWT: a JWS in compact form, RFC 7515 §7.1. */
+export interface Jws {
+  readonly header: Readonly<Record<string, unknown>>
+  readonly claims: Readonly<Record<string, unknown>>
+  /** What the signature is about. */
+  readonly signed: string
+  readonly signature: Buffer
+}
+
+/**
+ * Parses a JWT strictly: three parts of base64url, and two JSON objects without repeated members.
+ * @returns undefined for anything else.
+ */
+export function parseJws(text: string): Jws | undefined {
+  const [, header = '', claims = '', signature = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
+  const [parsedHeader, parsedClaims] = [parsePart(header), parsePart(claims)]
+  if (!isObject(parsedHeader) || !isObject(parsedClaims)) return undefined
+  return {
+    header: parsedHeader,
+    claims: parsedClaims,
+    signed: `${header}.${claims}`,
+    signature: Buffer.from(signature, 'base64url'),
+  }
+}
+
+function parsePart(encoded: string): unknown {
+  try {
+    return parseStrictJson(
+      new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(encoded, 'base64url')),
+    )
+  } catch {
+    return undefined
+  }
+}
+
+/** The error of a signature that is not accepted, and the rules that it breaks. */
+export interface SignatureRules {
+  readonly code: OAuthErrorCode
+  readonly signature: string
+  readonly algorithm: string
+}
+
+/**
+ * Checks the signature of a JWT by one of these keys.
+ * @param registered The algorithm that the client registered: what the header says has no part in it, RFC 8725 §3.1.
+ * @throws {OAuthError} with the code of `rules`.
+ */
+export function assertSignature(
+  { header, signed, signature }: Jws,
+  registered: ClientAlgorithm | undefined,
+  keys: readonly PublicKey[],
+  rules: SignatureRules,
+): void {
+  const { kid, alg } = header
+  const named = keys.filter((key) => kid === undefined || key.kid === kid)
+  const usable = named.flatMap((key) => {
+    const algorithm = algorithmOf(key, registered)
+    const material = keyObject(key)
+    return algorithm === undefined || material === undefined ? [] : [{ algorithm, material }]
+  })
+  const [key, ...others] = usable
+  // OpenID Connect Core §10.1: with several keys, kid says which.
+  check(
+    key !== undefined && others.length === 0,
+    rules.signature,
+    rules.code,
+    key === undefined ? 'there is no such key' : 'there are several keys, and kid is missing',
+    { stored: keys.map((one) => one.kid ?? ''), received: shown(kid) },
+  )
+  check(
+    algorithmNamed(alg) === key.algorithm,
+    rules.algorithm,
+    rules.code,
+    'alg is not the algorithm of the registered key',
+    { stored: key.algorithm, received: shown(alg) },
+  )
+  check(
+    verifies(key.algorithm, key.material, Buffer.from(signed), signature),
+    rules.signature,
+    rules.code,
+    'the signature is wrong',
+    { passed: 'the signature is that of a registered key' },
+  )
+}
+
+/** Verifies as RFC 7518 §3.3 to §3.5 and RFC 8037 §3.1 say. */
+export function verifies(
+  algorithm: ClientAlgorithm,
+  key: KeyObject,
+  signed: Buffer,
+  signature: Buffer,
+): boolean {
+  const { RSA_PKCS1_PADDING, RSA_PKCS1_PSS_PADDING } = constants
+  switch (algorithm) {
+    case 'ES256':
+      return verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, signature)
+    case 'RS256':
+      return verify('sha256', signed, { key, padding: RSA_PKCS1_PADDING }, signature)
+    case 'PS256':
+      return verify('sha256', signed, { key, padding: RSA_PKCS1_PSS_PADDING, saltLength: 32 }, signature)
+    case 'EdDSA':
+      return verify(null, signed, key, signature)
+  }
+}
+
+/** Returns a member of the header that names or contains a key, or changes what is signed: none is accepted, RFC 8725 §3. */
+export function foreignMember(header: Jws['header']): string | undefined {
+  return ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64', 'zip'].find((name) => name in header)
+}
+
+/** Whether a claim is an instant, RFC 7519 §2. */
+export function isInstant(value: unknown): value is number {
+  return Number.isFinite(value)
+}
+
+/** What a member holds, for the log: bounded. */
+export function shown(value: unknown): string | number | undefined {
+  if (value === undefined || typeof value === 'number') return value
+  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 200)
+}
