@@ -11,6 +11,7 @@ import { Argument } from 'commander'
 import { scriptCommand } from './command.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
 /** Where the compiler keeps what it found out about a copy. */
 const known = 'removable.tsbuildinfo'
 const checking = ['--project', 'tsconfig.removable.json', '--incremental', '--tsBuildInfoFile', known]
@@ -49,7 +50,7 @@ const { args } = scriptCommand(
 const wanted = Object.keys(removable).filter((folder) => args.length === 0 || args.includes(folder))
 // Checked once as a whole: each copy after it has the compiler check again only what the removal affects.
 const whole = copyProject(root)
-run(whole, 'tsc', checking)
+run(whole, process.execPath, [compiler, ...checking])
 const removed = wanted.filter(isRemovable)
 rmSync(whole, { recursive: true })
 for (const [folder, why] of Object.entries(staying)) process.stdout.write(`stays    ${folder}: ${why}\n`)
@@ -61,7 +62,7 @@ function isRemovable(folder: string): boolean {
   const copy = copyProject(whole)
   try {
     takeOut(copy, folder)
-    run(copy, 'tsc', checking)
+    run(copy, process.execPath, [compiler, ...checking])
     run(copy, process.execPath, ['scripts/openapi.ts'])
     run(copy, process.execPath, ['test/removable/smoke.ts', ...(removable[folder] ?? [])])
     process.stdout.write(`removed  ${folder}, ${Math.round((performance.now() - began) / 1000)} s\n`)

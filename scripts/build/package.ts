@@ -75,7 +75,9 @@ function stage(): void {
 
 /** The declarations of the libraries and of what they name, without the many that only their code needs. */
 function declareLibraries(): void {
-  execFileSync('tsc', ['-p', `${root}scripts/build/libraries.tsconfig.json`], { stdio: 'inherit' })
+  const compiler = `${root}node_modules/typescript-native/bin/tsc`
+  const project = `${root}scripts/build/libraries.tsconfig.json`
+  execFileSync(process.execPath, [compiler, '-p', project], { stdio: 'inherit' })
   const needed = reachable(join(types, 'dev/start.d.ts'), reachable(join(types, 'guard/guard.d.ts')))
   for (const path of globSync(`${types}/**/*.d.ts`)) {
     if (!needed.has(path)) rmSync(path)
