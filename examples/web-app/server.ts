@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import formbody from '@fastify/formbody'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
 import * as client from 'openid-client'
 
 const {
@@ -34,6 +35,8 @@ interface Session {
   readonly checks?: client.AuthorizationCodeGrantChecks
   readonly tokens?: client.TokenEndpointResponse
   readonly name?: string
+  /** Of the session at the server, which names it when it ends. */
+  readonly sid?: unknown
 }
 const sessions = new Map<string, Session>()
 
@@ -101,7 +104,7 @@ app.get('/callback', async (request, reply) => {
   // Checks `state`, `iss` (RFC 9207 §2.4) and the ID Token (OpenID Connect Core §3.1.3.7).
   const tokens = await client.authorizationCodeGrant(config, redirectedTo, checks)
   const user = await client.fetchUserInfo(config, tokens.access_token, tokens.claims()?.sub ?? '')
-  start(request, reply, { tokens, name: user.name ?? user.sub })
+  start(request, reply, { tokens, name: user.name ?? user.sub, sid: tokens.claims()?.['sid'] })
   return reply.redirect('/')
 })
 
@@ -131,6 +134,33 @@ app.post('/logout', async (request, reply) => {
     post_logout_redirect_uri: `${origin}/`,
   })
   return reply.redirect(url.href, 303)
+})
+
+const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout'
+const keys = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri ?? ''))
+
+/** Throws unless it is a logout token, OpenID Connect Back-Channel Logout §2.6. Seeing one twice does no harm here. */
+async function readLogoutToken(token: string): Promise<JWTPayload> {
+  const { payload } = await jwtVerify(token, keys, {
+    issuer: config.serverMetadata().issuer,
+    audience: clientId ?? '',
+    typ: 'logout+jwt',
+    algorithms: ['RS256'],
+    requiredClaims: ['iat', 'exp', 'jti', 'sid'],
+  })
+  const { events, nonce } = payload as { events?: object; nonce?: string }
+  if (events === undefined || !(logoutEvent in events) || nonce !== undefined)
+    throw new Error('not a logout token')
+  return payload
+}
+
+// The session at the server has ended, wherever that happened: so do the sessions here that came from it.
+app.post<{ Body: { logout_token?: string } }>('/backchannel-logout', async (request, reply) => {
+  reply.header('cache-control', 'no-store')
+  const token = await readLogoutToken(String(request.body?.logout_token)).catch(() => undefined)
+  if (!token) return reply.code(400).send({ error: 'invalid_request' })
+  for (const [id, { sid }] of sessions) if (sid === token['sid']) sessions.delete(id)
+  return reply.code(200).send()
 })
 
 const { hostname, port } = new URL(origin)

@@ -1,4 +1,5 @@
 /** The web application as its README starts it: added by an operator, with a secret and its own sessions. */
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { run } from '../helpers/command.ts'
 import { runExample, startExampleServer } from '../helpers/examples.ts'
@@ -11,6 +12,7 @@ const origin = `http://127.0.0.1:${await freePort()}`
 const added = await run([
   ...['client', 'add', '--json', '--name', 'Course site', ...location],
   ...['--redirect-uri', `${origin}/callback`, '--post-logout-redirect-uri', `${origin}/`],
+  ...['--backchannel-logout-uri', `${origin}/backchannel-logout`],
 ])
 const { client_id: CLIENT_ID, client_secret: CLIENT_SECRET } = JSON.parse(added.stdout)
 const site = runExample(t, ['web-app/server.ts'], {
@@ -55,6 +57,20 @@ t.test('the web application signs a user in, and out everywhere', async (t) => {
   t.match(pageOf(await browser.open(back.href)).html, /Sign in/)
   const again = await person.agent.open(sentTo(await browser.open(`${origin}/login`)).href)
   t.match(pageOf(again).html, /name="password"/, 'and the server asks for the password again')
+})
+
+t.test('a session at the web application ends with the one at the server', async (t) => {
+  const [browser, other] = [new UserAgent(origin), new UserAgent(origin)]
+  await browser.open((await person.approve(sentTo(await browser.open(`${origin}/login`)))).href)
+  const bob = newPerson({ issuer }, { username: 'bob', password: 'bob-in-dev' })
+  await other.open((await bob.approve(sentTo(await other.open(`${origin}/login`)))).href)
+  const forged = new URLSearchParams({ logout_token: 'e30.e30.' })
+  const rejected = await fetch(`${origin}/backchannel-logout`, { method: 'POST', body: forged })
+  t.equal(rejected.status, 400, 'a token that nobody signed ends nothing')
+  t.match(pageOf(await browser.open(`${origin}/`)).html, /Hello Alice/)
+  t.equal((await run(['session', 'end', '--user', 'alice', '--yes', ...location])).code, 0)
+  while (!/Sign in/.test(pageOf(await browser.open(`${origin}/`)).html)) await setTimeout(50)
+  t.match(pageOf(await other.open(`${origin}/`)).html, /Hello Bob/, 'and nobody else is signed out')
 })
 
 t.test('the web application accepts a response only in the browser that started the request', async (t) => {
