@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { clientIdMetadata } from './client-id-metadata/feature.ts'
 import type { AppDeps } from './deps.ts'
 import { declarationsOf, type Feature } from './feature.ts'
 import { backchannelLogout } from './oidc-backchannel-logout/feature.ts'
@@ -27,6 +28,7 @@ export const features: readonly Feature[] = [
   backchannelLogout,
   clientAssertions,
   registration,
+  clientIdMetadata,
   revocation,
   introspection,
   pushedRequests,

@@ -12,6 +12,7 @@ import type {
   SignInRequest,
 } from './model.ts'
 import { recordKind } from './record.ts'
+import { isLoopbackUri } from './redirect-uri.ts'
 import { offlineAccess } from './scope-catalogue.ts'
 
 /** Pending authorization requests, by id. */
@@ -93,9 +94,22 @@ export function askedScope(
   client: Client,
   consent: Consent | undefined,
 ): Scope {
-  const isRemembered = client.consent === 'remember' && !request.prompt.includes('consent')
-  const fresh = isRemembered ? newScope(request, consent) : []
+  const isRemembered = remembersConsent(request, client) && !request.prompt.includes('consent')
+  const fresh = isRemembered ? newScope(request, client, consent) : []
   return fresh.length > 0 ? fresh : wantedScope(request)
+}
+
+/**
+ * Whether consent to this request is remembered: by the rule of the operator who added the client, or because the host
+ * that publishes the client says where the response goes. Any program on a computer can receive a loopback redirect, so that it
+ * asks every time (RFC 8252 §8.6).
+ */
+export function remembersConsent(
+  { redirectUri }: Pick<AuthorizationRequest, 'redirectUri'>,
+  { origin, consent, published }: Client,
+): boolean {
+  if (consent !== 'remember') return false
+  return origin === 'integration' || (published !== undefined && !isLoopbackUri(redirectUri))
 }
 
 /** Returns the scope that needs consent: the requested one, and that of individually requested claims. */
@@ -164,16 +178,29 @@ export function rememberConsent(
   request: AuthorizationRequest,
   userId: string,
   allowed: Scope,
-  before: Consent | undefined,
+  remembered: Consent | undefined,
   now: Seconds,
+  { published }: Pick<Client, 'published'> = {},
 ): Consent {
   const wanted = wantedScope(request)
+  const before = ofTerms(remembered, published)
   const here = request.resource.map((resource) => {
     const kept = allowedAt(resource, before).filter((name) => !wanted.includes(name))
     return { resource, scope: [...kept, ...allowed] }
   })
   const elsewhere = before?.allowed.filter(({ resource }) => !request.resource.includes(resource)) ?? []
-  return { userId, clientId: request.clientId, allowed: [...elsewhere, ...here], grantedAt: now }
+  return {
+    userId,
+    clientId: request.clientId,
+    allowed: [...elsewhere, ...here],
+    grantedAt: now,
+    ...(published && { terms: published.terms }),
+  }
+}
+
+/** Returns consent that is for these terms. */
+function ofTerms(consent: Consent | undefined, published: Client['published']): Consent | undefined {
+  return consent?.terms === published?.terms ? consent : undefined
 }
 
 /**
@@ -194,15 +221,15 @@ function contextStep(
 
 function needsConsent(request: AuthorizationRequest, client: Client, consent: Consent | undefined): boolean {
   if (request.prompt.includes('consent')) return true
+  if (client.origin === 'integration' && client.consent === 'skip') return false
   // RFC 8252 §8.6: the identity of a client that registered itself is not assured, so it asks every time.
-  if (client.origin !== 'integration' || client.consent === 'always') return true
-  if (client.consent === 'skip') return false
-  return newScope(request, consent).length > 0
+  return !remembersConsent(request, client) || newScope(request, client, consent).length > 0
 }
 
-function newScope(request: AuthorizationRequest, consent: Consent | undefined): Scope {
+function newScope(request: AuthorizationRequest, { published }: Client, consent: Consent | undefined): Scope {
+  const known = ofTerms(consent, published)
   const isAllowed = (name: string) =>
-    request.resource.every((resource) => allowedAt(resource, consent).includes(name))
+    request.resource.every((resource) => allowedAt(resource, known).includes(name))
   return wantedScope(request).filter((name) => !isAllowed(name))
 }
 

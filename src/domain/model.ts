@@ -78,8 +78,18 @@ export interface Client {
   readonly introspects: readonly string[]
   /** The resources it may get tokens for when it acts for itself; absent: every one, RFC 8707 §2. */
   readonly resources?: readonly string[]
+  /** Absent: it registered itself, or an operator added it. */
+  readonly published?: PublishedClient
   /** What features store about a client, by the name of its metadata member (RFC 7591 §2). */
   readonly extra?: Readonly<Record<string, unknown>>
+}
+
+/** A client that publishes its metadata itself. */
+export interface PublishedClient {
+  /** Where: users see it. */
+  readonly host: string
+  /** Identifies what consent is for besides the scope: users are asked again when it changes. */
+  readonly terms: Hash
 }
 
 /** Standard claims of a user, OpenID Connect Core §5.1, under their wire names. */
@@ -256,13 +266,15 @@ export interface Interaction {
   readonly expiresAt: Seconds
 }
 
-/** Remembered consent of a user for an integration; the key is user and client. */
+/** Remembered consent of a user for a client; the key is user and client. */
 export interface Consent {
   readonly userId: string
   readonly clientId: string
   /** Scope by resource: consent for one API does not extend to another. */
   readonly allowed: readonly AllowedScope[]
   readonly grantedAt: Seconds
+  /** Those of a client that publishes its metadata. */
+  readonly terms?: Hash
 }
 
 export interface AllowedScope {

@@ -13,8 +13,18 @@ import type { Parameters } from '../domain/parameters.ts'
 import { additions } from '../feature.ts'
 import { parametersOf } from './parameters.ts'
 
-/** Finds a client by its identifier. */
-export type ClientResolver = (clientId: string) => Promise<Client | undefined>
+/**
+ * Why a client is looked up: to describe it, to authenticate it, or because it begins an authorization. Only the last may
+ * reject the request with an error that says what is wrong with the client.
+ */
+export type LookupReason = 'display' | 'authentication' | 'authorization'
+
+/** Where else clients are found than in the store. */
+export interface ClientResolver {
+  /** Whether it finds all clients of this kind of identifier, so that no other place is searched. */
+  owns(clientId: string): boolean
+  find(clientId: string, reason: LookupReason): Promise<Client | undefined>
+}
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -24,9 +34,10 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Adds a client authentication method that its feature declares. */
     addClientAuthentication(name: string, method: ClientAuthentication): void
-    /** Adds a place where clients are found. The first that knows the identifier wins; the store is asked last. */
-    addClientResolver(resolve: ClientResolver): void
-    resolveClient: ClientResolver
+    /** Adds a place where clients are found. The first that owns the identifier decides. */
+    addClientResolver(resolver: ClientResolver): void
+    /** Finds a client by its identifier. */
+    resolveClient(clientId: string, reason?: LookupReason): Promise<Client | undefined>
     /**
      * Returns a hook that authenticates the client of a form request, RFC 6749 §2.3, or rejects with `invalid_client`.
      * @param inferClientId Names the client of a request that has no client credentials at all.
@@ -52,17 +63,11 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
       methods.add(name, { ...method, name, ...(usesSecret && { usesSecret }) })
     })
     app.addHook('onReady', async () => methods.assertComplete())
-    app.decorate('addClientResolver', (resolve) => void resolvers.push(resolve))
-    const resolveClient: ClientResolver = async (clientId) => {
-      for (const resolve of resolvers) {
-        const client = await resolve(clientId)
-        if (client !== undefined) return client
-      }
-      return store.find('client', clientId)
-    }
-    app.decorate('resolveClient', (clientId) =>
-      resolvers.length === 0 ? store.find('client', clientId) : resolveClient(clientId),
-    )
+    app.decorate('addClientResolver', (resolver) => void resolvers.push(resolver))
+    app.decorate('resolveClient', (clientId, reason = 'display') => {
+      const resolver = resolvers.find((one) => one.owns(clientId))
+      return resolver === undefined ? store.find('client', clientId) : resolver.find(clientId, reason)
+    })
     const proofs = Object.keys(declared.authenticationParameters)
     app.decorate(
       'requireClient',
@@ -78,7 +83,8 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
           const parameters = inferred === undefined ? sent : { ...sent, client_id: inferred }
           const claimed = parseClientCredentials(methods.added.values(), authorization, parameters, realm)
           const clientId = claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))
-          const client = clientId === undefined ? undefined : await app.resolveClient(clientId)
+          const client =
+            clientId === undefined ? undefined : await app.resolveClient(clientId, 'authentication')
           const failed = await claimed.method.verify(client, claimed.proof)
           request.client = authenticateClient(client, claimed, failed, realm)
         },

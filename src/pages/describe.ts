@@ -24,6 +24,8 @@ export interface DescribedClient {
   readonly name?: string
   /** Whether the client registered itself: its name is self-asserted, RFC 7591 §5. */
   readonly selfRegistered: boolean
+  /** The host that publishes it, if it is known by that. */
+  readonly publishedBy?: string
   readonly registeredAgoSeconds: Seconds
   /** "from this computer", "from the network 203.0.113.0/24"; absent if it is not known. */
   readonly registeredFrom?: Text
@@ -40,7 +42,8 @@ export function describeClient(
   const from = placeOf(client.registeredFrom, request, service)
   return {
     ...(name !== undefined && { name }),
-    selfRegistered: client.origin === 'registered',
+    selfRegistered: client.origin === 'registered' && client.published === undefined,
+    ...(client.published && { publishedBy: client.published.host }),
     registeredAgoSeconds: ago(client.issuedAt, now),
     ...(from && { registeredFrom: from }),
   }

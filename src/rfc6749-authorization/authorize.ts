@@ -104,7 +104,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       'client_id is missing',
       { passed: 'client_id is present' },
     )
-    const client = await app.resolveClient(clientId)
+    const client = await app.resolveClient(clientId, 'authorization')
     check(client !== undefined, 'rfc6749-4.1.2.1-client-error-page', 'invalid_client', unknownClient, {
       status: 400,
       received: clientId.slice(0, 100),
@@ -124,7 +124,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   }
 
   const consentOf = async (client: Client, session: Session | undefined): Promise<Consent | undefined> => {
-    if (client.origin !== 'integration' || session === undefined) return undefined
+    if (client.consent !== 'remember' || session === undefined) return undefined
     return store.find(consentKind, consentKey(session.userId, client.id))
   }
 

@@ -289,9 +289,10 @@ t.test(
 t.test('a client of another feature is named on every page about it', async (t) => {
   const client = await register(server, { client_name: 'Stored name' })
   const stored = await server.deps.store.find('client', client.id)
-  server.app.addClientResolver(async (id) =>
-    id === client.id && stored ? { ...stored, name: 'Name in its document' } : undefined,
-  )
+  server.app.addClientResolver({
+    owns: (id) => id === client.id,
+    find: async () => stored && { ...stored, name: 'Name in its document' },
+  })
   const agent = new UserAgent(server.issuer)
   const signIn = pageOf(await agent.open(authorizationUrl(server, client, fields)))
   const consent = pageOf(await agent.submit(signIn, { username: 'alice', password: 'alice-in-tests' }))

@@ -6,6 +6,7 @@ import t from 'tap'
 import { freePort } from '../helpers/free-port.ts'
 import { json } from '../helpers/wire.ts'
 import { choicePromises } from './metadata-truth/choices.ts'
+import { clientDocumentPromises } from './metadata-truth/client-documents.ts'
 import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoints.ts'
 import { peoplePromises } from './metadata-truth/people.ts'
 import { keep, unproven } from './metadata-truth/promise.ts'
@@ -17,6 +18,7 @@ import { openSubject } from './metadata-truth/subject.ts'
 const promises = {
   ...endpointPromises,
   ...pushedRequestPromises,
+  ...clientDocumentPromises,
   ...choicePromises,
   ...peoplePromises,
   ...signOutPromises,

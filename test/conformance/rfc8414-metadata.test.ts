@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { authorize, callApi, exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
 import { assertRejected, type Json, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent } = await startFlow(t)
@@ -177,14 +178,18 @@ t.test(
 )
 
 t.test(
-  '[service-4-asm-cimd-flag] [cimd-5-advertise] client ID metadata documents are not advertised, and a URL is an unknown client',
+  '[service-4-asm-cimd-flag] client ID metadata documents that are off are not advertised, and a URL is an unknown client',
   async (t) => {
-    t.not(metadata['client_id_metadata_document_supported'], true, '[cimd-5-advertise]')
-    const url = { ...client, id: 'https://client.example/metadata.json' }
-    const page = await authorize(server, url)
-    t.equal(page.status, 400, 'an error page')
-    t.equal(page.headers.get('location'), null)
-    await assertRejected(t, await exchange(server, url, 'x'), 'invalid_client')
+    const without = await startServer(t, { clientDocuments: { mode: 'off' } })
+    const document = await fetch(`${without.issuer}/.well-known/oauth-authorization-server`)
+    t.notOk('client_id_metadata_document_supported' in (await json(document)))
+    for (const id of ['https://client.example/metadata.json', 'https://claude.ai/oauth/client.json']) {
+      const url = { ...client, id }
+      const page = await authorize(without, url)
+      t.equal(page.status, 400, 'an error page')
+      t.equal(page.headers.get('location'), null)
+      await assertRejected(t, await exchange(without, url, 'x'), 'invalid_client')
+    }
   },
 )
 

@@ -5,7 +5,13 @@ import { narrowClaims } from '../../domain/claims.ts'
 import { consentKind } from '../../domain/connections.ts'
 import { put, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { askedScope, narrowByUser, rememberConsent, wantedScope } from '../../domain/interaction.ts'
+import {
+  askedScope,
+  narrowByUser,
+  rememberConsent,
+  remembersConsent,
+  wantedScope,
+} from '../../domain/interaction.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { Scope, Seconds, Session, User } from '../../domain/model.ts'
 import { every, single } from '../../domain/parameters.ts'
@@ -184,11 +190,11 @@ function askedOf({ request, client, consent }: PendingAuthorization): Scope {
   return askedScope(request, client, consent)
 }
 
-/** Remembers the consent at an integration; a client that registered itself asks every time, RFC 8252 §8.6. */
+/** Remembers the consent, unless the client asks every time. */
 function remember(pending: PendingAuthorization, { userId }: Session, allowed: Scope): readonly Write[] {
   const { client, consent, request, now } = pending
-  if (client.origin !== 'integration' || client.consent !== 'remember') return []
-  return [put(consentKind, rememberConsent(request, userId, allowed, consent, now))]
+  if (!remembersConsent(request, client)) return []
+  return [put(consentKind, rememberConsent(request, userId, allowed, consent, now, client))]
 }
 
 function denied(): OAuthError {

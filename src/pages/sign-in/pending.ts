@@ -126,7 +126,7 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     // The client may have replaced its redirect URIs since the request came.
     assertRegisteredRedirect(wanted.redirectUri, client)
     const consent =
-      session && client.origin === 'integration'
+      session && client.consent === 'remember'
         ? await store.find(consentKind, consentKey(session.userId, client.id))
         : undefined
     const step = nextStep(wanted, interaction, client, session, consent, now, availableAcrs)

@@ -1,0 +1,146 @@
+import type { AppDeps } from '../deps.ts'
+import { accept, insert, put, update } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Client } from '../domain/model.ts'
+import { hashSecret } from '../domain/secret.ts'
+import { parseStrictJson } from '../domain/strict-json.ts'
+import { freshSeconds } from '../fetch/freshness.ts'
+import { type Fetched, FetchFailed, type FetchFault } from '../fetch/guarded-fetch.ts'
+import { RecordExists } from '../storage/store.ts'
+import {
+  assertAllowed,
+  assertClientIdUrl,
+  clientOf,
+  type DocumentPolicy,
+  isListed,
+  longestDocument,
+  readDocument,
+} from './rules.ts'
+import { clientDocumentKind, deniedDocumentKind } from './schema.ts'
+
+type DocumentDeps = Pick<AppDeps, 'config' | 'store' | 'clock' | 'fetchUrl'>
+
+/** The clients that are known by the URL of their document. */
+export interface PublishedClients {
+  /** Returns the client as its document says now; fetches it when it is not fresh. */
+  current(clientId: string): Promise<Client>
+  /**
+   * Returns the client that a request is from; undefined if it is unknown and cannot be fetched. A public client stays
+   * what it was when the user approved it; the keys of another are those of its document.
+   */
+  known(clientId: string): Promise<Client | undefined>
+  /** Fetches the document, fresh or not, and stores the client. */
+  refresh(clientId: string): Promise<Client>
+}
+
+/** Fetches documents and stores their clients. Nothing is stored of a document that cannot be used. */
+export function publishedClients(
+  { config, store, clock, fetchUrl }: DocumentDeps,
+  policy: DocumentPolicy,
+): PublishedClients {
+  const { floorSeconds, ceilingSeconds } = config.clientDocuments
+  const loading = new Map<string, Promise<Client>>()
+
+  async function load(clientId: string): Promise<Client> {
+    const { headers, body } = await fetched(clientId)
+    const now = clock()
+    const metadata = readDocument(jsonOf({ headers, body }), clientId, policy)
+    const freshFor = Math.min(Math.max(freshSeconds(headers, now), floorSeconds), ceilingSeconds)
+    const digest = hashSecret(body.toString('base64url'))
+    const document = { id: clientId, fetchedAt: now, freshUntil: now + freshFor, digest }
+    const save = () =>
+      store.transact('client', clientId, (before) => {
+        const client = clientOf(metadata, clientId, before, now)
+        const write = before === undefined ? insert('client', client) : update('client', client)
+        return accept(client, write, put(clientDocumentKind, document))
+      })
+    // Another node was first.
+    return save().catch((error) => {
+      if (error instanceof RecordExists) return save()
+      throw error
+    })
+  }
+
+  async function fetched(clientId: string): Promise<Pick<Fetched, 'headers' | 'body'>> {
+    try {
+      const response = await fetchUrl(clientId)
+      if (response.body.length <= longestDocument) return response
+      throw new FetchFailed('size', `the response has more than ${longestDocument} bytes`)
+    } catch (error) {
+      throw error instanceof FetchFailed ? fetchFailure(error) : error
+    }
+  }
+
+  async function assertAcceptable(clientId: string): Promise<void> {
+    assertClientIdUrl(clientId, policy)
+    assertAllowed(clientId, await isDenied(clientId), policy)
+  }
+
+  async function isDenied(clientId: string): Promise<boolean> {
+    return (await store.find(deniedDocumentKind, clientId)) !== undefined
+  }
+
+  async function refresh(clientId: string): Promise<Client> {
+    await assertAcceptable(clientId)
+    const running = loading.get(clientId) ?? load(clientId).finally(() => loading.delete(clientId))
+    loading.set(clientId, running)
+    return running
+  }
+
+  return {
+    refresh,
+    async current(clientId) {
+      await assertAcceptable(clientId)
+      const client = await store.find('client', clientId)
+      const document = await store.find(clientDocumentKind, clientId)
+      const isFresh = document !== undefined && clock() < document.freshUntil
+      return client !== undefined && isFresh ? client : refresh(clientId)
+    },
+    async known(clientId) {
+      if (!isListed(clientId, policy) || (await isDenied(clientId))) return undefined
+      const client = await store.find('client', clientId)
+      if (client?.authenticationMethod === 'none') return client
+      const document = await store.find(clientDocumentKind, clientId)
+      if (client !== undefined && document !== undefined && clock() < document.freshUntil) return client
+      try {
+        return await refresh(clientId)
+      } catch (error) {
+        if (!(error instanceof OAuthError)) throw error
+        const isUsable = document !== undefined && clock() < document.fetchedAt + ceilingSeconds
+        return isUsable ? client : undefined
+      }
+    },
+  }
+}
+
+const ruleOfFault: Partial<Record<FetchFault, string>> = {
+  address: 'cimd-6.5-ssrf',
+  redirect: 'cimd-4-no-redirects',
+  status: 'cimd-4-status-200-only',
+  size: 'cimd-6.6-size-limit',
+}
+
+function fetchFailure(error: FetchFailed): OAuthError {
+  return new OAuthError(
+    'invalid_client',
+    `the client metadata document cannot be fetched: ${error.message}`,
+    {
+      rule: ruleOfFault[error.fault] ?? 'cimd-4.3-fetch-failure',
+      status: 400,
+      received: error.status ?? error.fault,
+      cause: error,
+    },
+  )
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Returns the JSON of a response, undefined for none. */
+function jsonOf({ headers, body }: Pick<Fetched, 'headers' | 'body'>): unknown {
+  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(headers['content-type'] ?? '')) return undefined
+  try {
+    return parseStrictJson(utf8.decode(body))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,23 @@
+import type { AppDeps } from '../deps.ts'
+import { withOfflineAccess } from '../domain/scope-catalogue.ts'
+import type { DocumentPolicy } from './rules.ts'
+
+/** Returns which documents the configuration accepts; on a development server all of them, unless it says otherwise. */
+export function documentPolicy({
+  config,
+  declared,
+  keys,
+}: Pick<AppDeps, 'config' | 'declared' | 'keys'>): DocumentPolicy {
+  const isDevelopment = config.mode === 'dev'
+  const { mode = isDevelopment ? 'any' : 'allow-list', allowed } = config.clientDocuments
+  return {
+    mode,
+    allowed,
+    isDevelopment,
+    scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
+    get algorithms() {
+      return keys.algorithms
+    },
+    declared,
+  }
+}
