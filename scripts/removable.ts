@@ -31,7 +31,8 @@ const removable: Readonly<Record<string, readonly string[]>> = {
   ],
   'rfc7591-registration': ['registration_endpoint', 'registration_client_uri', '/api/oauth/register'],
   'rfc7662-introspection': ['introspection_endpoint', '/api/oauth/introspect'],
-  'rfc9126-pushed-requests': ['pushed', '"request_uri"'],
+  'rfc9101-request-objects': ['request_object', 'require_request_uri_registration', '"request"'],
+  'rfc9126-pushed-requests': ['pushed'],
   'rfc9207-issuer': ['authorization_response_iss_parameter_supported'],
 }
 

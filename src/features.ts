@@ -11,6 +11,7 @@ import { revocation } from './rfc7009-revocation/feature.ts'
 import { clientAssertions } from './rfc7523-client-assertions/feature.ts'
 import { registration } from './rfc7591-registration/feature.ts'
 import { introspection } from './rfc7662-introspection/feature.ts'
+import { requestObjects } from './rfc9101-request-objects/feature.ts'
 import { pushedRequests } from './rfc9126-pushed-requests/feature.ts'
 import { issuerIdentification } from './rfc9207-issuer/feature.ts'
 import { resourceMetadata } from './rfc9728-resource-metadata/feature.ts'
@@ -31,6 +32,7 @@ export const features: readonly Feature[] = [
   clientIdMetadata,
   revocation,
   introspection,
+  requestObjects,
   pushedRequests,
   openidConnect,
   resourceMetadata,

@@ -202,7 +202,9 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
 }
 
 /** Reads what a flag says about the member of a feature; an empty file name removes it. */
-function readFlagValue({ schema, readFile }: DeclaredClientMember, text: string): unknown {
+function readFlagValue(member: DeclaredClientMember, text: string | readonly string[]): unknown {
+  if (typeof text !== 'string') return text.filter((one) => one !== '')
+  const { schema, readFile } = member
   if (readFile === undefined || text === '') return schema['type'] === 'boolean' ? text === 'true' : text
   try {
     return readFile(readFileSync(text, 'utf8'))
@@ -213,9 +215,13 @@ function readFlagValue({ schema, readFile }: DeclaredClientMember, text: string)
 
 /** Describes the member of a feature as a flag: `require_auth_time` is `--require-auth-time true`. */
 function flagOf(name: string, { schema, readFile }: DeclaredClientMember): Option {
-  const value = readFile === undefined ? 'value' : 'file'
+  const value = readFile !== undefined ? 'file' : isTextList(schema) ? 'values...' : 'value'
   const flag = new Option(`--${name.replaceAll('_', '-')} <${value}>`, schema.description)
   return schema['type'] === 'boolean' ? flag.choices(['true', 'false']) : flag
+}
+
+function isTextList(schema: DeclaredClientMember['schema']): boolean {
+  return schema['type'] === 'array' && schema['items']?.type === 'string'
 }
 
 function readLocalized(text: string): readonly [string, string] {
