@@ -2,6 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
+import type { AddedScopes } from './domain/scope-catalogue.ts'
 import type { GuardedFetch } from './fetch/guarded-fetch.ts'
 import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
@@ -67,6 +68,7 @@ export interface Declared extends ClientDeclarations {
   /** The form parameters of all client authentication methods. */
   readonly authenticationParameters: Schemas
   readonly tokenMembers: Schemas
+  readonly scopes: AddedScopes
 }
 
 export interface AppOptions {

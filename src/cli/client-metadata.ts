@@ -18,7 +18,7 @@ import { signingAlgorithms } from '../domain/key-term.ts'
 import { type Client, consentRules } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { parseScope } from '../domain/scope.ts'
-import { withOfflineAccess } from '../domain/scope-catalogue.ts'
+import { completeCatalogue } from '../domain/scope-catalogue.ts'
 import { declared } from '../features.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
@@ -235,7 +235,7 @@ function readLocalized(text: string): readonly [string, string] {
 /** Returns what a client of this server may refer to. */
 export function knownTo({ issuer, resources, scopes }: Config): Known {
   return {
-    scopes: withOfflineAccess(scopes).map(({ name }) => name),
+    scopes: completeCatalogue(scopes, declared.scopes).map(({ name }) => name),
     resources: [issuer, ...resources.map(({ identifier }) => identifier)],
     declared,
   }
