@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { clientIdMetadata } from './client-id-metadata/feature.ts'
 import type { AppDeps } from './deps.ts'
 import { declarationsOf, type Feature } from './feature.ts'
+import { groups } from './groups/feature.ts'
 import { backchannelLogout } from './oidc-backchannel-logout/feature.ts'
 import { openidConnect } from './oidc-core/feature.ts'
 import { logout } from './oidc-logout/feature.ts'
@@ -35,6 +36,7 @@ export const features: readonly Feature[] = [
   requestObjects,
   pushedRequests,
   openidConnect,
+  groups,
   resourceMetadata,
 ]
 
