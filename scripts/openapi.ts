@@ -5,7 +5,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import { buildApp } from '../src/app.ts'
-import { declared } from '../src/features.ts'
 import { securitySchemes } from '../src/http/openapi.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
 import { describeService } from '../src/service.ts'
@@ -54,7 +53,7 @@ async function describe(): Promise<string> {
               { name: 'api', description: 'The protected resources.' },
             ],
             components: {
-              securitySchemes: securitySchemes(describeService(config, declared.scopes)),
+              securitySchemes: securitySchemes(describeService(config)),
             },
           },
         })

@@ -2,7 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
-import type { AddedScopes } from './domain/scope-catalogue.ts'
+import type { Client } from './domain/model.ts'
 import type { GuardedFetch } from './fetch/guarded-fetch.ts'
 import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
@@ -19,6 +19,27 @@ export interface Deps {
   readonly clock: Clock
   readonly random: RandomSource
 }
+
+/** The clients that are known by the URL at which they publish their metadata. */
+export interface PublishedClients {
+  /** Returns the client as its document says now; fetches it when it is not fresh. */
+  current(clientId: string): Promise<Client>
+  /**
+   * Returns the client that a request is from; undefined if it is unknown and cannot be fetched. A public client stays
+   * what it was when the user approved it; the keys of another are those of its document.
+   */
+  known(clientId: string): Promise<Client | undefined>
+  /** Fetches the document, fresh or not, and stores the client. */
+  refresh(clientId: string): Promise<Client>
+}
+
+/** What it takes to fetch such clients. */
+export type PublishedClientDeps = Pick<Deps, 'config' | 'store' | 'clock'> &
+  Pick<AppDeps, 'fetchUrl' | 'declared'> & {
+    readonly keys: Pick<KeyRing, 'algorithms'>
+    /** Fetches what an operator names, whatever the settings accept. */
+    readonly byOperator?: true
+  }
 
 /** Deps, and what buildApp computes from them once. */
 export interface AppDeps extends Deps {
@@ -68,7 +89,6 @@ export interface Declared extends ClientDeclarations {
   /** The form parameters of all client authentication methods. */
   readonly authenticationParameters: Schemas
   readonly tokenMembers: Schemas
-  readonly scopes: AddedScopes
 }
 
 export interface AppOptions {

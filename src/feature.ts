@@ -1,7 +1,15 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import { readFlag } from './clients/members.ts'
-import type { AppDeps, Declared, DeclaredClientMember, Schemas } from './deps.ts'
+import type { Config } from './config/schema.ts'
+import type {
+  AppDeps,
+  Declared,
+  DeclaredClientMember,
+  PublishedClientDeps,
+  PublishedClients,
+  Schemas,
+} from './deps.ts'
 
 /**
  * A specification as one folder. What is needed before the application exists (options, client metadata, grant types,
@@ -25,8 +33,6 @@ export interface Feature {
   readonly authorizationParameters?: Declared['authorizationParameters']
   /** Members that it adds to the token response (RFC 6749 §5.1). */
   readonly tokenMembers?: Declared['tokenMembers']
-  /** Scopes that it adds to the catalogue, with the claims that they open. */
-  readonly scopes?: Declared['scopes']
   /**
    * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and errors
    * are pages. Absent: it has none, and decorates the application before the others are registered.
@@ -35,6 +41,10 @@ export interface Feature {
   /** Its paths begin at the origin; those of other features begin at the path of the issuer. */
   readonly atOrigin?: true
   load(): Promise<FeaturePlugin>
+  /** How clients that publish their metadata are fetched, for `lychgate client document`. */
+  readonly loadPublishedClients?: () => Promise<(deps: PublishedClientDeps) => PublishedClients>
+  /** The URLs that its settings have the server fetch: `lychgate doctor` tries them if an operator set any of these. */
+  readonly fetches?: (config: Config) => readonly string[]
 }
 
 /** A Fastify plugin; one that is wrapped by fastify-plugin decorates the application. */
@@ -98,7 +108,6 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     tokenParameters: joined(features, ({ grantTypes }) => parametersOf(grantTypes)),
     authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
     tokenMembers: joined(features, (feature) => feature.tokenMembers),
-    scopes: joined(features, (feature) => feature.scopes),
   }
 }
 

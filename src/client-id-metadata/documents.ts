@@ -1,4 +1,5 @@
-import type { AppDeps } from '../deps.ts'
+import type { PublishedClientDeps, PublishedClients } from '../deps.ts'
+import { clientDocumentKind, deniedDocumentKind } from '../domain/client-document.ts'
 import { accept, insert, put, update } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Client } from '../domain/model.ts'
@@ -7,37 +8,20 @@ import { parseStrictJson } from '../domain/strict-json.ts'
 import { freshSeconds } from '../fetch/freshness.ts'
 import { type Fetched, FetchFailed, type FetchFault } from '../fetch/guarded-fetch.ts'
 import { RecordExists } from '../storage/store.ts'
+import { documentPolicy } from './policy.ts'
 import {
   assertAllowed,
   assertClientIdUrl,
   clientOf,
-  type DocumentPolicy,
   isListed,
   longestDocument,
   readDocument,
 } from './rules.ts'
-import { clientDocumentKind, deniedDocumentKind } from './schema.ts'
-
-type DocumentDeps = Pick<AppDeps, 'config' | 'store' | 'clock' | 'fetchUrl'>
-
-/** The clients that are known by the URL of their document. */
-export interface PublishedClients {
-  /** Returns the client as its document says now; fetches it when it is not fresh. */
-  current(clientId: string): Promise<Client>
-  /**
-   * Returns the client that a request is from; undefined if it is unknown and cannot be fetched. A public client stays
-   * what it was when the user approved it; the keys of another are those of its document.
-   */
-  known(clientId: string): Promise<Client | undefined>
-  /** Fetches the document, fresh or not, and stores the client. */
-  refresh(clientId: string): Promise<Client>
-}
 
 /** Fetches documents and stores their clients. Nothing is stored of a document that cannot be used. */
-export function publishedClients(
-  { config, store, clock, fetchUrl }: DocumentDeps,
-  policy: DocumentPolicy,
-): PublishedClients {
+export function publishedClients(deps: PublishedClientDeps): PublishedClients {
+  const { config, store, clock, fetchUrl } = deps
+  const policy = documentPolicy(deps)
   const { floorSeconds, ceilingSeconds } = config.clientDocuments
   const loading = new Map<string, Promise<Client>>()
 

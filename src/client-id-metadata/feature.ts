@@ -48,4 +48,7 @@ export const clientIdMetadata: Feature = {
   spec: 'Client ID Metadata Document',
   settings,
   load: async () => (await import('./plugin.ts')).clientIdMetadata,
+  loadPublishedClients: async () => (await import('./documents.ts')).publishedClients,
+  fetches: ({ clientDocuments: { mode, allowed } }) =>
+    mode === 'off' ? [] : allowed.map((entry) => (/^https?:/.test(entry) ? entry : `https://${entry}/`)),
 }

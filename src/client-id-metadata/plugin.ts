@@ -10,9 +10,8 @@ import { isDocumentUrl } from './rules.ts'
  */
 export const clientIdMetadata = fp<AppDeps>(
   async (app, deps) => {
-    const policy = documentPolicy(deps)
-    const clients = publishedClients(deps, policy)
-    if (policy.mode !== 'off') app.advertise({ client_id_metadata_document_supported: true })
+    const clients = publishedClients(deps)
+    if (documentPolicy(deps).mode !== 'off') app.advertise({ client_id_metadata_document_supported: true })
     app.addClientResolver({
       owns: isDocumentUrl,
       find(clientId, reason) {

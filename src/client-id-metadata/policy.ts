@@ -1,5 +1,5 @@
-import type { AppDeps } from '../deps.ts'
-import { completeCatalogue } from '../domain/scope-catalogue.ts'
+import type { PublishedClientDeps } from '../deps.ts'
+import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 import type { DocumentPolicy } from './rules.ts'
 
 /** Returns which documents the configuration accepts; on a development server all of them, unless it says otherwise. */
@@ -7,14 +7,15 @@ export function documentPolicy({
   config,
   declared,
   keys,
-}: Pick<AppDeps, 'config' | 'declared' | 'keys'>): DocumentPolicy {
+  byOperator,
+}: Pick<PublishedClientDeps, 'config' | 'declared' | 'keys' | 'byOperator'>): DocumentPolicy {
   const isDevelopment = config.mode === 'dev'
   const { mode = isDevelopment ? 'any' : 'allow-list', allowed } = config.clientDocuments
   return {
-    mode,
+    mode: byOperator ? 'any' : mode,
     allowed,
     isDevelopment,
-    scopes: completeCatalogue(config.scopes, declared.scopes).map(({ name }) => name),
+    scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
     get algorithms() {
       return keys.algorithms
     },

@@ -153,7 +153,6 @@ function onlyRedirectUri(client: Client, parameters: Parameters): string {
   return only
 }
 
-/** What a feature loads has these parameters no more. */
 function assertSupported(parameters: Parameters): void {
   check(
     parameters['request'] === undefined,

@@ -7,7 +7,6 @@ import {
 } from '../domain/authorization-request.ts'
 import { check } from '../domain/check.ts'
 import type { Write } from '../domain/decision.ts'
-import type { OAuthError } from '../domain/errors.ts'
 import type { AuthorizationRequest, Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 
@@ -18,13 +17,11 @@ export type RequestExtra = NonNullable<AuthorizationRequest['extra']>
 export interface LoadedRequest {
   readonly parameters: Parameters
   readonly extra?: RequestExtra
-  /** Why the request is rejected, once its redirect URI is proven; `parameters` are those that say where to. */
-  readonly rejection?: OAuthError
 }
 
 /**
- * Loads an authorization request that was sent as a reference or as a JWT; undefined if it was not. What it throws is
- * shown as a page: nothing is proven yet.
+ * Loads an authorization request that was sent as a reference; undefined if it was not. Its errors are pages: nothing is
+ * proven yet.
  */
 export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined>
 
@@ -50,16 +47,16 @@ declare module 'fastify' {
 
 export interface AuthorizationRequests {
   load(parameters: Parameters): Promise<LoadedRequest>
-  /** Validates the client's right to the redirect URI, RFC 6749 §3.1.2.3. A request that is rejected says why. */
-  proveRedirect(loaded: LoadedRequest, client: Client): ProvenRedirect
+  /** Validates the client's right to the redirect URI, RFC 6749 §3.1.2.3. */
+  proveRedirect(parameters: Parameters, client: Client): ProvenRedirect
   /** Validates everything else, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.2. */
   parse(
-    loaded: Omit<LoadedRequest, 'rejection'>,
+    { parameters, extra }: LoadedRequest,
     client: Client,
     redirect: ProvenRedirect,
   ): Promise<AuthorizationRequest>
-  /** Throws what the loader found wrong, and runs the checks of features. */
-  assert(client: Client, loaded: Omit<LoadedRequest, 'parameters'>): void
+  /** Runs the checks of features. */
+  assert(client: Client, extra?: RequestExtra): void
   endWrites(request: AuthorizationRequest): readonly Write[]
 }
 
@@ -69,8 +66,6 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     const loaders: RequestLoader[] = []
     const checks: RequestCheck[] = []
     const ends: RequestEnd[] = []
-    // A feature that loads such requests says so; OpenID Connect Discovery §3 has another default.
-    app.advertise({ request_parameter_supported: false, request_uri_parameter_supported: false })
     app.decorate('beforeAuthorization', (load: RequestLoader) => void loaders.push(load))
     app.decorate('afterClientKnown', (assert: RequestCheck) => void checks.push(assert))
     app.decorate('onAuthorizationEnd', (end: RequestEnd) => void ends.push(end))
@@ -82,20 +77,13 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         }
         return { parameters }
       },
-      proveRedirect: ({ parameters, rejection }, client) => {
-        try {
-          return resolveRedirectUri(parameters, client)
-        } catch (error) {
-          throw rejection ?? error
-        }
-      },
+      proveRedirect: resolveRedirectUri,
       parse: async ({ parameters, extra }, client, redirect) => {
         const hintedSub = await subOfHint(parameters)
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
         return extra === undefined ? request : { ...request, extra }
       },
-      assert: (client, { extra = {}, rejection }) => {
-        if (rejection !== undefined) throw rejection
+      assert: (client, extra = {}) => {
         for (const assert of checks) assert(client, extra)
       },
       endWrites: (request) => ends.flatMap((end) => end(request)),
@@ -116,5 +104,5 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
       return claims['sub']
     }
   },
-  { name: 'authorization-requests', dependencies: ['metadata'] },
+  { name: 'authorization-requests' },
 )

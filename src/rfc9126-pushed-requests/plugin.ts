@@ -16,7 +16,6 @@ import {
   pushedRequestKind,
   pushRequest,
   referredId,
-  withLoaded,
 } from './rules.ts'
 
 const PushedRequestResponse = Type.Object(
@@ -45,7 +44,7 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
     const found = await store.find(pushedRequestKind, id)
     assertUsable(found, parameters, clock())
     // RFC 9126 §4: other parameters that the browser sends with the reference do not count.
-    return { parameters: found.parameters, extra: { ...found.extra, ...extraOf(found) } }
+    return { parameters: found.parameters, extra: extraOf(found) }
   })
   app.afterClientKnown((client, extra) => assertPushed(client, extra, isRequired))
   app.onAuthorizationEnd((request) => endOf(request, config.lifetimes.interactionSeconds))
@@ -77,17 +76,13 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
       assertNoReference(parameters)
       const client = clientOf(request)
       const { pushed, requestUri } = pushRequest(parameters, client, random(secretBytes), seconds, clock())
-      const { load, proveRedirect, assert, parse } = app.authorizationRequests
-      // RFC 9126 §3: what is pushed may be a request object.
-      const loaded = await load(pushed.parameters)
+      const { proveRedirect, parse } = app.authorizationRequests
       try {
-        const redirect = proveRedirect(loaded, client)
-        assert(client, { ...loaded, extra: { ...loaded.extra, ...extraOf(pushed) } })
-        await parse(loaded, client, redirect)
+        await parse(pushed, client, proveRedirect(pushed.parameters, client))
       } catch (error) {
         throw asPushError(error)
       }
-      await store.write(insert(pushedRequestKind, withLoaded(pushed, loaded)))
+      await store.write(insert(pushedRequestKind, pushed))
       return reply.code(201).send({ request_uri: requestUri, expires_in: seconds })
     },
   )

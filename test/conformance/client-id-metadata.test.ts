@@ -1,12 +1,15 @@
 /** Clients that are known by the URL of their metadata document (draft-ietf-oauth-client-id-metadata-document). */
 import t, { type Test } from 'tap'
-import { textOf } from '../account/sections.ts'
+import { deniedDocumentKind } from '../../src/domain/client-document.ts'
+import { insert, remove } from '../../src/domain/decision.ts'
+import { enter, offered, press, textOf } from '../account/sections.ts'
 import { makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
 import { pageOf } from '../helpers/authorization.ts'
 import {
   answerOf,
   authorizationUrl,
   authorize,
+  callApi,
   exchange,
   type Fields,
   obtainCode,
@@ -449,6 +452,70 @@ t.test('which documents are accepted is decided by the settings', async (t) => {
     t.equal((await authorize(choosy, client)).status, status, JSON.stringify(allowed))
     await choosy.close()
   }
+})
+
+t.test(
+  'installations of one client are told apart by where they are, and one of them ends alone',
+  async (t) => {
+    const { host } = new URL(site.origin)
+    const { client } = site.publish({
+      client_name: 'Terminal Agent',
+      redirect_uris: [webRedirect, 'http://127.0.0.1/callback'],
+    })
+    const agent = new UserAgent(server.issuer)
+    const install = async (redirectUri: string) => {
+      server.advance(10 * minute)
+      const at = { ...client, redirectUri }
+      return obtainTokens(server, at, { agent, fields: { scope: 'openid courses:read' } })
+    }
+    const laptop = await install('http://127.0.0.1:4001/callback')
+    const desktop = await install('http://127.0.0.1:4002/callback')
+    const web = await install(webRedirect)
+    const page = await enter(server, agent, '/apps')
+    t.match(textOf(page), `Terminal Agent It belongs to ${host}.`)
+    t.match(
+      textOf(page),
+      /client\.example.*127\.0\.0\.1:4002.*10 minutes ago.*127\.0\.0\.1:4001.*20 minutes ago/,
+    )
+    const [, , first = ''] = offered(page, 'grant')
+    await press(agent, page, 'grant', first)
+    await assertRejected(t, await refresh(server, client, laptop.refresh_token), 'invalid_grant')
+    t.equal((await callApi(server, '/api/courses', laptop.access_token)).status, 401)
+    for (const tokens of [desktop, web]) {
+      t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 200, 'the others stay')
+      t.equal((await refresh(server, client, tokens.refresh_token)).status, 200)
+    }
+    await press(agent, await enter(server, agent, '/apps'), 'client', client.id)
+    for (const tokens of [desktop, web])
+      t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 401, 'all end together')
+  },
+)
+
+t.test('a pushed request is as good, and a denied or locked client gets nothing more', async (t) => {
+  const { client } = site.publish({})
+  const push = () =>
+    post(server, '/api/oauth/par', {
+      client_id: client.id,
+      redirect_uri: webRedirect,
+      response_type: 'code',
+      code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+      code_challenge_method: 'S256',
+      scope: 'openid',
+    })
+  const pushed = await push()
+  t.equal(pushed.status, 201)
+  const { request_uri: requestUri } = await json(pushed)
+  const query = new URLSearchParams({ client_id: client.id, request_uri: String(requestUri) })
+  const opened = await fetch(`${server.issuer}/oauth/authorize?${query}`, { redirect: 'manual' })
+  t.match(opened.headers.get('location'), /\/login\?interaction=/)
+  const tokens = await obtainTokens(server, client)
+  const denied = { id: client.id, deniedAt: server.now() }
+  await server.deps.store.write(insert(deniedDocumentKind, denied))
+  await assertPage(t, client, 'lychgate-client-document-denied', 'denied')
+  await assertRejected(t, await push(), 'invalid_client')
+  await assertRejected(t, await refresh(server, client, tokens.refresh_token), 'invalid_client')
+  await server.deps.store.write(remove(deniedDocumentKind, client.id))
+  t.equal((await push()).status, 201, 'and is accepted again')
 })
 
 t.test(

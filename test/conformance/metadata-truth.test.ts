@@ -11,7 +11,6 @@ import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoi
 import { peoplePromises } from './metadata-truth/people.ts'
 import { keep, unproven } from './metadata-truth/promise.ts'
 import { pushedRequestPromises } from './metadata-truth/pushed-requests.ts'
-import { requestObjectPromises } from './metadata-truth/request-objects.ts'
 import { protectedResources, resourcePromises } from './metadata-truth/resource.ts'
 import { signOutPromises } from './metadata-truth/sign-out.ts'
 import { openSubject } from './metadata-truth/subject.ts'
@@ -20,7 +19,6 @@ const promises = {
   ...endpointPromises,
   ...pushedRequestPromises,
   ...clientDocumentPromises,
-  ...requestObjectPromises,
   ...choicePromises,
   ...peoplePromises,
   ...signOutPromises,
@@ -88,13 +86,13 @@ t.test('an advertised value that no test here can use is reported', async (t) =>
     ...scenes[0]?.subject.document,
     device_authorization_endpoint: 'https://id.example/device',
     grant_types_supported: ['authorization_code', 'password'],
-    require_signed_request_object: true,
+    request_parameter_supported: true,
     claims_supported: ['sub', 'toString'],
   }
   t.strictSame(unproven(more, promises).toSorted(), [
     'claims_supported: toString',
     'device_authorization_endpoint',
     'grant_types_supported: password',
-    'require_signed_request_object: true',
+    'request_parameter_supported: true',
   ])
 })

@@ -71,6 +71,10 @@ const consent: Pages['consent'] = {
   accessLastsSeconds: 7_776_000,
 }
 
+const { registeredFrom: _, ...anonymous } = consent.client
+const published = { ...anonymous, name: 'Claude', selfRegistered: false, publishedBy: 'claude.ai' }
+const webRedirect = 'https://claude.ai/api/mcp/auth_callback'
+
 /** Every page as users normally see it, and its variants. */
 export const ordinary = {
   login: {
@@ -177,6 +181,14 @@ export const ordinary = {
       accountUrl: '/account',
     },
   },
+  'consent-published': {
+    page: 'consent',
+    model: {
+      ...consent,
+      client: { ...published, redirectUri: webRedirect, redirectHost: 'claude.ai', loopback: false },
+    },
+  },
+  'consent-published-here': { page: 'consent', model: { ...consent, client: published } },
   'consent-changed': { page: 'consent', model: { ...consent, changed: true } },
   'consent-identity': {
     page: 'consent',
@@ -335,6 +347,13 @@ export const hostile = {
       areas: [{ group: hostileText, read: hostileScope, write: { ...hostileScope, description: 'other' } }],
       accessLastsSeconds: 7_776_000,
       accountUrl: `/${hostileText}`,
+    },
+  },
+  'hostile-consent-published': {
+    page: 'consent',
+    model: {
+      ...consent,
+      client: { ...published, name: hostileText, publishedBy: hostileText, redirectHost: hostileText },
     },
   },
   'hostile-consent-nameless': {

@@ -23,7 +23,6 @@ import { pkceFaults } from './pkce.ts'
 import { pushedRequestFaults } from './pushed-requests.ts'
 import { refreshFaults } from './refresh.ts'
 import { registrationFaults } from './registration.ts'
-import { requestObjectFaults } from './request-objects.ts'
 import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
 import { signInFaults } from './sign-in.ts'
@@ -43,7 +42,6 @@ export const faults: readonly Fault[] = [
   ...trustedIssuerFaults,
   ...clientCredentialsFaults,
   ...pushedRequestFaults,
-  ...requestObjectFaults,
   ...refreshFaults,
   ...resourceFaults,
   ...bearerFaults,

@@ -4,6 +4,7 @@ import { greetMailServer, MailFailed, senderOf } from '../../mail/mailer.ts'
 import { developmentFaults } from '../../settings/checks.ts'
 import { ConfigError, type ConfigSources, type ResolvedConfig, resolveConfig } from '../../settings/load.ts'
 import { httpInstant, systemClock } from '../../system.ts'
+import { examineFetches } from './fetches.ts'
 import { type Finding, ok, problem, type Setup, setting, unchecked, upstreamOf } from './finding.ts'
 import { headerOf, NoResponse, type Reference, startReference } from './http.ts'
 import { examineIssuer, examinePublishedKeys, examineServer } from './issuer.ts'
@@ -39,7 +40,11 @@ export async function examine(examination: Examination): Promise<readonly Findin
   const keys = await examineKeys(setup, facts?.keys, systemClock())
   const network = offline
     ? [unchecked`network: was not used, because of --offline`]
-    : [...(await examineMail(setup)), ...(await examineNetwork(setup, facts?.keys ?? []))]
+    : [
+        ...(await examineMail(setup)),
+        ...(await examineFetches(setup)),
+        ...(await examineNetwork(setup, facts?.keys ?? [])),
+      ]
   const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
   return [...examineSettings(setup), ...examineFiles(setup), ...findings, ...clock, ...keys, ...network]
 }

@@ -92,10 +92,10 @@ export function consentPage(
   continueFlow: ContinueFlow,
   issueCode: ReturnType<typeof codeIssuer>,
 ): void {
-  const { config, service, store, declared } = deps
+  const { config, service, store } = deps
   const { prefix } = service
   const load = pendingLoader(app, deps)
-  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  const scopesIn = scopesFor(service.catalogue, app.texts)
 
   app.get('/consent', { schema: { hide: true } }, async (request, reply) => {
     const pending = await load(request.query, reply)

@@ -1,4 +1,4 @@
-import { clientDocumentKind } from '../../../src/client-id-metadata/schema.ts'
+import { clientDocumentKind } from '../../../src/domain/client-document.ts'
 import { insert } from '../../../src/domain/decision.ts'
 import type { Exercise, Promises } from './promise.ts'
 import { askAt } from './subject.ts'

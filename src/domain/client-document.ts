@@ -1,5 +1,5 @@
-import type { Hash, Seconds } from '../domain/model.ts'
-import { recordKind } from '../domain/record.ts'
+import type { Hash, Seconds } from './model.ts'
+import { recordKind } from './record.ts'
 
 /** When the document of a client was fetched. What it says is stored as the client. */
 export interface ClientDocument {

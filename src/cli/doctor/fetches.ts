@@ -1,0 +1,42 @@
+import { features } from '../../features.ts'
+import { createGuardedFetch, FetchFailed, type GuardedFetch } from '../../fetch/guarded-fetch.ts'
+import { systemClock } from '../../system.ts'
+import { type Finding, ok, type Setup, setting, warning } from './finding.ts'
+
+/** Any response to these means that the host was reached. */
+const reached: readonly unknown[] = ['redirect', 'status', 'encoding', 'size']
+
+/**
+ * Checks that the server can connect to what its settings have it fetch. Settings that nobody changed are not tried: a
+ * server without access to the Internet is none the worse for their defaults.
+ */
+export async function examineFetches({ config, origins }: Setup): Promise<readonly Finding[]> {
+  const isDevelopment = config.mode === 'dev'
+  const fetchUrl = createGuardedFetch({ limits: config.fetch, isDevelopment, clock: systemClock })
+  const urls = features.flatMap(({ settings = {}, fetches }) =>
+    Object.keys(settings).some((name) => [...origins.keys()].some((path) => path.startsWith(`${name}.`)))
+      ? (fetches?.(config) ?? [])
+      : [],
+  )
+  return Promise.all(urls.map((url) => examineFetch(url, fetchUrl)))
+}
+
+async function examineFetch(url: string, fetchUrl: GuardedFetch): Promise<Finding> {
+  const { host } = new URL(url)
+  try {
+    await fetchUrl(url)
+  } catch (error) {
+    if (!(error instanceof FetchFailed)) throw error
+    if (!reached.includes(error.fault)) {
+      const change =
+        error.fault === 'address'
+          ? setting('fetch.privateNetworks', ['10.2.0.0/16'])
+          : [`let this server connect to ${host}; it uses no proxy`]
+      return warning`fetches: ${host} cannot be reached, so that its clients cannot begin to sign in
+        expected  a response from ${url}
+        found  ${error.message}
+        change  ${change}`
+    }
+  }
+  return ok`fetches: ${host} responds`
+}
