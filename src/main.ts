@@ -6,6 +6,7 @@ Examples:
   lychgate dev                                       a development server, ready in a second
   lychgate dev --port 9500
   lychgate token --user alice --scope courses:read   a token of that server
+  lychgate init                                      a folder for a server for real users
   lychgate serve --config lychgate.yaml --data /var/lib/lychgate
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate user invite carol@example.com             a link with which she sets her password
@@ -28,6 +29,7 @@ Exit codes: 0 success, 1 failure, 64 wrong usage, 78 wrong configuration.
 const commands: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   dev: async () => (await import('./cli/server.ts')).addDevCommand,
   serve: async () => (await import('./cli/server.ts')).addServeCommand,
+  init: async () => (await import('./cli/init.ts')).addInitCommand,
   client: async () => (await import('./cli/client.ts')).addClientCommands,
   user: async () => (await import('./cli/user.ts')).addUserCommands,
   grant: async () => (await import('./cli/grant.ts')).addGrantCommands,
@@ -42,6 +44,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   config: async () => (await import('./cli/config.ts')).addConfigCommands,
   healthcheck: async () => (await import('./cli/healthcheck.ts')).addHealthcheckCommand,
   doctor: async () => (await import('./cli/doctor/command.ts')).addDoctorCommand,
+  completion: async () => (await import('./cli/completion.ts')).addCompletionCommand,
 }
 
 /** Runs one command line and returns the exit code; a server continues until a signal ends it. */
@@ -57,7 +60,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Builds the command line. Help and suggestions for a misspelt command need all commands. */
+/** Builds the command line. Help, completion and suggestions for a misspelt command need all commands. */
 async function commandLine(first = ''): Promise<Command> {
   const program = new Command('lychgate')
     .description('An OAuth 2.0 and OpenID Connect server.')
@@ -67,7 +70,8 @@ async function commandLine(first = ''): Promise<Command> {
     .showHelpAfterError('(see --help)')
     .addHelpText('after', examples)
   if (['-V', '--version'].includes(first)) return program.allowExcessArguments().action(printVersion)
-  const named = Object.hasOwn(commands, first) ? [commands[first]] : Object.values(commands)
+  const isAlone = Object.hasOwn(commands, first) && first !== 'completion'
+  const named = isAlone ? [commands[first]] : Object.values(commands)
   for (const load of named) (await load?.())?.(program)
   return program
 }

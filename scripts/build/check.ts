@@ -11,6 +11,7 @@ const tests = [
   'test/interop/*.test.ts',
   'test/process/kill.test.ts',
   'test/cli/server.test.ts',
+  'test/cli/init.test.ts',
 ]
 
 process.exitCode = (await isRepeatable()) ? runTests() : 1

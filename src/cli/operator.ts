@@ -81,7 +81,8 @@ async function askSecretly(question: string): Promise<string> {
   }
 }
 
-async function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
+/** Asks one question on a terminal. */
+export async function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
   // Loaded late: most commands do not ask.
   const { createInterface } = await import('node:readline')
   const prompt = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })

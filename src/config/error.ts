@@ -23,6 +23,14 @@ export function readText(path: string, setting: string): string {
 }
 
 /**
+ * Returns the secret in the file that a setting names, without the line break that editors and `echo` add.
+ * @throws {ConfigError} naming the setting, the file and the reason of the operating system.
+ */
+export function readSecret(path: string, setting: string): string {
+  return readText(path, setting).replace(/\r?\n$/, '')
+}
+
+/**
  * Returns the bytes of the file that a setting names.
  * @throws {ConfigError} naming the setting, the file and the reason of the operating system.
  */

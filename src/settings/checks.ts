@@ -36,7 +36,7 @@ export function* inconsistencies(config: Config): Generator<string> {
     yield 'secret: is the one of the example; make your own with lychgate keys secret'
   }
   if (config.mode === 'serve' && config.secret === undefined) {
-    yield 'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters'
+    yield 'secret: is missing; lychgate init makes one together with a configuration, or set LYCHGATE_SECRET_FILE or LYCHGATE_SECRET to at least 32 random characters'
   }
 }
 

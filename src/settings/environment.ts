@@ -1,14 +1,14 @@
-import { ConfigError, readText, suggestion } from '../config/error.ts'
+import { ConfigError, readSecret, suggestion } from '../config/error.ts'
 import { confidentialPaths, configOptions, variableOf } from './options.ts'
 
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A value and what the operator called it: a flag or a variable. */
+/** A value and what the operator called it: a flag or a variable; or the file that refers to another one. */
 export interface Given {
   readonly path: string
   readonly text: string
-  readonly kind: 'variable' | 'flag'
+  readonly kind: 'variable' | 'flag' | 'file'
   readonly name: string
 }
 
@@ -68,6 +68,5 @@ export function fromSecretFile(path: string, environment: Environment): Given[] 
   const file = environment[name]
   if (!file) return []
   if (environment[variable]) throw new ConfigError(`${name}: ${variable} is set as well; keep one of them`)
-  // Editors and `echo` end a file with a line break that is not part of the secret.
-  return [{ path, text: readText(file, name).replace(/\r?\n$/, ''), kind: 'variable', name }]
+  return [{ path, text: readSecret(file, name), kind: 'variable', name }]
 }

@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { parseDocument } from 'yaml'
-import { ConfigError, readText } from '../config/error.ts'
+import { ConfigError, readSecret, readText } from '../config/error.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Given } from './environment.ts'
 import { schemaAt } from './options.ts'
@@ -22,6 +22,23 @@ export function readSections(path: string): Section {
   const content: unknown = document.toJS() ?? {}
   if (!isObject(content)) throw new ConfigError(`${path}: must be a YAML mapping of options`)
   return content
+}
+
+/**
+ * Takes `secretFile` and its like out of the file's content: the name of a file whose text is the setting `option`.
+ * @throws {ConfigError} when it is no name, cannot be read, or the setting is in the content as well.
+ */
+export function takeReference(values: Section, option: string): Given[] {
+  const names = option.split('.')
+  const last = names.pop() ?? option
+  const section = names.length === 0 ? values : valueAt(values, names.join('.'))
+  const name = `${last}File`
+  if (!isObject(section) || section[name] === undefined) return []
+  const [reference, beside] = [section[name], section[last]]
+  Reflect.deleteProperty(section, name)
+  if (typeof reference !== 'string') throw new ConfigError(`${option}File: must be the name of a file`)
+  if (beside !== undefined) throw new ConfigError(`${option}File: ${option} is set as well; keep one of them`)
+  return [{ path: option, text: readSecret(reference, `${option}File`), kind: 'file', name: reference }]
 }
 
 /** Sets a value from a flag or variable at its place in the file; text is converted to a number or list only here. */

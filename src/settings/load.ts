@@ -11,7 +11,7 @@ import {
   separateServiceLinks,
   unknownVariables,
 } from './environment.ts'
-import { place, readSections, type Section, valueAt } from './file.ts'
+import { place, readSections, type Section, takeReference, valueAt } from './file.ts'
 import { ConfigSchema, confidentialPaths, configOptions } from './options.ts'
 import { shapeFaults } from './shape.ts'
 
@@ -29,9 +29,9 @@ export interface ConfigSources {
   readonly file?: string | undefined
 }
 
-/** Where a setting comes from: the name of a flag or variable, or the path of the file. */
+/** Where a setting comes from: the name of a flag or variable, or the path of a file. */
 export interface Origin {
-  readonly kind: 'file' | Given['kind']
+  readonly kind: Given['kind']
   readonly name: string
 }
 
@@ -77,8 +77,9 @@ export function resolveConfig({
   const path = file ?? (own[fileVariable] || undefined)
   const values: Section =
     (path !== undefined && collect(() => readSections(path))) || structuredClone({ ...content })
+  const references = confidentialPaths.flatMap((option) => collect(() => takeReference(values, option)) ?? [])
   const fromFiles = confidentialPaths.flatMap((option) => collect(() => fromSecretFile(option, own)) ?? [])
-  const given = [...fromVariables(own), ...fromFiles, ...fromFlags(flags)]
+  const given = [...references, ...fromVariables(own), ...fromFiles, ...fromFlags(flags)]
   const origins = originsOf(values, path, given)
   for (const one of given) place(values, one)
   faults.push(...shapeFaults(values, given, path))

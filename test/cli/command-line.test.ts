@@ -67,7 +67,7 @@ t.test('invalid configuration ends with 78 and one line, for every kind of comma
       /^lychgate: issuer: lychgate dev [^\n]* use lychgate serve\n$/,
     ],
     [['dev', '--data', join(taken, 'x')], {}, /^lychgate: data: cannot create the folder [^\n]*\n$/],
-    [['serve'], {}, /^lychgate: secret: is missing; set LYCHGATE_SECRET [^\n]*\n$/],
+    [['serve'], {}, /^lychgate: secret: is missing; lychgate init [^\n]*\n$/],
     [['serve', '--data', missing], secret, /^lychgate: data: the folder \S+ does not exist[^\n]*\n$/],
     [['serve', '--issuer', 'http://a.example'], secret, /^lychgate: issuer: http is accepted on [^\n]*\n$/],
     [['user', 'list', '--data', missing], {}, /^lychgate: data: the folder \S+ does not exist[^\n]*\n$/],

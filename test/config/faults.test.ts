@@ -50,7 +50,7 @@ resources: [{identifier: x, name: X, scopes: [nope, openid, never]}]
     'resources.0.identifier: must be an absolute URI without a fragment',
     'resources.0.scopes.0: nope is not in the scope catalogue',
     'resources.0.scopes.2: never is not in the scope catalogue',
-    'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters',
+    'secret: is missing; lychgate init makes one together with a configuration, or set LYCHGATE_SECRET_FILE or LYCHGATE_SECRET to at least 32 random characters',
   ])
 })
 

@@ -352,7 +352,7 @@ for (const [text, line] of inconsistent) {
 }
 
 t.test('a production server needs a secret', async (t) => {
-  t.match(errorOf({ mode: 'serve' }), /^secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE/)
+  t.match(errorOf({ mode: 'serve' }), /^secret: is missing; lychgate init /)
   const environment = { LYCHGATE_SECRET: secret }
   t.equal(loadConfig({ mode: 'serve', environment, flags: { issuer: 'https://a.example' } }).mode, 'serve')
 })

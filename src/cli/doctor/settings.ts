@@ -114,12 +114,12 @@ function examineOwner({ path, stats: { uid, gid } }: Found, files: readonly Foun
     change  run lychgate as user ${uid}: sudo -u '#${uid}' lychgate doctor`
 }
 
-/** Returns the files that contain a secret: those of `_FILE` variables, and the configuration if it contains one. */
-function secretFiles({ environment, origins, file }: Setup): readonly string[] {
+/** Returns the files that contain a secret: those that settings refer to, and the configuration if it contains one. */
+function secretFiles({ environment, origins }: Setup): readonly string[] {
   return confidentialPaths.flatMap((path) => {
     const named = environment[`${variableOf(path)}_FILE`]
-    const written = origins.get(path)?.kind === 'file' ? file : undefined
-    return [named || [], written ?? []].flat()
+    const origin = origins.get(path)
+    return [named || [], origin?.kind === 'file' ? origin.name : []].flat()
   })
 }
 

@@ -1,0 +1,199 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import { stringify } from 'yaml'
+import { ConfigError } from '../config/error.ts'
+import { mintSecret, secretBytes } from '../domain/secret.ts'
+import { resolveConfig } from '../settings/load.ts'
+import { systemRandom } from '../system.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
+import { addYesFlag } from './flags.ts'
+import { makeFolder } from './open.ts'
+import { ask } from './operator.ts'
+
+interface InitFlags {
+  readonly issuer?: string
+  readonly name?: string
+  readonly port: string
+  readonly folder: string
+  readonly proxy: Proxy
+  readonly yes?: true
+}
+
+type Proxy = 'caddy' | 'nginx' | 'none'
+const proxies: readonly Proxy[] = ['caddy', 'nginx', 'none']
+
+/** What a new server is made of. */
+interface Plan extends Pick<InitFlags, 'proxy'> {
+  readonly issuer: string
+  readonly name: string
+  readonly port: number
+  /** Absolute paths: a server may be started from anywhere. */
+  readonly files: { readonly config: string; readonly secret: string; readonly data: string }
+}
+
+const help = `
+Makes lychgate.yaml, a secret and an empty data folder, and prints what a proxy and systemd need. Nothing that exists is
+replaced. Without --yes it asks for what is missing.
+
+Examples:
+  lychgate init
+  lychgate init --yes --issuer https://auth.example.org --name 'Example Accounts'
+  lychgate init --yes --issuer https://auth.example.org --folder /etc/lychgate --proxy nginx
+`
+
+/** Adds `lychgate init`, which prepares a folder for `lychgate serve`. */
+export function addInitCommand(program: Command): void {
+  const command = program
+    .command('init')
+    .description('prepare a server for real users: its configuration, its secret and its data folder')
+    .option('--issuer <url>', 'the public base URL, such as https://auth.example.org')
+    .option('--name <name>', 'the name of the service on every page; by default the host of the issuer')
+    .option('--port <number>', 'the port to listen on', '9400')
+    .option('--folder <folder>', 'where to make the files', '.')
+    .addOption(
+      new Option('--proxy <proxy>', 'the proxy to print a configuration for')
+        .choices(proxies)
+        .default('caddy'),
+    )
+    .addHelpText('after', help)
+  addYesFlag(command).action(init)
+}
+
+async function init(flags: InitFlags): Promise<void> {
+  const plan = await planOf(flags)
+  const { config, secret, data } = plan.files
+  const present = [config, secret, data].filter((path) => existsSync(path))
+  if (present.length > 0)
+    throw new CommandFailed(
+      `${present.join(' and ')} exist${present.length === 1 ? 's' : ''} already; nothing was changed`,
+    )
+  const made: string[] = []
+  const make = (path: string, text: string, mode: number) => {
+    writeFileSync(path, text, { mode, flag: 'wx' })
+    made.push(path)
+  }
+  try {
+    make(secret, `${mintSecret('sealing', systemRandom(secretBytes))}\n`, 0o600)
+    make(config, configurationOf(plan), 0o644)
+    makeFolder(data)
+  } catch (error) {
+    for (const path of made) rmSync(path)
+    throw error
+  }
+  process.stdout.write(`${madeOf(plan)}${proxyLines(plan)}${unitLines(plan)}`)
+}
+
+/** @throws {ConfigError} unless a server would start with it. */
+async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFlags): Promise<Plan> {
+  if (given === undefined && yes)
+    throw new WrongUsage('--yes needs --issuer, such as https://auth.example.org')
+  if (!yes && !process.stdin.isTTY)
+    throw new CommandFailed('cannot ask without a terminal; use --yes and --issuer')
+  const issuer = given ?? (await answer('The public URL of the server', undefined))
+  const values = { issuer, port: Number(port), secret: 'x'.repeat(32) }
+  const { config } = resolveConfig({ mode: 'serve', values })
+  const host = new URL(config.issuer).hostname
+  const service = name ?? (yes ? host : await answer('The name that its pages show', host))
+  resolveConfig({ mode: 'serve', values: { ...values, service: { name: service } } })
+  const at = (path: string) => resolve(folder, path)
+  if (!existsSync(folder)) throw new ConfigError(`--folder: ${folder} does not exist`)
+  const files = { config: at('lychgate.yaml'), secret: at('secret'), data: at('data') }
+  return { issuer, name: service, port: config.port, proxy, files }
+}
+
+/** Asks on standard error, so that standard output can be kept. */
+async function answer(question: string, otherwise: string | undefined): Promise<string> {
+  const shown = otherwise === undefined ? '' : ` [${otherwise}]`
+  const text = (await ask(`${question}${shown}: `, process.stderr)).trim() || otherwise
+  return text ?? answer(question, otherwise)
+}
+
+function configurationOf({ issuer, name, port, files }: Plan): string {
+  return `# The configuration of a Lychgate server. Every option: docs/configuration.md, or lychgate config print.
+# Check a change with: lychgate config validate --config ${files.config}
+
+# The public URL, as clients see it. A later change breaks every client and every token.
+${stringify({ issuer })}
+# The name on every page and in every email.
+${stringify({ service: { name } })}
+# Where the server listens. The proxy in front of it terminates TLS, and adds X-Forwarded-For.
+host: 127.0.0.1
+port: ${port}
+trustProxy: [127.0.0.1, "::1"]
+
+# The database of one machine. For several machines: store: postgres://…, or storeFile with a file that contains it.
+${stringify({ data: files.data })}
+# Encrypts the private keys in the database. Back it up, but not together with the database.
+${stringify({ secretFile: files.secret })}
+# Links to set a password are printed, unless there is a mail server.
+#mail:
+#  url: smtps://user:password@mail.example.org
+#  from: ${JSON.stringify(`${name} <accounts@${new URL(issuer).hostname}>`)}
+`
+}
+
+function madeOf({ files }: Plan): string {
+  return `Made:
+  ${files.config}
+  ${files.secret}    readable by you only; keep a copy elsewhere
+  ${files.data}/    readable by you only
+
+Start it, and open the link it prints to create the first user:
+  lychgate serve --config ${files.config}
+
+Other commands need the same file. To leave it out: export LYCHGATE_CONFIG=${files.config}
+`
+}
+
+function proxyLines({ issuer, proxy, port }: Plan): string {
+  const { origin, hostname } = new URL(issuer)
+  const lines: Record<Proxy, string> = {
+    none: '',
+    caddy: `
+Caddyfile, which also gets the certificate:
+${origin.startsWith('https') ? hostname : origin} {
+	reverse_proxy 127.0.0.1:${port}
+}
+`,
+    nginx: `
+nginx, in a server block for ${hostname} that has your certificate:
+location / {
+    proxy_pass http://127.0.0.1:${port};
+    proxy_http_version 1.1;
+    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+    proxy_buffer_size 16k;
+    proxy_buffers 4 16k;
+}
+`,
+  }
+  return lines[proxy]
+}
+
+/** A short unit that runs as this user; deploy/lychgate.service is the confined one. */
+function unitLines({ files }: Plan): string {
+  return `
+/etc/systemd/system/lychgate.service:
+[Unit]
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+User=${userInfo().username}
+ExecStart=${commandOf()} serve --config ${files.config}
+Restart=on-failure
+RestartPreventExitStatus=64 78
+UMask=0077
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=multi-user.target
+`
+}
+
+/** How this program was started: the executable, or Node with a script. */
+function commandOf(): string {
+  const [, script = ''] = process.argv
+  return script.endsWith('.js') ? `${process.execPath} ${join(script)}` : process.execPath
+}

@@ -1,0 +1,94 @@
+/** `lychgate init`: from an empty folder to a server with its first user, in two commands. */
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { run, start } from '../helpers/command.ts'
+import { freePort } from '../helpers/free-port.ts'
+
+const issuer = 'https://auth.example.org'
+const yes = ['init', '--yes', '--issuer', issuer]
+
+t.test('init and serve lead to the link of the first user', async (t) => {
+  const folder = t.testdir({})
+  const port = String(await freePort())
+  const made = await run([...yes, '--name', 'Courses: "one"', '--port', port, '--folder', folder])
+  t.match(made, { code: 0, stderr: '' })
+  t.match(made.stdout, `lychgate serve --config ${folder}/lychgate.yaml`)
+  t.match(made.stdout, `auth.example.org {\n\treverse_proxy 127.0.0.1:${port}\n}`)
+  t.match(made.stdout, /^ExecStart=\S+ .*serve --config \S+\/lychgate\.yaml$/m)
+  t.strictSame(readdirSync(folder).sort(), ['data', 'lychgate.yaml', 'secret'])
+  t.equal(statSync(join(folder, 'data')).mode & 0o777, 0o700)
+  t.equal(statSync(join(folder, 'secret')).mode & 0o777, 0o600)
+  const secret = readFileSync(join(folder, 'secret'), 'utf8').trim()
+  t.notMatch(made.stdout + readFileSync(join(folder, 'lychgate.yaml'), 'utf8'), secret)
+
+  const config = ['--config', join(folder, 'lychgate.yaml')]
+  const printed = await run(['config', 'print', '--json', '--changed', ...config])
+  t.match(JSON.parse(printed.stdout).settings, {
+    issuer: { value: issuer },
+    'service.name': { value: 'Courses: "one"' },
+    secret: { value: '***', name: join(folder, 'secret') },
+  })
+  const server = start(['serve', ...config])
+  t.teardown(() => server.kill('SIGKILL'))
+  let output = ''
+  for await (const chunk of server.stderr ?? []) {
+    output += chunk
+    if (output.includes('/link?code=')) break
+  }
+  t.match(output, `${issuer}/link?code=lyc_link_`)
+})
+
+t.test('init replaces nothing', async (t) => {
+  for (const present of ['lychgate.yaml', 'secret', 'data']) {
+    const folder = t.testdir({})
+    writeFileSync(join(folder, present), 'mine')
+    const result = await run([...yes, '--folder', folder])
+    t.match(result, { code: 1, stderr: `${folder}/${present} exists already; nothing was changed` })
+    t.strictSame(readdirSync(folder), [present])
+    t.equal(readFileSync(join(folder, present), 'utf8'), 'mine')
+  }
+})
+
+t.test('init rejects what would not start, before it makes anything', async (t) => {
+  const folder = t.testdir({})
+  const here = ['--folder', folder]
+  const cases: [string[], number, RegExp][] = [
+    [['init', ...here], 1, /cannot ask without a terminal; use --yes and --issuer/],
+    [['init', '--yes', ...here], 64, /--yes needs --issuer/],
+    [['init', '--yes', '--issuer', 'http://auth.example.org', ...here], 78, /issuer: http is accepted on/],
+    [['init', '--yes', '--issuer', 'auth', ...here], 78, /issuer: must be an absolute/],
+    [[...yes, '--port', '99999', ...here], 78, /port: must be an integer/],
+    [[...yes, '--proxy', 'apache', ...here], 64, /Allowed choices are caddy, nginx, none/],
+    [[...yes, '--folder', join(folder, 'missing')], 78, /--folder: .* does not exist/],
+  ]
+  for (const [args, code, stderr] of cases) t.match(await run(args), { code, stderr })
+  t.strictSame(readdirSync(folder), [])
+})
+
+t.test('a configuration file may refer to secrets in other files', async (t) => {
+  const folder = t.testdir({
+    secret: `${'s'.repeat(40)}\n`,
+    both: 'secret: ssssssssssssssssssssssssssssssssssssssss\nsecretFile: SECRET\n',
+    missing: 'secretFile: /nowhere/secret\n',
+    number: 'mail: {urlFile: 1}\n',
+    mail: 'secretFile: SECRET\nmail: {from: a@example.org, urlFile: MAIL}\nissuer: https://a.example\n',
+    url: 'smtps://user:hunter2@mail.example\n',
+  })
+  for (const name of ['both', 'mail']) {
+    const path = join(folder, name)
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(path, text.replace('SECRET', join(folder, 'secret')).replace('MAIL', join(folder, 'url')))
+  }
+  const validate = (name: string) => run(['config', 'validate', '--config', join(folder, name)])
+  t.match(await validate('both'), { code: 78, stderr: /secretFile: secret is set as well; keep one of them/ })
+  t.match(await validate('missing'), {
+    code: 78,
+    stderr: /secretFile: cannot read \/nowhere\/secret \(ENOENT\)/,
+  })
+  t.match(await validate('number'), { code: 78, stderr: /mail\.urlFile: must be the name of a file/ })
+  t.match(await validate('mail'), { code: 0 })
+  const printed = await run(['config', 'print', '--changed', '--config', join(folder, 'mail')])
+  t.match(printed.stdout, /^mail\.url +smtps:\/\/user:\*\*\*@mail\.example/m)
+  t.equal(existsSync(join(folder, 'data')), false)
+})
