@@ -53,7 +53,7 @@ for (const shell of shells) {
   })
 }
 
-t.test('a shell that nobody wrote a script for is rejected', async (t) => {
+t.test('a shell without a script is rejected', async (t) => {
   t.match(await run(['completion', 'tcsh']), { code: 64, stderr: /Allowed choices are bash, zsh, fish/ })
   t.equal(shells.includes('bash'), true)
 })

@@ -455,7 +455,7 @@ t.test('which documents are accepted is decided by the settings', async (t) => {
 })
 
 t.test(
-  'installations of one client are told apart by where they are, and one of them ends alone',
+  'installs of one client are listed by redirect host and time, and each is disconnected alone',
   async (t) => {
     const { host } = new URL(site.origin)
     const { client } = site.publish({

@@ -60,8 +60,8 @@ export const interactionFaults = [
     id: 'registered-client-not-asked-about',
     rule: 'rfc8252-8.6-no-automatic-approval',
     file: 'src/domain/interaction.ts',
-    find: "if (client.origin !== 'integration' || client.consent === 'always') return true",
-    replace: "if (client.origin === 'registered') return false",
+    find: "return origin === 'integration' || (published !== undefined && !isLoopbackUri(redirectUri))",
+    replace: 'return true',
   },
   {
     id: 'refusal-overtaken-by-another-tab',

@@ -7,7 +7,7 @@ import { type Finding, ok, type Setup, setting, warning } from './finding.ts'
 const reached: readonly unknown[] = ['redirect', 'status', 'encoding', 'size']
 
 /**
- * Checks that the server can connect to what its settings have it fetch. Settings that nobody changed are not tried: a
+ * Checks that the server can connect to what its settings have it fetch. Default settings are not tried: a
  * server without access to the Internet is none the worse for their defaults.
  */
 export async function examineFetches({ config, origins }: Setup): Promise<readonly Finding[]> {
