@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import { buildApp } from '../src/app.ts'
+import { declared } from '../src/features.ts'
 import { securitySchemes } from '../src/http/openapi.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
 import { describeService } from '../src/service.ts'
@@ -53,7 +54,7 @@ async function describe(): Promise<string> {
               { name: 'api', description: 'The protected resources.' },
             ],
             components: {
-              securitySchemes: securitySchemes(describeService(config)),
+              securitySchemes: securitySchemes(describeService(config, declared.scopes)),
             },
           },
         })

@@ -19,6 +19,7 @@ const checking = ['--project', 'tsconfig.removable.json', '--incremental', '--ts
 /** The folders that can be removed, and what no public document may contain then. */
 const removable: Readonly<Record<string, readonly string[]>> = {
   'client-id-metadata': ['client_id_metadata_document_supported'],
+  groups: ['"groups"'],
   'oidc-backchannel-logout': ['backchannel_logout', '"sid"'],
   'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],
   'oidc-logout': ['end_session_endpoint', '/oauth/logout'],
@@ -31,7 +32,8 @@ const removable: Readonly<Record<string, readonly string[]>> = {
   ],
   'rfc7591-registration': ['registration_endpoint', 'registration_client_uri', '/api/oauth/register'],
   'rfc7662-introspection': ['introspection_endpoint', '/api/oauth/introspect'],
-  'rfc9126-pushed-requests': ['pushed', '"request_uri"'],
+  'rfc9101-request-objects': ['request_object', 'require_request_uri_registration', '"request"'],
+  'rfc9126-pushed-requests': ['pushed'],
   'rfc9207-issuer': ['authorization_response_iss_parameter_supported'],
 }
 

@@ -17,7 +17,7 @@ export function appDepsOf(given: Deps, development?: Development): AppDeps {
   const { config } = given
   if (development !== undefined && config.mode !== 'dev')
     throw new Error('a production server has nothing of a development server')
-  const service = describeService(config)
+  const service = describeService(config, declared.scopes)
   const checkHash = createPasswordQueue(config.passwordQueue)
   return {
     ...given,

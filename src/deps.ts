@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 
 import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
 import type { Client } from './domain/model.ts'
+import type { AddedScopes } from './domain/scope-catalogue.ts'
 import type { GuardedFetch } from './fetch/guarded-fetch.ts'
 import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
@@ -89,6 +90,7 @@ export interface Declared extends ClientDeclarations {
   /** The form parameters of all client authentication methods. */
   readonly authenticationParameters: Schemas
   readonly tokenMembers: Schemas
+  readonly scopes: AddedScopes
 }
 
 export interface AppOptions {

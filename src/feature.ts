@@ -33,6 +33,8 @@ export interface Feature {
   readonly authorizationParameters?: Declared['authorizationParameters']
   /** Members that it adds to the token response (RFC 6749 §5.1). */
   readonly tokenMembers?: Declared['tokenMembers']
+  /** Scopes that it adds to the catalogue, with the claims that they open. */
+  readonly scopes?: Declared['scopes']
   /**
    * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and errors
    * are pages. Absent: it has none, and decorates the application before the others are registered.
@@ -108,6 +110,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     tokenParameters: joined(features, ({ grantTypes }) => parametersOf(grantTypes)),
     authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
     tokenMembers: joined(features, (feature) => feature.tokenMembers),
+    scopes: joined(features, (feature) => feature.scopes),
   }
 }
 

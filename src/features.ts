@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { clientIdMetadata } from './client-id-metadata/feature.ts'
 import type { AppDeps } from './deps.ts'
 import { declarationsOf, type Feature } from './feature.ts'
+import { groups } from './groups/feature.ts'
 import { backchannelLogout } from './oidc-backchannel-logout/feature.ts'
 import { openidConnect } from './oidc-core/feature.ts'
 import { logout } from './oidc-logout/feature.ts'
@@ -11,6 +12,7 @@ import { revocation } from './rfc7009-revocation/feature.ts'
 import { clientAssertions } from './rfc7523-client-assertions/feature.ts'
 import { registration } from './rfc7591-registration/feature.ts'
 import { introspection } from './rfc7662-introspection/feature.ts'
+import { requestObjects } from './rfc9101-request-objects/feature.ts'
 import { pushedRequests } from './rfc9126-pushed-requests/feature.ts'
 import { issuerIdentification } from './rfc9207-issuer/feature.ts'
 import { resourceMetadata } from './rfc9728-resource-metadata/feature.ts'
@@ -31,8 +33,10 @@ export const features: readonly Feature[] = [
   clientIdMetadata,
   revocation,
   introspection,
+  requestObjects,
   pushedRequests,
   openidConnect,
+  groups,
   resourceMetadata,
 ]
 

@@ -11,6 +11,7 @@ Examples:
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate user invite carol@example.com             a link with which she sets her password
   lychgate user add carol --email carol@example.com  or you set her password
+  lychgate group add staff carol                     she is in the group that apps may ask for
   lychgate grant list --user carol                   what she granted to which clients
   lychgate session end --user carol                  she has to sign in again
   lychgate keys rotate                               new keys, published before they sign
@@ -32,6 +33,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   init: async () => (await import('./cli/init.ts')).addInitCommand,
   client: async () => (await import('./cli/client.ts')).addClientCommands,
   user: async () => (await import('./cli/user.ts')).addUserCommands,
+  group: async () => (await import('./cli/group.ts')).addGroupCommands,
   grant: async () => (await import('./cli/grant.ts')).addGrantCommands,
   session: async () => (await import('./cli/session.ts')).addSessionCommands,
   logout: async () => (await import('./cli/logout.ts')).addLogoutCommands,

@@ -2,7 +2,7 @@ import type { Config } from './config/schema.ts'
 import { indexScopeClaims, type ScopeClaims } from './domain/claims.ts'
 import { localizedMembers } from './domain/localized.ts'
 import { indexResources, type Resource, type Resources } from './domain/resource.ts'
-import { type CatalogueScope, withOfflineAccess } from './domain/scope-catalogue.ts'
+import { type AddedScopes, type CatalogueScope, completeCatalogue } from './domain/scope-catalogue.ts'
 import { wellKnownUrl } from './domain/well-known.ts'
 
 /** What the server derives from its configuration, once at start-up. */
@@ -16,7 +16,7 @@ export interface Service {
    * address.
    */
   readonly relyingParty?: { readonly id: string; readonly origin: string }
-  /** The scope catalogue, with `offline_access`. */
+  /** The scope catalogue, with the scopes that every server has. */
   readonly catalogue: readonly CatalogueScope[]
   /** The names of its scopes. */
   readonly scopes: ReadonlySet<string>
@@ -28,11 +28,11 @@ export interface Service {
   readonly resourceMetadataUrl: string
 }
 
-/** The service a configuration describes. */
-export function describeService(config: Config): Service {
+/** The service that a configuration describes, with the scopes that features add. */
+export function describeService(config: Config, added: AddedScopes = {}): Service {
   const url = new URL(config.issuer)
   const prefix = url.pathname === '/' ? '' : url.pathname
-  const catalogue = withOfflineAccess(config.scopes)
+  const catalogue = completeCatalogue(config.scopes, added)
   const own: Resource = {
     identifier: config.issuer,
     name: config.service.name,
@@ -55,7 +55,7 @@ export function describeService(config: Config): Service {
     ...(isHostName(url.hostname) && { relyingParty: { id: url.hostname, origin: url.origin } }),
     catalogue,
     scopes: own.scopes,
-    scopeClaims: indexScopeClaims(config.scopes),
+    scopeClaims: indexScopeClaims(catalogue),
     resources: indexResources(own, others),
     allResources: [own, ...others],
     resourceMetadataUrl: wellKnownUrl(config.issuer, 'oauth-protected-resource'),

@@ -18,7 +18,7 @@ import { signingAlgorithms } from '../domain/key-term.ts'
 import { type Client, consentRules } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { parseScope } from '../domain/scope.ts'
-import { withOfflineAccess } from '../domain/scope-catalogue.ts'
+import { completeCatalogue } from '../domain/scope-catalogue.ts'
 import { declared } from '../features.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
@@ -202,7 +202,9 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
 }
 
 /** Reads what a flag says about the member of a feature; an empty file name removes it. */
-function readFlagValue({ schema, readFile }: DeclaredClientMember, text: string): unknown {
+function readFlagValue(member: DeclaredClientMember, text: string | readonly string[]): unknown {
+  if (typeof text !== 'string') return text.filter((one) => one !== '')
+  const { schema, readFile } = member
   if (readFile === undefined || text === '') return schema['type'] === 'boolean' ? text === 'true' : text
   try {
     return readFile(readFileSync(text, 'utf8'))
@@ -213,9 +215,13 @@ function readFlagValue({ schema, readFile }: DeclaredClientMember, text: string)
 
 /** Describes the member of a feature as a flag: `require_auth_time` is `--require-auth-time true`. */
 function flagOf(name: string, { schema, readFile }: DeclaredClientMember): Option {
-  const value = readFile === undefined ? 'value' : 'file'
+  const value = readFile !== undefined ? 'file' : isTextList(schema) ? 'values...' : 'value'
   const flag = new Option(`--${name.replaceAll('_', '-')} <${value}>`, schema.description)
   return schema['type'] === 'boolean' ? flag.choices(['true', 'false']) : flag
+}
+
+function isTextList(schema: DeclaredClientMember['schema']): boolean {
+  return schema['type'] === 'array' && schema['items']?.type === 'string'
 }
 
 function readLocalized(text: string): readonly [string, string] {
@@ -229,7 +235,7 @@ function readLocalized(text: string): readonly [string, string] {
 /** Returns what a client of this server may refer to. */
 export function knownTo({ issuer, resources, scopes }: Config): Known {
   return {
-    scopes: withOfflineAccess(scopes).map(({ name }) => name),
+    scopes: completeCatalogue(scopes, declared.scopes).map(({ name }) => name),
     resources: [issuer, ...resources.map(({ identifier }) => identifier)],
     declared,
   }

@@ -5,6 +5,7 @@ import { isGrantAlive } from '../domain/grant.ts'
 import type { User } from '../domain/model.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { groupsOf, inOrder } from '../users/groups.ts'
 import { type ClaimFault, claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
 import { passkeyKind } from '../users/rules/passkey.ts'
@@ -132,6 +133,7 @@ export async function userShow(login: string, flags: OperatorFlags): Promise<voi
         password: user.passwordHash === undefined ? 'none yet' : 'set',
         'second factor': facts.second_factor ? 'one-time codes' : 'none',
         passkeys: facts.passkeys,
+        groups: facts.groups,
         'failures in a row': facts.failures_in_a_row || undefined,
         sessions: facts.sessions,
         clients: facts.clients,
@@ -143,9 +145,10 @@ export async function userShow(login: string, flags: OperatorFlags): Promise<voi
 
 async function factsOf({ id }: User, store: Store) {
   const now = systemClock()
-  const [factor, passkeys, sessions, grants, consents, ...rows] = await Promise.all([
+  const [factor, passkeys, groups, sessions, grants, consents, ...rows] = await Promise.all([
     store.find(secondFactorKind, id),
     store.listOf(passkeyKind, id),
+    groupsOf(store, id),
     store.listOf('session', id),
     store.listOf('grant', id),
     store.listOf(consentKind, id),
@@ -154,6 +157,7 @@ async function factsOf({ id }: User, store: Store) {
   return {
     second_factor: factor?.confirmedAt !== undefined,
     passkeys: passkeys.length,
+    groups: inOrder(groups).map(({ name }) => name),
     /** The highest count: of passwords or codes, in known or unknown browsers. */
     failures_in_a_row: Math.max(...rows.map((row) => row?.failures ?? 0)),
     sessions: sessions.filter((session) => isSessionLive(session, now)).length,

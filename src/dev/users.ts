@@ -2,12 +2,14 @@ import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { auditEvent } from '../domain/audit.ts'
 import { insert, update } from '../domain/decision.ts'
+import { groupTreeKey, groupTreeKind } from '../domain/group.ts'
 import type { User, UserClaims } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import type { Clock } from '../system.ts'
 import type { PasswordCheck } from '../users/passwords.ts'
 import { createUser } from '../users/rules/user.ts'
+import { seedGroups } from './groups.ts'
 
 const claimValue = Type.Union([
   Type.String(),
@@ -28,6 +30,8 @@ export const DevelopmentUser = Type.Object(
     /** Absent: derived from the user name, the same in every development server. */
     sub: Type.Optional(Type.String({ minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' })),
     claims: Type.Optional(Type.Record(Type.String(), claimValue)),
+    /** The names of groups, which are created. Absent: the groups of the user stay as they are. */
+    groups: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { uniqueItems: true })),
   },
   { additionalProperties: false },
 )
@@ -53,8 +57,9 @@ export const developmentUsers: readonly DevelopmentUser[] = [
       zoneinfo: 'Europe/Berlin',
       locale: 'en-GB',
     },
+    groups: ['admins', 'staff'],
   },
-  { username: 'bob', password: 'bob-in-dev', claims: { name: 'Bob Baker' } },
+  { username: 'bob', password: 'bob-in-dev', claims: { name: 'Bob Baker' }, groups: ['students'] },
 ]
 
 /** The prefix of public passwords, stored in place of a hash. No production server accepts one. */
@@ -84,17 +89,20 @@ export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
  * @returns The user names that are taken by other users.
  */
 export async function seedUsers(
-  store: Pick<Store, 'find' | 'write'>,
+  store: Pick<Store, 'find' | 'write' | 'listOf' | 'listKind' | 'transact'>,
   clock: Clock,
   users: readonly DevelopmentUser[] = developmentUsers,
 ): Promise<readonly string[]> {
   const taken: string[] = []
+  // A server of an earlier version had no groups.
+  const hadGroups = (await store.find(groupTreeKind, groupTreeKey)) !== undefined
   for (const described of users) {
     const fresh = userOf(described, clock)
     const known = await store.find('userByLogin', fresh.username)
-    if (known?.seeded && users === developmentUsers) continue
     const isFree = known === undefined || known.seeded
-    if (!isFree || !(await seedUser(store, fresh, known, clock))) taken.push(fresh.username)
+    const isKept = known?.seeded && users === developmentUsers
+    if (!isFree || (!isKept && !(await seedUser(store, fresh, known, clock)))) taken.push(fresh.username)
+    else if (!isKept || !hadGroups) await seedGroups(store, known?.id ?? fresh.id, described.groups, clock)
   }
   return taken
 }

@@ -153,6 +153,7 @@ function onlyRedirectUri(client: Client, parameters: Parameters): string {
   return only
 }
 
+/** What a feature loads has these parameters no more. */
 function assertSupported(parameters: Parameters): void {
   check(
     parameters['request'] === undefined,

@@ -40,6 +40,8 @@ export type Write =
   | { readonly op: 'deleteRecord'; readonly kind: string; readonly key: string }
   /** All records of a kind, or those of one user. */
   | { readonly op: 'deleteRecords'; readonly kind: string; readonly userId?: string }
+  /** All records of a kind whose key begins with this text. */
+  | { readonly op: 'deleteRecordsFrom'; readonly kind: string; readonly prefix: string }
   | { readonly op: 'touchClient'; readonly clientId: string; readonly at: Seconds }
   | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
   /** Gives a session another id and other methods; if it has ended, nothing of the transaction is written. */

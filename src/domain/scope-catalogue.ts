@@ -217,7 +217,21 @@ export const offlineAccess: CatalogueScope = {
   description: 'Keep its access while you are away',
 }
 
-/** The catalogue with `offline_access`, in the operator's own words where the catalogue has it. */
-export function withOfflineAccess(catalogue: readonly CatalogueScope[]): readonly CatalogueScope[] {
-  return catalogue.some(({ name }) => name === offlineAccess.name) ? catalogue : [...catalogue, offlineAccess]
+/** Scopes that features add to the catalogue, by their names. */
+export type AddedScopes = Readonly<Record<string, Omit<CatalogueScope, 'name'>>>
+
+/**
+ * Returns the catalogue with the scopes that every server has: those of features, and `offline_access`. What the
+ * operator's catalogue says about one of them wins.
+ */
+export function completeCatalogue(
+  configured: readonly CatalogueScope[],
+  added: AddedScopes = {},
+): readonly CatalogueScope[] {
+  const fixed = [...Object.entries(added).map(([name, rest]) => ({ name, ...rest })), offlineAccess]
+  const isConfigured = (name: string) => configured.some((scope) => scope.name === name)
+  return [
+    ...configured.map((scope) => ({ ...fixed.find(({ name }) => name === scope.name), ...scope })),
+    ...fixed.filter(({ name }) => !isConfigured(name)),
+  ]
 }

@@ -30,3 +30,18 @@ function hasRepeatedMember(text: string): boolean {
   }
   return false
 }
+
+/**
+ * Returns whether more than `depth` objects and arrays stand inside each other.
+ * @param body Parsed JSON.
+ */
+export function isDeeperThan(depth: number, body: unknown): boolean {
+  // Level by level: with recursion the sender would choose the depth of our stack.
+  let level = [body]
+  for (let depthLeft = depth; level.length > 0; depthLeft--) {
+    const containers = level.filter((value) => typeof value === 'object' && value !== null)
+    if (depthLeft === 0) return containers.length > 0
+    level = containers.flatMap((container): unknown[] => Object.values(container))
+  }
+  return false
+}

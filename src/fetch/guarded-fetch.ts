@@ -236,7 +236,7 @@ async function send(
     createConnection: () => socket,
     headers: {
       host: url.host,
-      accept: 'application/json',
+      accept: 'application/json, */*;q=0.5',
       'accept-encoding': 'identity',
       'user-agent': 'lychgate',
       connection: 'close',

@@ -27,7 +27,9 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const algorithm = client.idTokenSignedResponseAlg
     const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
     const about = user && { claims: await app.claimsOf(user) }
-    const requested = idTokenClaims(about, grant.claims, service.scopeClaims)
+    const { clientId, scope, claims: requested } = grant
+    const granted = await app.grantedClaims({ target: 'id_token', userId: sub, clientId, scope, requested })
+    const claims = { ...granted, ...idTokenClaims(about, requested, service.scopeClaims) }
     const signIn = Object.fromEntries(
       [...app.signInClaims].flatMap(([name, claim]) => {
         const value = claim(grant)
@@ -35,7 +37,7 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       }),
     )
     const tokens = { accessToken, algorithm, idTokenSeconds }
-    const facts = { issuer: service.issuer, grant, sub, requested, signIn, ...tokens }
+    const facts = { issuer: service.issuer, grant, sub, claims, signIn, ...tokens }
     return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }
   })
 

@@ -13,8 +13,8 @@ export interface IdTokenFacts {
   readonly idTokenSeconds: Seconds
   /** What features say about the sign-in. */
   readonly signIn: Readonly<Record<string, string>>
-  /** Claims of the user that were requested for the ID Token. */
-  readonly requested: Readonly<Record<string, unknown>>
+  /** Claims of the user, requested for the ID Token or added by features. */
+  readonly claims: Readonly<Record<string, unknown>>
 }
 
 /**
@@ -25,7 +25,7 @@ export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Reco
   const { grant } = facts
   const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
-    ...facts.requested,
+    ...facts.claims,
     ...facts.signIn,
     iss: facts.issuer,
     sub: facts.sub,

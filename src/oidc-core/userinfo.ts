@@ -54,13 +54,16 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
         },
       )
     }
-    const requested = access.requestedClaims ?? { userinfo: [], idToken: [] }
-    return describe(
-      { id: user.id, claims: await app.claimsOf(user) },
-      access.scope,
+    const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
+    const granted = await app.grantedClaims({
+      target: 'userinfo',
+      userId: user.id,
+      clientId,
+      scope,
       requested,
-      service.scopeClaims,
-    )
+    })
+    const claims = await app.claimsOf(user)
+    return { ...granted, ...describe({ id: user.id, claims }, scope, requested, service.scopeClaims) }
   }
   const schema = {
     tags: ['api'],

@@ -1,7 +1,12 @@
 import { isNeeded } from '../domain/interaction.ts'
 import { localized } from '../domain/localized.ts'
 import type { Scope } from '../domain/model.ts'
-import { type CatalogueScope, defaultScopeCatalogue, withOfflineAccess } from '../domain/scope-catalogue.ts'
+import {
+  type AddedScopes,
+  type CatalogueScope,
+  completeCatalogue,
+  defaultScopeCatalogue,
+} from '../domain/scope-catalogue.ts'
 import { type I18n, memoize } from './i18n/i18n.ts'
 
 /** A scope as pages show it. */
@@ -50,16 +55,17 @@ export function layOutScope(
   return { identity: requested.filter(({ access }) => access === 'identity').map(offer), areas }
 }
 
-const shipped = new Map(withOfflineAccess(defaultScopeCatalogue).map((scope) => [scope.name, scope]))
-
 /**
  * Returns the scope catalogue in a language: the operator's words for it (`description#de`), else the shipped
  * translation of a shipped text, else the text of the catalogue.
+ * @param added The scopes of features, whose texts are shipped, too.
  */
 export function scopesFor(
   catalogue: readonly CatalogueScope[],
   texts: I18n,
+  added: AddedScopes = {},
 ): (language: string) => readonly CatalogueScope[] {
+  const shipped = new Map(completeCatalogue(defaultScopeCatalogue, added).map((scope) => [scope.name, scope]))
   const translate = (scope: CatalogueScope, language: string): CatalogueScope => {
     const inLanguage = (member: 'group' | 'description') => {
       const own = localized({ ...scope }, member, language) ?? scope[member]

@@ -7,6 +7,7 @@ import {
 } from '../domain/authorization-request.ts'
 import { check } from '../domain/check.ts'
 import type { Write } from '../domain/decision.ts'
+import type { OAuthError } from '../domain/errors.ts'
 import type { AuthorizationRequest, Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 
@@ -17,11 +18,13 @@ export type RequestExtra = NonNullable<AuthorizationRequest['extra']>
 export interface LoadedRequest {
   readonly parameters: Parameters
   readonly extra?: RequestExtra
+  /** Why the request is rejected, once its redirect URI is proven; `parameters` are those that say where to. */
+  readonly rejection?: OAuthError
 }
 
 /**
- * Loads an authorization request that was sent as a reference; undefined if it was not. Its errors are pages: nothing is
- * proven yet.
+ * Loads an authorization request that was sent as a reference or as a JWT; undefined if it was not. What it throws is
+ * shown as a page: nothing is proven yet.
  */
 export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined>
 
@@ -47,16 +50,16 @@ declare module 'fastify' {
 
 export interface AuthorizationRequests {
   load(parameters: Parameters): Promise<LoadedRequest>
-  /** Validates the client's right to the redirect URI, RFC 6749 §3.1.2.3. */
-  proveRedirect(parameters: Parameters, client: Client): ProvenRedirect
+  /** Validates the client's right to the redirect URI, RFC 6749 §3.1.2.3. A request that is rejected says why. */
+  proveRedirect(loaded: LoadedRequest, client: Client): ProvenRedirect
   /** Validates everything else, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.2. */
   parse(
-    { parameters, extra }: LoadedRequest,
+    loaded: Omit<LoadedRequest, 'rejection'>,
     client: Client,
     redirect: ProvenRedirect,
   ): Promise<AuthorizationRequest>
-  /** Runs the checks of features. */
-  assert(client: Client, extra?: RequestExtra): void
+  /** Throws what the loader found wrong, and runs the checks of features. */
+  assert(client: Client, loaded: Omit<LoadedRequest, 'parameters'>): void
   endWrites(request: AuthorizationRequest): readonly Write[]
 }
 
@@ -66,6 +69,8 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     const loaders: RequestLoader[] = []
     const checks: RequestCheck[] = []
     const ends: RequestEnd[] = []
+    // A feature that loads such requests says so; OpenID Connect Discovery §3 has another default.
+    app.advertise({ request_parameter_supported: false, request_uri_parameter_supported: false })
     app.decorate('beforeAuthorization', (load: RequestLoader) => void loaders.push(load))
     app.decorate('afterClientKnown', (assert: RequestCheck) => void checks.push(assert))
     app.decorate('onAuthorizationEnd', (end: RequestEnd) => void ends.push(end))
@@ -77,13 +82,20 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         }
         return { parameters }
       },
-      proveRedirect: resolveRedirectUri,
+      proveRedirect: ({ parameters, rejection }, client) => {
+        try {
+          return resolveRedirectUri(parameters, client)
+        } catch (error) {
+          throw rejection ?? error
+        }
+      },
       parse: async ({ parameters, extra }, client, redirect) => {
         const hintedSub = await subOfHint(parameters)
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
         return extra === undefined ? request : { ...request, extra }
       },
-      assert: (client, extra = {}) => {
+      assert: (client, { extra = {}, rejection }) => {
+        if (rejection !== undefined) throw rejection
         for (const assert of checks) assert(client, extra)
       },
       endWrites: (request) => ends.flatMap((end) => end(request)),
@@ -104,5 +116,5 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
       return claims['sub']
     }
   },
-  { name: 'authorization-requests' },
+  { name: 'authorization-requests', dependencies: ['metadata'] },
 )

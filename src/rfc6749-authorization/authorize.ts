@@ -35,8 +35,6 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     code_challenge_methods_supported: ['S256'],
     prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
     claims_parameter_supported: true,
-    request_parameter_supported: false,
-    request_uri_parameter_supported: false,
   })
   await app.register(formBodies, { config })
   const limitGrants = grantLimit(config)
@@ -46,9 +44,9 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     const loaded = await requests.load(parameters)
     request.uiLocales = parseUiLocales(loaded.parameters)
     const client = await provenClient(loaded.parameters)
-    const redirect = requests.proveRedirect(loaded.parameters, client)
+    const redirect = requests.proveRedirect(loaded, client)
     try {
-      requests.assert(client, loaded.extra)
+      requests.assert(client, loaded)
       const parsed = await requests.parse(loaded, client, redirect)
       if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
         const again = `${service.prefix}/oauth/authorize?${formatParameters(parameters)}`

@@ -11,8 +11,8 @@ import { registrationRoutes } from './schema.ts'
 
 /** RFC 7592: a client that registered itself reads, replaces and deletes its registration. */
 export const clientConfiguration: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'declared'>
-> = async (app, { config, store, keys, clock, declared }) => {
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock' | 'declared'>
+> = async (app, { config, service, store, keys, clock, declared }) => {
   const routes = registrationRoutes(declared)
   const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, ip: string) =>
     auditEvent(name, { by: 'client', at: clock(), from: addressPrefix(ip) }, { clientId })
@@ -24,7 +24,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       const token = requireRegistrationToken(headers.authorization)
       const client = await store.find('client', clientKey(params.client_id))
       assertMayConfigure(client, token)
-      return clientInformation(config, client, token)
+      return clientInformation(service, client, token)
     },
   )
 
@@ -41,7 +41,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
     },
     async ({ params, headers, body, ip }) => {
       const token = requireRegistrationToken(headers.authorization)
-      const policy = registrationPolicy({ config, keys, declared })
+      const policy = registrationPolicy({ config, service, keys, declared })
       const updated = await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
@@ -50,7 +50,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
         const event = eventOf('registration-changed', client.id, ip)
         return accept(replaced, update('client', replaced), event)
       })
-      return clientInformation(config, updated, token)
+      return clientInformation(service, updated, token)
     },
   )
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../clients/members.ts'
 import { check } from '../domain/check.ts'
 import { isObject } from '../domain/is-object.ts'
+import { isDeeperThan } from '../domain/strict-json.ts'
 
 /**
  * A request body that is a JSON object, RFC 7591 §3.1, and not nested deeper than allowed.
@@ -19,15 +20,4 @@ export function requireJsonObject(body: unknown, depth: number): JsonObject {
     { passed: 'the body is not nested too deep' },
   )
   return body
-}
-
-// Level by level: with recursion the sender would choose the depth of our stack.
-function isDeeperThan(depth: number, body: unknown): boolean {
-  let level = [body]
-  for (let depthLeft = depth; level.length > 0; depthLeft--) {
-    const containers = level.filter((value) => typeof value === 'object' && value !== null)
-    if (depthLeft === 0) return containers.length > 0
-    level = containers.flatMap((container): unknown[] => Object.values(container))
-  }
-  return false
 }

@@ -23,12 +23,12 @@ import { registrationRoutes } from './schema.ts'
  * RFC 7592 §2.
  */
 export const registration: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'random' | 'declared'>
-> = async (app, { config, store, keys, clock, random, declared }) => {
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock' | 'random' | 'declared'>
+> = async (app, { config, service, store, keys, clock, random, declared }) => {
   acceptOnlyJson(app)
   // The schemas only document. The domain checks every member, so that each gets the exact code of RFC 7591 §3.2.2.
   app.setValidatorCompiler(() => () => true)
-  await app.register(clientConfiguration, { config, store, keys, clock, declared })
+  await app.register(clientConfiguration, { config, service, store, keys, clock, declared })
 
   app.post(
     '/api/oauth/register',
@@ -49,7 +49,7 @@ export const registration: FastifyPluginAsyncTypebox<
         clientSecret: random(secretBytes),
         registrationToken: random(secretBytes),
       }
-      const policy = registrationPolicy({ config, keys, declared })
+      const policy = registrationPolicy({ config, service, keys, declared })
       const now = clock()
       const from = addressPrefix(ip)
       const context = { now, from }
@@ -57,7 +57,7 @@ export const registration: FastifyPluginAsyncTypebox<
       const event = auditEvent('registration', { by: 'client', at: now, from }, { clientId: client.id })
       await store.write(insert('client', client), event)
       return reply.code(201).send({
-        ...clientInformation(config, client, registrationToken),
+        ...clientInformation(service, client, registrationToken),
         ...(clientSecret !== undefined && { client_secret: clientSecret }),
       })
     },

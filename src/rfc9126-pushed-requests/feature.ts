@@ -43,7 +43,10 @@ export const pushedRequests: Feature = {
   },
   authorizationParameters: {
     request_uri: Type.Optional(
-      Type.String({ description: 'The reference to a pushed request; with client_id alone, RFC 9126 §4.' }),
+      Type.String({
+        description:
+          'A reference to the request, with client_id: to a pushed one (RFC 9126 §4), or a registered URI (RFC 9101 §5.2).',
+      }),
     ),
   },
   callers: 'clients',

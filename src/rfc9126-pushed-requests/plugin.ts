@@ -16,6 +16,7 @@ import {
   pushedRequestKind,
   pushRequest,
   referredId,
+  withLoaded,
 } from './rules.ts'
 
 const PushedRequestResponse = Type.Object(
@@ -44,7 +45,7 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
     const found = await store.find(pushedRequestKind, id)
     assertUsable(found, parameters, clock())
     // RFC 9126 §4: other parameters that the browser sends with the reference do not count.
-    return { parameters: found.parameters, extra: extraOf(found) }
+    return { parameters: found.parameters, extra: { ...found.extra, ...extraOf(found) } }
   })
   app.afterClientKnown((client, extra) => assertPushed(client, extra, isRequired))
   app.onAuthorizationEnd((request) => endOf(request, config.lifetimes.interactionSeconds))
@@ -76,13 +77,17 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
       assertNoReference(parameters)
       const client = clientOf(request)
       const { pushed, requestUri } = pushRequest(parameters, client, random(secretBytes), seconds, clock())
-      const { proveRedirect, parse } = app.authorizationRequests
+      const { load, proveRedirect, assert, parse } = app.authorizationRequests
+      // RFC 9126 §3: what is pushed may be a request object.
+      const loaded = await load(pushed.parameters)
       try {
-        await parse(pushed, client, proveRedirect(pushed.parameters, client))
+        const redirect = proveRedirect(loaded, client)
+        assert(client, { ...loaded, extra: { ...loaded.extra, ...extraOf(pushed) } })
+        await parse(loaded, client, redirect)
       } catch (error) {
         throw asPushError(error)
       }
-      await store.write(insert(pushedRequestKind, pushed))
+      await store.write(insert(pushedRequestKind, withLoaded(pushed, loaded)))
       return reply.code(201).send({ request_uri: requestUri, expires_in: seconds })
     },
   )

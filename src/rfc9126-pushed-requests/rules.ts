@@ -12,6 +12,8 @@ export interface PushedRequest {
   readonly clientId: string
   /** As the client sent them, without its credentials. */
   readonly parameters: Parameters
+  /** What other features store with the request. */
+  readonly extra?: NonNullable<AuthorizationRequest['extra']>
   readonly expiresAt: Seconds
 }
 
@@ -68,6 +70,14 @@ export function pushRequest(
     expiresAt: now + seconds,
   }
   return { pushed, requestUri }
+}
+
+/** Returns a pushed request with what was loaded from what the client sent: the content of a request object, RFC 9126 §3. */
+export function withLoaded(
+  pushed: PushedRequest,
+  { parameters, extra }: Pick<PushedRequest, 'parameters' | 'extra'>,
+): PushedRequest {
+  return { ...pushed, parameters, ...(extra !== undefined && { extra }) }
 }
 
 /** Returns the key of the pushed request that an authorization request refers to; undefined if it refers to none. */

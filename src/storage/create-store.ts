@@ -29,6 +29,7 @@ export function createStore(database: Database): Store {
     list: (kind) => read(reads.list(kind)),
     listOf: (kind, userId) => read(reads.listOf(kind, userId)),
     listKind: (kind, page) => read(reads.listKind(kind, page)),
+    listFrom: (kind, page) => read(reads.listFrom(kind, page)),
     connections: (userId, page) => read(reads.connections(userId, page)),
     grantsOf: (userId, clientId, newest) => read(reads.grantsOf(userId, clientId, newest)),
     clientGrants: () => read(reads.clientGrants()),

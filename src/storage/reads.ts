@@ -5,6 +5,7 @@ import type { RecordKind } from '../domain/record.ts'
 import {
   grantKey,
   grantOfTokenValues,
+  rangeOf,
   recordKey,
   toAuditEvent,
   toClient,
@@ -26,6 +27,7 @@ import type {
   NewestGrants,
   OwnedKind,
   Population,
+  PrefixPage,
   RecordPage,
   Rows,
   StoreFacts,
@@ -108,6 +110,12 @@ function listRecords<T>(kind: RecordKind<T>, userId: string): Script<readonly T[
 /** Lists the oldest records of a kind. */
 export function listKind<T>({ name, parse }: RecordKind<T>, page: RecordPage): Script<readonly T[]> {
   return many('recordsOfKind', { kind: name, ...page }, ({ body }) => parse(body))
+}
+
+/** Lists records of a kind whose keys begin with a text, in the order of their keys. */
+export function listFrom<T>({ name, parse }: RecordKind<T>, page: PrefixPage): Script<readonly T[]> {
+  const { prefix, after, limit } = page
+  return many('recordsFrom', { kind: name, ...rangeOf(prefix, after), limit }, ({ body }) => parse(body))
 }
 
 /** Reads one page of the clients a user is connected with. Each row has the number of all. */

@@ -110,6 +110,11 @@ export function recordKey(id: string): Buffer {
   return Buffer.from(id)
 }
 
+/** Returns the keys between which are those that begin with a text. No text in UTF-8 has the byte 0xff. */
+export function rangeOf(prefix: string, after = prefix): { readonly after: Buffer; readonly end: Buffer } {
+  return { after: recordKey(after), end: Buffer.concat([recordKey(prefix), Buffer.from([0xff])]) }
+}
+
 /** Converts a session to its row. */
 export function sessionRow(session: Session): Values<Row<'sessions'>> {
   return { ...session, ...sessionMethods(session.methods) }

@@ -217,6 +217,16 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       order: [records.madeAt, records.id],
       limit,
     }),
+    // By the primary key.
+    recordsFrom: read({ body: records.body }, records, {
+      where: and(
+        eq(records.kind, value('kind')),
+        gt(records.id, value('after')),
+        lte(records.id, value('end')),
+      ),
+      order: [records.id],
+      limit,
+    }),
     grant: read(grantFields, grants, thisGrant),
     grantOfToken: read({ ...grantFields, revokedToken }, grants, thisGrant),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
@@ -334,6 +344,10 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
     'delete record': remove(records, isRecord),
     deleteRecordsOfKind: remove(records, eq(records.kind, value('kind'))),
     deleteRecords: remove(records, and(eq(records.userId, value('userId')), eq(records.kind, value('kind')))),
+    deleteRecordsFrom: remove(
+      records,
+      and(eq(records.kind, value('kind')), gt(records.id, value('after')), lte(records.id, value('end'))),
+    ),
     deleteRecordsOfUser: remove(records, eq(records.userId, value('userId'))),
     deleteRecordsOfClient: remove(records, eq(records.clientId, value('clientId'))),
     touchClient: builder

@@ -205,6 +205,15 @@ export interface RecordPage {
   readonly limit: number
 }
 
+/** Which records of a kind are listed by their keys. */
+export interface PrefixPage {
+  /** What their keys begin with. */
+  readonly prefix: string
+  /** Only those with keys after this one. */
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
 /** What `doctor` reads from a store without changing anything in it. */
 export interface StoreFacts {
   /** Such as `PostgreSQL 17.2`. */
@@ -279,6 +288,8 @@ export interface Store {
    * for operators' commands.
    */
   listKind<T>(kind: RecordKind<T>, page: RecordPage): Promise<readonly T[]>
+  /** A page of the records of a kind whose keys begin with a text, in the order of their keys. It reads only those. */
+  listFrom<T>(kind: RecordKind<T>, page: PrefixPage): Promise<readonly T[]>
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
   /** Deletes some of what these bounds take, in transactions of a few rows with requests between them. */

@@ -8,6 +8,7 @@ import {
   grantEnds,
   grantKey,
   grantRow,
+  rangeOf,
   recordKey,
   recordRow,
   rejectionRow,
@@ -128,6 +129,8 @@ function changesOf(write: Write): readonly Change[] {
       return [{ statement: 'delete record', values: { kind: write.kind, id: recordKey(write.key) } }]
     case 'deleteRecords':
       return [{ statement: write.userId === undefined ? 'deleteRecordsOfKind' : write.op, values: write }]
+    case 'deleteRecordsFrom':
+      return [{ statement: write.op, values: { kind: write.kind, ...rangeOf(write.prefix) } }]
     case 'touchClient':
     case 'extendSession':
     case 'deleteOldestGrants':

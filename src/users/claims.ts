@@ -1,11 +1,29 @@
 import fp from 'fastify-plugin'
-import type { Grant, User, UserClaims } from '../domain/model.ts'
+import type { ClaimsRequest, Grant, Scope, User, UserClaims } from '../domain/model.ts'
 
 /** Returns claims about a user, by their names on the wire. */
 export type ClaimsSource = (user: User) => UserClaims | Promise<UserClaims>
 
 /** Returns a claim about the sign-in behind a grant; undefined if the grant has none. */
 export type SignInClaim = (grant: Grant) => string | undefined
+
+/** Where claims go, and what the client was granted. */
+export interface ClaimsUse {
+  readonly target: 'userinfo' | 'id_token' | 'access_token'
+  readonly userId: string
+  readonly clientId: string
+  readonly scope: Scope
+  /** The claims that were requested one by one, as far as the user agreed. */
+  readonly requested: ClaimsRequest
+}
+
+/**
+ * Returns claims for one use, by their names on the wire; undefined if it has none. It decides by the scope and the
+ * client whether there are any, before it reads anything.
+ */
+export type GrantedClaims = (
+  use: ClaimsUse,
+) => undefined | Promise<Readonly<Record<string, unknown>> | undefined>
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -15,6 +33,13 @@ declare module 'fastify' {
      */
     addClaims(source: ClaimsSource): void
     claimsOf: ClaimsSource
+    /**
+     * Adds claims that depend on the client and its grant, to UserInfo, ID Tokens and JWT access tokens. They replace no
+     * claim of the protocol, such as `sub`.
+     */
+    addGrantedClaims(claims: GrantedClaims): void
+    /** Returns what all of them add to one use. */
+    grantedClaims(use: ClaimsUse): Promise<Readonly<Record<string, unknown>>>
     /** Adds a claim about the sign-in to every ID Token, such as `sid`. */
     addSignInClaim(name: string, claim: SignInClaim): void
     readonly signInClaims: ReadonlyMap<string, SignInClaim>
@@ -29,6 +54,12 @@ export const userClaims = fp(
     app.decorate('claimsOf', (user) => {
       const [first, ...others] = sources
       return first !== undefined && others.length === 0 ? first(user) : joinedClaims(sources, user)
+    })
+    const granted: GrantedClaims[] = []
+    app.decorate('addGrantedClaims', (claims) => void granted.push(claims))
+    app.decorate('grantedClaims', async (use) => {
+      const all = await Promise.all(granted.map((claims) => claims(use)))
+      return Object.assign({}, ...all)
     })
     const ofSignIn = new Map<string, SignInClaim>()
     app.decorate('signInClaims', ofSignIn)

@@ -11,6 +11,7 @@ import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoi
 import { peoplePromises } from './metadata-truth/people.ts'
 import { keep, unproven } from './metadata-truth/promise.ts'
 import { pushedRequestPromises } from './metadata-truth/pushed-requests.ts'
+import { requestObjectPromises } from './metadata-truth/request-objects.ts'
 import { protectedResources, resourcePromises } from './metadata-truth/resource.ts'
 import { signOutPromises } from './metadata-truth/sign-out.ts'
 import { openSubject } from './metadata-truth/subject.ts'
@@ -19,6 +20,7 @@ const promises = {
   ...endpointPromises,
   ...pushedRequestPromises,
   ...clientDocumentPromises,
+  ...requestObjectPromises,
   ...choicePromises,
   ...peoplePromises,
   ...signOutPromises,
@@ -86,13 +88,13 @@ t.test('an advertised value that no test here can use is reported', async (t) =>
     ...scenes[0]?.subject.document,
     device_authorization_endpoint: 'https://id.example/device',
     grant_types_supported: ['authorization_code', 'password'],
-    request_parameter_supported: true,
+    require_signed_request_object: true,
     claims_supported: ['sub', 'toString'],
   }
   t.strictSame(unproven(more, promises).toSorted(), [
     'claims_supported: toString',
     'device_authorization_endpoint',
     'grant_types_supported: password',
-    'request_parameter_supported: true',
+    'require_signed_request_object: true',
   ])
 })

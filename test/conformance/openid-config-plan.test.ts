@@ -56,6 +56,9 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   claims_parameter_supported: 'flag',
   request_parameter_supported: 'flag',
   request_uri_parameter_supported: 'flag',
+  require_request_uri_registration: 'flag',
+  require_signed_request_object: 'flag',
+  request_object_signing_alg_values_supported: 'list',
   authorization_response_iss_parameter_supported: 'flag',
   backchannel_logout_supported: 'flag',
   backchannel_logout_session_supported: 'flag',
@@ -81,7 +84,7 @@ t.test(
       t.equal(new Set(list).size, list.length, `${name} has nothing twice`)
       for (const value of list) t.type(value, 'string', name)
     }
-    t.equal(ofType('flag').length, 7)
+    t.equal(ofType('flag').length, 9)
     for (const name of ofType('flag')) t.type(metadata[name], 'boolean', name)
   },
 )
@@ -142,18 +145,15 @@ t.test(
 )
 
 t.test(
-  '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-optional-lists] oidcc-discovery-endpoint-verification: a flag that defaults to true is false, and locales are language tags',
+  '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-optional-lists] oidcc-discovery-endpoint-verification: a flag that defaults to true is true, and locales are language tags',
   async (t) => {
-    t.equal(metadata['request_uri_parameter_supported'], false, '[oidc-disc-3-request-uri-default-true]')
-    t.equal(metadata['request_parameter_supported'], false)
+    t.equal(metadata['request_uri_parameter_supported'], true, '[oidc-disc-3-request-uri-default-true]')
+    t.equal(metadata['request_parameter_supported'], true)
+    t.notMatch(metadata['request_object_signing_alg_values_supported'], /none/)
     t.equal(metadata['claims_parameter_supported'], true)
     const locales = listOf('ui_locales_supported')
     t.strictSame(Intl.getCanonicalLocales([...locales]), locales, 'BCP 47')
-    for (const name of [
-      'claims_locales_supported',
-      'display_values_supported',
-      'request_object_signing_alg_values_supported',
-    ])
+    for (const name of ['claims_locales_supported', 'display_values_supported'])
       t.notOk(name in metadata, name)
   },
 )

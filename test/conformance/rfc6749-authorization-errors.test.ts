@@ -293,7 +293,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-6.1-request-unsupported] [oidc-core-6.2-request-uri-unsupported] [oidc-core-3.1.2.6-registration-not-supported] request, request_uri and registration are rejected by name, and no URL is fetched',
+  '[rfc9101-7-error-codes] [oidc-core-3.1.2.6-registration-not-supported] request, request_uri and registration of a client without keys are rejected by name, and no URL is fetched',
   async (t) => {
     let fetched = 0
     const { createServer } = await import('node:http')
@@ -304,15 +304,14 @@ t.test(
     await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
     t.teardown(() => stranger.close())
     const address = stranger.address() as { port: number }
-    const [ofRequest, ofRequestUri, ofRegistration] = [
-      '[oidc-core-6.1-request-unsupported]',
-      '[oidc-core-6.2-request-uri-unsupported]',
+    const [ofObject, ofRegistration] = [
+      '[rfc9101-7-error-codes]',
       '[oidc-core-3.1.2.6-registration-not-supported]',
     ]
     const rows: readonly (readonly [Fields, string, string])[] = [
-      [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported', ofRequest],
-      [{ request_uri: `http://127.0.0.1:${address.port}/object` }, 'request_uri_not_supported', ofRequestUri],
-      [{ request_uri: 'urn:example:request' }, 'request_uri_not_supported', ofRequestUri],
+      [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'invalid_request_object', ofObject],
+      [{ request_uri: `http://127.0.0.1:${address.port}/object` }, 'invalid_request_uri', ofObject],
+      [{ request_uri: 'urn:example:request' }, 'invalid_request_uri', ofObject],
       [{ registration: '{}' }, 'registration_not_supported', ofRegistration],
     ]
     for (const [fields, error, message] of rows)
@@ -321,7 +320,7 @@ t.test(
       request: 'x',
       redirect_uri: 'https://evil.example/',
     })
-    await assertErrorPage(t, unregistered, 'invalid_request')
+    await assertErrorPage(t, unregistered, 'invalid_request_object')
     t.equal(fetched, 0)
   },
 )

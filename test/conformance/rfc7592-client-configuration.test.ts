@@ -1,6 +1,7 @@
 import t from 'tap'
-import { withOfflineAccess } from '../../src/domain/scope-catalogue.ts'
+import { completeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { declared } from '../../src/features.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { exchange, obtainCode, obtainTokens, refresh } from '../helpers/flow.ts'
 import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
@@ -159,7 +160,7 @@ t.test('[rfc7592-2.2-put-replaces] an update removes omitted members', async (t)
     t.notOk('contacts' in answer)
     t.equal(
       answer['scope'],
-      withOfflineAccess(deps.config.scopes)
+      completeCatalogue(deps.config.scopes, declared.scopes)
         .map(({ name }) => name)
         .join(' '),
     )

@@ -196,16 +196,19 @@ t.test(
 t.test(
   '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-request-param] [oidc-disc-3-claims-supported] [oidc-disc-3-optional-lists] flags and claims match the behaviour',
   async (t) => {
-    t.equal(metadata['request_uri_parameter_supported'], false, '[oidc-disc-3-request-uri-default-true]')
+    t.equal(metadata['request_uri_parameter_supported'], true, '[oidc-disc-3-request-uri-default-true]')
     t.match(metadata, {
-      request_parameter_supported: false,
+      request_parameter_supported: true,
       claims_parameter_supported: true,
       claim_types_supported: ['normal'],
     })
-    for (const name of ['request', 'request_uri']) {
+    for (const [name, code] of [
+      ['request', 'invalid_request_object'],
+      ['request_uri', 'invalid_request_uri'],
+    ] as const) {
       const response = await authorize(server, client, { [name]: 'x' })
       const error = new URL(response.headers.get('location') ?? '').searchParams.get('error')
-      t.equal(error, `${name}_not_supported`, `[oidc-disc-3-request-param] ${name}`)
+      t.equal(error, code, `[oidc-disc-3-request-param] ${name}`)
     }
     const claims = metadata['claims_supported'] as string[]
     for (const name of ['sub', 'iss', 'auth_time', 'name', 'email', 'email_verified', 'updated_at']) {

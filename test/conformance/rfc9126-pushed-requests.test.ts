@@ -225,7 +225,7 @@ t.test(
       [{ code_challenge_method: 'plain' }, 'invalid_request'],
       [{ response_type: 'token' }, 'unsupported_response_type'],
       [{ resource: 'https://unknown.example' }, 'invalid_target'],
-      [{ request: 'eyJ.eyJ.x' }, 'request_not_supported'],
+      [{ request: 'eyJ.eyJ.x' }, 'invalid_request_object'],
       [{ response_mode: 'fragment' }, 'invalid_request'],
       [{ state: ['a', 'b'] }, 'invalid_request'],
     ]
@@ -313,14 +313,14 @@ t.test(
 )
 
 t.test(
-  '[rfc9126-5-par-independent-metadata] pushed requests work although no other request_uri is supported',
+  '[rfc9126-5-par-independent-metadata] pushed requests work for a client that may send no other request_uri',
   async (t) => {
     const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
-    t.equal(metadata['request_uri_parameter_supported'], false)
+    t.equal(metadata['require_request_uri_registration'], true)
     t.equal(metadata['require_pushed_authorization_requests'], false)
     const foreign = authorizationUrl(server, client, { request_uri: 'https://client.example/request.jwt' })
     const response = await new UserAgent(server.issuer).send(foreign)
-    t.equal(answerOf(response)['error'], 'request_uri_not_supported')
+    t.equal(answerOf(response)['error'], 'invalid_request_uri')
     const landing = await open(await pushed())
     t.equal(landing.at === 'page' && landing.page.status, 200)
   },

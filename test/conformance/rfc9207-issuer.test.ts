@@ -46,7 +46,7 @@ for (const { reached, client, person, issuer } of parties) {
         [{ response_type: 'token' }, 'unsupported_response_type'],
         [{ resource: 'https://other.example' }, 'invalid_target'],
         [{ prompt: 'none' }, 'login_required'],
-        [{ request: 'x' }, 'request_not_supported'],
+        [{ request: 'x' }, 'invalid_request_object'],
       ]
       const assertTold = (answer: Record<string, string>, error: string) => {
         const { error_description: _description, ...rest } = answer

@@ -83,36 +83,39 @@ t.test('optional parameters are kept as sent, empty ones are absent', async (t) 
   })
 })
 
-t.test('an invalid request is rejected with the error code of its document', async (t) => {
-  const rows: [Record<string, string | undefined>, string][] = [
-    [{ response_type: undefined }, 'invalid_request'],
-    [{ response_type: 'token' }, 'unsupported_response_type'],
-    [{ response_type: 'code id_token' }, 'unsupported_response_type'],
-    [{ response_type: 'Code' }, 'unsupported_response_type'],
-    [{ code_challenge: undefined }, 'invalid_request'],
-    [{ code_challenge_method: undefined }, 'invalid_request'],
-    [{ code_challenge_method: 'plain' }, 'invalid_request'],
-    [{ scope: 'courses:delete' }, 'invalid_scope'],
-    [{ scope: 'openid courses:delete' }, 'invalid_scope'],
-    [{ scope: 'openid "' }, 'invalid_scope'],
-    [{ scope: ' ' }, 'invalid_scope'],
-    [{ resource: 'https://nowhere.example' }, 'invalid_target'],
-    [{ resource: 'not a uri' }, 'invalid_target'],
-    [{ resource: 'https://api.example/v1', scope: 'openid' }, 'invalid_target'],
-    [{ request: 'eyJ' }, 'request_not_supported'],
-    [{ request_uri: 'https://a.example' }, 'request_uri_not_supported'],
-    [{ registration: '{}' }, 'registration_not_supported'],
-    [{ prompt: 'none login' }, 'invalid_request'],
-    [{ max_age: '-1' }, 'invalid_request'],
-    [{ max_age: '1.5' }, 'invalid_request'],
-    [{ max_age: '12345678901' }, 'invalid_request'],
-    [{ claims: '{' }, 'invalid_request'],
-  ]
-  for (const [changes, code] of rows) t.throws(() => parse(changes), { code }, JSON.stringify(changes))
-  t.throws(() => parse({}, { ...publicClient, grantTypes: ['refresh_token'] }), {
-    code: 'unauthorized_client',
-  })
-})
+t.test(
+  '[oidc-core-6.1-request-unsupported] [oidc-core-6.2-request-uri-unsupported] an invalid request is rejected with the error code of its document',
+  async (t) => {
+    const rows: [Record<string, string | undefined>, string][] = [
+      [{ response_type: undefined }, 'invalid_request'],
+      [{ response_type: 'token' }, 'unsupported_response_type'],
+      [{ response_type: 'code id_token' }, 'unsupported_response_type'],
+      [{ response_type: 'Code' }, 'unsupported_response_type'],
+      [{ code_challenge: undefined }, 'invalid_request'],
+      [{ code_challenge_method: undefined }, 'invalid_request'],
+      [{ code_challenge_method: 'plain' }, 'invalid_request'],
+      [{ scope: 'courses:delete' }, 'invalid_scope'],
+      [{ scope: 'openid courses:delete' }, 'invalid_scope'],
+      [{ scope: 'openid "' }, 'invalid_scope'],
+      [{ scope: ' ' }, 'invalid_scope'],
+      [{ resource: 'https://nowhere.example' }, 'invalid_target'],
+      [{ resource: 'not a uri' }, 'invalid_target'],
+      [{ resource: 'https://api.example/v1', scope: 'openid' }, 'invalid_target'],
+      [{ request: 'eyJ' }, 'request_not_supported'],
+      [{ request_uri: 'https://a.example' }, 'request_uri_not_supported'],
+      [{ registration: '{}' }, 'registration_not_supported'],
+      [{ prompt: 'none login' }, 'invalid_request'],
+      [{ max_age: '-1' }, 'invalid_request'],
+      [{ max_age: '1.5' }, 'invalid_request'],
+      [{ max_age: '12345678901' }, 'invalid_request'],
+      [{ claims: '{' }, 'invalid_request'],
+    ]
+    for (const [changes, code] of rows) t.throws(() => parse(changes), { code }, JSON.stringify(changes))
+    t.throws(() => parse({}, { ...publicClient, grantTypes: ['refresh_token'] }), {
+      code: 'unauthorized_client',
+    })
+  },
+)
 
 t.test('an omitted scope is openid profile email, as far as the client may have them', async (t) => {
   t.strictSame(parse({ scope: undefined }).scope, ['openid', 'profile', 'email'])

@@ -15,7 +15,7 @@ const facts = {
   accessToken: 'jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y',
   algorithm: 'RS256' as const,
   idTokenSeconds: 300,
-  requested: {},
+  claims: {},
   signIn: {},
 }
 
@@ -43,8 +43,8 @@ t.test('auth_time is present only when required, and absent values are omitted',
 })
 
 t.test('requested claims never replace the registered ones', async (t) => {
-  const requested = { sub: 'bob', iss: 'https://evil.example', aud: 'x', exp: 0, nonce: 'x', name: 'Alice' }
-  t.match(idTokenPayload({ ...facts, requested }, approvedAt), {
+  const claims = { sub: 'bob', iss: 'https://evil.example', aud: 'x', exp: 0, nonce: 'x', name: 'Alice' }
+  t.match(idTokenPayload({ ...facts, claims }, approvedAt), {
     sub: 'alice',
     iss: 'https://auth.example',
     aud: 'client-1',

@@ -23,6 +23,7 @@ import { pkceFaults } from './pkce.ts'
 import { pushedRequestFaults } from './pushed-requests.ts'
 import { refreshFaults } from './refresh.ts'
 import { registrationFaults } from './registration.ts'
+import { requestObjectFaults } from './request-objects.ts'
 import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
 import { signInFaults } from './sign-in.ts'
@@ -42,6 +43,7 @@ export const faults: readonly Fault[] = [
   ...trustedIssuerFaults,
   ...clientCredentialsFaults,
   ...pushedRequestFaults,
+  ...requestObjectFaults,
   ...refreshFaults,
   ...resourceFaults,
   ...bearerFaults,

@@ -21,9 +21,9 @@ export const metadataFaults = [
   {
     id: 'metadata-forgets-request-uri',
     rule: 'oidc-disc-3-request-uri-default-true',
-    file: authorize,
-    find: '    request_uri_parameter_supported: false,\n',
-    replace: '',
+    file: 'src/rfc9101-request-objects/plugin.ts',
+    find: 'request_uri_parameter_supported: true,',
+    replace: 'request_uri_parameter_supported: false,',
   },
   {
     id: 'metadata-promises-private-key-jwt',

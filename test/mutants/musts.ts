@@ -28,12 +28,12 @@ export const mustFaults: readonly RuleFault[] = [
       "response_types_supported: ['code'],",
       "response_types_supported: ['token'],",
     ],
-    [
-      'oidc-disc-3-request-param',
-      'request_parameter_supported: false,',
-      'request_parameter_supported: true,',
-    ],
   ),
+  ...breaking('src/rfc9101-request-objects/plugin.ts', [
+    'oidc-disc-3-request-param',
+    'request_parameter_supported: true,',
+    'request_parameter_supported: false,',
+  ]),
   ...breaking(
     'src/rfc6749-authorization/token.ts',
     ['oidc-disc-3-grant-types', grantTypes, 'void name'],

@@ -58,8 +58,8 @@ export const pushedRequestFaults = [
     id: 'push-is-not-validated',
     rule: 'rfc9126-2.1-validate-as-authorize',
     file: plugin,
-    find: 'await parse(pushed, client, proveRedirect(pushed.parameters, client))',
-    replace: 'void [parse, proveRedirect]',
+    find: 'await parse(loaded, client, redirect)',
+    replace: 'void [parse, redirect]',
   },
   {
     id: 'push-asks-for-a-sign-in',

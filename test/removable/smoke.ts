@@ -52,6 +52,14 @@ if (has('pushed_authorization_request')) {
   })
   assert.equal(push.status, 201)
 }
+if (metadata['request_parameter_supported'] !== true) {
+  // What is not published defaults to true, OpenID Connect Discovery §3.
+  assert.equal(metadata['request_uri_parameter_supported'], false)
+  for (const name of ['request', 'request_uri']) {
+    const rejected = await agent.send(authorizationUrl(server, client, { [name]: 'x' }))
+    assert.match(rejected.headers.get('location') ?? '', new RegExp(`error=${name}_not_supported`))
+  }
+}
 if (has('end_session')) assert.equal((await fetch(String(metadata['end_session_endpoint']))).status, 200)
 if (has('revocation')) {
   assert.equal((await postAs(server, client, '/api/oauth/revoke', { token: latest })).status, 200)

@@ -12,6 +12,7 @@ import {
   update,
   type Write,
 } from '../../src/domain/decision.ts'
+import { membershipKind } from '../../src/domain/group.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant } from '../../src/domain/model.ts'
 import { RecordExists } from '../../src/storage/store.ts'
@@ -421,6 +422,26 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     await store.write(removeAll(linkKinds[sample.link.purpose]))
     t.equal(await store.find(linkKinds[sample.link.purpose], sample.link.id), undefined)
     t.strictSame(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), sample.fullLink)
+  })
+
+  t.test('records are listed and deleted by what their keys begin with', async (t) => {
+    const store = await openEmpty(t)
+    const userId = sample.user.id
+    const records = ['b', 'a', 'é', 'c'].map((groupId) => ({ groupId, userId, addedAt: 1 }))
+    const others = ['u1', 'u3', 'u2'].map((id) => ({ groupId: 'c', userId: id, addedAt: 1 }))
+    for (const record of [...records, ...others]) await store.write(put(membershipKind, record))
+    const list = async (prefix: string, after?: string, limit = 10) => {
+      const found = await store.listFrom(membershipKind, { prefix, after, limit })
+      return found.map((one) => one.userId)
+    }
+    t.strictSame(await list('c '), [userId, 'u1', 'u2', 'u3'])
+    t.strictSame(await list('c ', 'c u1', 2), ['u2', 'u3'])
+    t.strictSame(await list('é '), [userId])
+    t.strictSame(await list('c u1x'), [])
+    await store.write({ op: 'deleteRecordsFrom', kind: membershipKind.name, prefix: 'c ' })
+    t.strictSame(await list('c '), [])
+    const left = await store.listOf(membershipKind, userId)
+    t.strictSame(left.map(({ groupId }) => groupId).sort(), ['a', 'b', 'é'])
   })
 
   t.test('all sessions of a user but the one to keep end together', async (t) => {

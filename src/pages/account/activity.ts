@@ -62,13 +62,17 @@ export function sentenceOf(event: AuditEvent, clientName?: string): Text {
   const sentence = sentences[name as OfUser] // undefined for the others
   if (sentence === undefined) return msg('activity.other', { event: { code: name } })
   const app: Value = clientName ?? { code: clientId ?? '' }
-  return msg(typeof sentence === 'string' ? sentence : sentence(event), { app })
+  const key = typeof sentence === 'string' ? sentence : sentence(event)
+  return msg(key, { app, group: `${event.facts['name'] ?? ''}` })
 }
 
 /** The events that a user can still read about. */
 type OfUser = Exclude<
   AuditEventName,
-  'user-removed' | 'registration' | `${'key' | 'client' | 'registration'}-${string}`
+  | 'user-removed'
+  | 'registration'
+  | `group-${'created' | 'changed' | 'deleted'}`
+  | `${'key' | 'client' | 'registration'}-${string}`
 >
 
 const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = {
@@ -95,6 +99,8 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'passkey-copied': 'activity.passkeyCopied',
   'recovery-codes-made': 'activity.recoveryCodes',
   'recovery-code-used': 'activity.recoveryCodeUsed',
+  'group-member-added': 'activity.groupAdded',
+  'group-member-removed': 'activity.groupRemoved',
   'second-factor-added': 'activity.codesAdded',
   'second-factor-removed': bySelf('activity.codesRemoved', 'activity.codesRemovedByOperator'),
 }

@@ -127,8 +127,11 @@ function pageNumber(query: unknown): number {
 }
 
 /** Describes a connection for the page; none for a client that was deleted in the meantime. */
-function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
-  const scopesIn = scopesFor(service.catalogue, app.texts)
+function describer(
+  app: FastifyInstance,
+  { service, store, declared }: Pick<AppDeps, 'service' | 'store' | 'declared'>,
+) {
+  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   const describeGrant = (grant: Grant, language: string, now: Seconds): ConnectedGrant => ({
     id: grant.id,
     grantedAgoSeconds: ago(grant.approvedAt, now),

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
+import type { Group } from '../../domain/group.ts'
 import type { Seconds, User } from '../../domain/model.ts'
+import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
@@ -16,6 +18,8 @@ declare module '../pages.ts' {
       readonly email?: string
       readonly emailVerified: boolean
       readonly waysIn: WaysIn
+      /** The groups of the user, by name. */
+      readonly groups: readonly Pick<Group, 'name' | 'description'>[]
       readonly urls: Readonly<Record<'apps' | 'sessions' | 'security' | 'profile', string>>
     }
     'account-security': AccountModel & {
@@ -49,6 +53,7 @@ export function overviewPage(_app: FastifyInstance, { service, store }: AppDeps)
         ...(user.email !== undefined && { email: user.email }),
         emailVerified: user.claims['email_verified'] === true,
         waysIn: await waysInto(store, user),
+        groups: inOrder(await groupsOf(store, user.id)),
         urls: {
           apps: service.prefix + sectionPath('apps'),
           sessions: service.prefix + sectionPath('sessions'),

@@ -7,6 +7,7 @@ import type { Grant, Passkey, Seconds, Session, User } from '../../domain/model.
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { isoInstant } from '../../system.ts'
+import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { canonicalUsername } from '../../users/rules/user.ts'
@@ -108,6 +109,7 @@ async function exportUserData(app: FastifyInstance, store: AppDeps['store'], use
         recovery_codes_left: codes.recoveryHashes.length,
       },
     }),
+    groups: inOrder(await groupsOf(store, id)).map(({ name, description }) => ({ name, description })),
     apps: await Promise.all(clientIds.map(describeApp)),
     activity: events.map(({ name, at, by, from, clientId, facts }) => ({
       at: isoInstant(at),

@@ -92,10 +92,10 @@ export function consentPage(
   continueFlow: ContinueFlow,
   issueCode: ReturnType<typeof codeIssuer>,
 ): void {
-  const { config, service, store } = deps
+  const { config, service, store, declared } = deps
   const { prefix } = service
   const load = pendingLoader(app, deps)
-  const scopesIn = scopesFor(service.catalogue, app.texts)
+  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
 
   app.get('/consent', { schema: { hide: true } }, async (request, reply) => {
     const pending = await load(request.query, reply)

@@ -240,16 +240,6 @@ const subjects: Promises[string] = {
   },
 }
 
-/** A parameter that the metadata declares unsupported: its error has its own code. */
-const notSupported =
-  (parameter: string): Exercise<boolean> =>
-  async (t, subject) => {
-    for (const value of ['eyJhbGciOiJub25lIn0.e30.', 'https://client.example/request']) {
-      const response = await askAt(subject, subject.client, { [parameter]: value })
-      t.equal(errorOf(response)['error'], `${parameter}_not_supported`)
-    }
-  }
-
 /** A link for users, as the operator configured it. */
 const link =
   (name: 'documentation' | 'policy' | 'terms'): Exercise<unknown> =>
@@ -278,8 +268,6 @@ export const choicePromises: Promises = {
     },
   },
   subject_types_supported: subjects,
-  request_parameter_supported: { flag: { false: notSupported('request') } },
-  request_uri_parameter_supported: { flag: { false: notSupported('request_uri') } },
   authorization_response_iss_parameter_supported: { flag: { true: issAlways } },
   service_documentation: { value: link('documentation') },
   op_policy_uri: { value: link('policy') },

@@ -1,0 +1,270 @@
+import type { Command } from 'commander'
+import {
+  canonicalGroupName,
+  changeGroup,
+  createGroup,
+  deleteGroup,
+  type Group,
+  groupKind,
+  groupNameKind,
+  membershipKind,
+  membershipPrefix,
+} from '../domain/group.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
+import type { Store } from '../storage/store.ts'
+import { systemRandom } from '../system.ts'
+import { addToGroup, changeGroups, inOrder, listGroups, removeFromGroup } from '../users/groups.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
+import { findUser } from './find.ts'
+import {
+  addOperatorFlags,
+  addYesFlag,
+  type DestructiveFlags,
+  type OperatorFlags,
+  parseLimit,
+} from './flags.ts'
+import { withStore } from './open.ts'
+import { confirmOrAbort, operatorContext } from './operator.ts'
+import { instant, printList, printResult } from './print.ts'
+
+const createHelp = `
+Members of a group are members of its parent, too. Clients see the name, by the scope groups.
+
+Examples:
+  lychgate group create staff --description 'Everyone who works here'
+  lychgate group create teachers --parent staff
+`
+
+const showHelp = `
+Members are listed in the order of their sub, a thousand at most; --after goes on after the last one.
+
+Examples:
+  lychgate group show staff
+  lychgate group show staff --limit 100 --after user_3n0R…
+`
+
+const setHelp = `
+What is not named stays; an empty text removes the description or the parent.
+
+Examples:
+  lychgate group set teachers --parent staff --description 'Everyone who teaches'
+  lychgate group set teachers --parent ''
+`
+
+const membersHelp = `
+Users are named by user name, email address or sub. The next refresh and the next call of UserInfo have the change.
+
+Examples:
+  lychgate group add staff alice bob@example.com
+  lychgate group remove staff bob@example.com
+`
+
+const example = (line: string) => `\nExample:\n  lychgate group ${line}\n`
+
+/** Adds `lychgate group …`: the groups of users, and who is in them. */
+export function addGroupCommands(program: Command): void {
+  const group = program.command('group').description('create, list, change and delete groups of users')
+  const command = (name: string, description: string) => group.command(name).description(description)
+  const withDetails = (one: Command) =>
+    one
+      .option('--description <text>', 'what the group is for')
+      .option('--parent <group>', 'the group whose members its members are, too')
+  const create = withDetails(command('create <name>', 'create a group'))
+  addOperatorFlags(create, createHelp).action(groupCreate)
+  addOperatorFlags(command('list', 'list every group by name'), example('list --json')).action(groupList)
+  const show = command('show <group>', 'show a group and who was added to it')
+    .option('--limit <number>', 'at most this many members', parseLimit, 1000)
+    .option('--after <sub>', 'only members after this one')
+  addOperatorFlags(show, showHelp).action(groupShow)
+  const rename = command('rename <group> <name>', 'give a group another name; members and access stay')
+  addOperatorFlags(rename, example('rename teachers lecturers')).action(groupRename)
+  const set = withDetails(command('set <group>', 'change the description or the parent of a group'))
+  addOperatorFlags(set, setHelp).action(groupSet)
+  const removal = addYesFlag(command('delete <group>', 'delete a group; its members stay users'))
+  addOperatorFlags(removal, example('delete teachers --yes')).action(groupDelete)
+  addOperatorFlags(command('add <group> <users...>', 'add users to a group'), membersHelp).action(groupAdd)
+  const leave = command('remove <group> <users...>', 'remove users from a group')
+  addOperatorFlags(leave, membersHelp).action(groupRemove)
+}
+
+interface GroupFlags extends OperatorFlags {
+  readonly description?: string
+  readonly parent?: string
+}
+
+/** `lychgate group create`: creates a group. */
+async function groupCreate(name: string, { description, parent, ...flags }: GroupFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const change = { name, description, parentId: await idOf(store, parent) }
+    const group = await changeGroups(store, (groups) =>
+      createGroup(groups, change, systemRandom(16), operatorContext()),
+    )
+    await print(store, flags, group)
+  })
+}
+
+/** `lychgate group list`: lists every group by name. */
+async function groupList(flags: OperatorFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const groups = inOrder(await listGroups(store))
+    const names = new Map(groups.map(({ id, name }) => [id, name]))
+    const describe = (group: Group) => describeGroup(group, names.get(group.parentId ?? ''))
+    printList(flags, groups, describe, (group) => {
+      const parent = names.get(group.parentId ?? '')
+      return [group.name, group.id, parent === undefined ? '' : `in ${parent}`, group.description ?? '']
+    })
+  })
+}
+
+interface ShowFlags extends OperatorFlags {
+  readonly limit: number
+  readonly after?: string
+}
+
+/** `lychgate group show`: shows a group and who was added to it. */
+async function groupShow(named: string, { limit, after, ...flags }: ShowFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const group = await findGroup(store, named)
+    const prefix = membershipPrefix(group.id)
+    const from = after === undefined ? {} : { after: prefix + after }
+    const found = await store.listFrom(membershipKind, { prefix, ...from, limit: limit + 1 })
+    const members = await Promise.all(
+      found.slice(0, limit).map(async ({ userId, addedAt }) => ({
+        sub: userId,
+        username: (await store.find('user', userId))?.username ?? '',
+        added_at: addedAt,
+      })),
+    )
+    const more = found.length > limit
+    const description = describeGroup(group, await nameOf(store, group.parentId))
+    const below = (await listGroups(store)).filter(({ parentId }) => parentId === group.id)
+    const children = inOrder(below).map(({ name }) => name)
+    printResult(
+      flags,
+      { ...description, children, members, more },
+      {
+        ...description,
+        created_at: instant(group.createdAt),
+        children,
+        members: `${members.length}${more ? ' and more (--after)' : ''}`,
+      },
+    )
+    if (flags.json || members.length === 0) return
+    process.stdout.write('\n')
+    printList(
+      flags,
+      members,
+      (member) => member,
+      ({ username, sub, added_at }) => [username, sub, `since ${instant(added_at)}`],
+    )
+  })
+}
+
+/** `lychgate group rename`: renames a group. */
+async function groupRename(named: string, name: string, flags: OperatorFlags): Promise<void> {
+  await change(named, flags, () => Promise.resolve({ name }))
+}
+
+/** `lychgate group set`: changes the description or the parent of a group. */
+async function groupSet(named: string, { description, parent, ...flags }: GroupFlags): Promise<void> {
+  if (description === undefined && parent === undefined)
+    throw new WrongUsage('nothing to change; name --description or --parent')
+  await change(named, flags, async (store) => ({ description, parentId: await idOf(store, parent) }))
+}
+
+async function change(
+  named: string,
+  flags: OperatorFlags,
+  changeIn: (store: Store) => Promise<Parameters<typeof changeGroup>[2]>,
+): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id } = await findGroup(store, named)
+    const wanted = omitUndefined(await changeIn(store))
+    const group = await changeGroups(store, (groups) =>
+      changeGroup(groups, requireGroup(groups.find((one) => one.id === id)), wanted, operatorContext()),
+    )
+    await print(store, flags, group)
+  })
+}
+
+/** `lychgate group delete`: deletes a group with its memberships. */
+async function groupDelete(named: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, name } = await findGroup(store, named)
+    await confirmOrAbort(flags, `Delete the group ${name}? Its members stay users.`, 'nothing was deleted')
+    await changeGroups(store, (groups) =>
+      deleteGroup(groups, requireGroup(groups.find((one) => one.id === id)), operatorContext()),
+    )
+    printResult(flags, { group_id: id, deleted: true }, { deleted: name })
+  })
+}
+
+/** `lychgate group add`: adds users to a group. */
+async function groupAdd(named: string, logins: readonly string[], flags: OperatorFlags): Promise<void> {
+  await changeMembers(named, logins, flags, addToGroup, 'added')
+}
+
+/** `lychgate group remove`: removes users from a group. */
+async function groupRemove(named: string, logins: readonly string[], flags: OperatorFlags): Promise<void> {
+  await changeMembers(named, logins, flags, removeFromGroup, 'removed')
+}
+
+async function changeMembers(
+  named: string,
+  logins: readonly string[],
+  flags: OperatorFlags,
+  changeOne: typeof addToGroup,
+  done: 'added' | 'removed',
+): Promise<void> {
+  await withStore(flags, async (store) => {
+    const group = await findGroup(store, named)
+    // All of them first: a misspelt name changes nothing.
+    const users = await Promise.all(logins.map((login) => findUser(store, login)))
+    const changed: string[] = []
+    for (const { id, username } of users) {
+      const isChanged = await changeOne(store, group, id, operatorContext())
+      if (isChanged === undefined) throw noGroup()
+      if (isChanged) changed.push(username)
+    }
+    const result = { group_id: group.id, name: group.name, [done]: changed }
+    printResult(flags, result, { [done]: changed.length === 0 ? 'none' : changed, group: group.name })
+  })
+}
+
+/**
+ * Finds the group with this name or id.
+ * @throws {CommandFailed} when there is none.
+ */
+export async function findGroup(store: Store, text: string): Promise<Group> {
+  const found = /^group_[\w-]{22}$/.test(text) ? await store.find(groupKind, text) : undefined
+  if (found !== undefined) return found
+  const named = await store.find(groupNameKind, canonicalGroupName(text.trim()))
+  return requireGroup(named && (await store.find(groupKind, named.id)))
+}
+
+/** Returns the id of a group that a flag names; '' for none. */
+async function idOf(store: Store, text: string | undefined): Promise<string | undefined> {
+  return text === undefined || text === '' ? text : (await findGroup(store, text)).id
+}
+
+async function nameOf(store: Store, id: string | undefined): Promise<string | undefined> {
+  return id === undefined ? undefined : (await store.find(groupKind, id))?.name
+}
+
+function requireGroup(group: Group | undefined): Group {
+  if (group === undefined) throw noGroup()
+  return group
+}
+
+function noGroup(): CommandFailed {
+  return new CommandFailed('no group has this name or id')
+}
+
+async function print(store: Store, flags: OperatorFlags, group: Group): Promise<void> {
+  const description = describeGroup(group, await nameOf(store, group.parentId))
+  printResult(flags, description, description)
+}
+
+function describeGroup({ id, name, description, createdAt }: Group, parent: string | undefined) {
+  return { group_id: id, name, ...omitUndefined({ description, parent }), created_at: createdAt }
+}

@@ -1,0 +1,236 @@
+import { type AuditContext, auditEvent } from './audit.ts'
+import { check } from './check.ts'
+import { accept, type Decision, insert, put, remove, update, type Write } from './decision.ts'
+import type { Seconds } from './model.ts'
+import { omitUndefined } from './omit-undefined.ts'
+import { recordKind } from './record.ts'
+
+/** A group of users. Its members are members of its parent, too. */
+export interface Group {
+  /** Never reassigned: a group keeps it when it is renamed. */
+  readonly id: string
+  /** What clients see. Unique without regard to case. */
+  readonly name: string
+  readonly description?: string
+  readonly parentId?: string
+  readonly createdAt: Seconds
+}
+
+/** One user in one group, as an operator added them: not in the group's parents. */
+export interface Membership {
+  readonly groupId: string
+  readonly userId: string
+  readonly addedAt: Seconds
+}
+
+/** Changes with every change of a group, so that changes of the tree wait for each other. */
+export interface GroupTree {
+  readonly revision: number
+}
+
+export const groupKind = recordKind<Group>('group', {
+  id: ({ id }) => id,
+  madeAt: ({ createdAt }) => createdAt,
+})
+
+/** The names that are taken. */
+export const groupNameKind = recordKind<Pick<Group, 'id' | 'name'>>('groupName', {
+  id: ({ name }) => canonicalGroupName(name),
+})
+
+export const membershipKind = recordKind<Membership>('membership', {
+  id: ({ groupId, userId }) => membershipPrefix(groupId) + userId,
+  userId: ({ userId }) => userId,
+  madeAt: ({ addedAt }) => addedAt,
+})
+
+export const groupTreeKind = recordKind<GroupTree>('groupTree', { id: () => groupTreeKey })
+
+/** The key of the only record of its kind. */
+export const groupTreeKey = 'tree'
+
+/** What the keys of the members of a group begin with. */
+export function membershipPrefix(groupId: string): string {
+  return `${groupId} `
+}
+
+/** The form in which names are compared. */
+export function canonicalGroupName(name: string): string {
+  return name.normalize('NFKC').toLowerCase()
+}
+
+const longestName = 100
+const longestDescription = 500
+/** A group that has no parent has depth 1. */
+export const deepestGroup = 10
+/** A server has at most this many groups: every change of one reads all. */
+export const mostGroups = 10_000
+
+/**
+ * Without a comma: proxies join the names to one header, in which it would separate two. And without characters that
+ * cannot be seen.
+ */
+const nameSyntax = /^[\p{L}\p{N}](?:[\p{L}\p{M}\p{N} ._:/@+-]*[\p{L}\p{M}\p{N}])?$/u
+
+/** What an operator says about a group. An empty parent or description removes it. */
+export interface GroupChange {
+  readonly name?: string | undefined
+  readonly description?: string | undefined
+  /** The id of its new parent. */
+  readonly parentId?: string | undefined
+}
+
+/** Creates a group, and returns it with its writes. @param fresh 16 random bytes. */
+export function createGroup(
+  groups: readonly Group[],
+  { name = '', description, parentId }: GroupChange,
+  fresh: Buffer,
+  context: AuditContext,
+): Decision<Group> {
+  const group: Group = {
+    id: `group_${fresh.toString('base64url')}`,
+    name: requireName(name),
+    ...omitUndefined({ description: requireDescription(description), parentId: parentId || undefined }),
+    createdAt: context.at,
+  }
+  assertFree(groups, group)
+  check(
+    groups.length < mostGroups,
+    'lychgate-groups-limit',
+    'invalid_request',
+    `there are ${mostGroups} groups already, and a server has no more`,
+  )
+  assertTree([...groups, group], group)
+  const event = auditEvent('group-created', context, { group: group.id, name: group.name })
+  return accept(group, insert(groupKind, group), insert(groupNameKind, group), event)
+}
+
+/** Changes a group: it keeps its id and its members. */
+export function changeGroup(
+  groups: readonly Group[],
+  before: Group,
+  change: GroupChange,
+  context: AuditContext,
+): Decision<Group> {
+  const { description: _, parentId: __, ...rest } = before
+  const description = requireDescription(change.description ?? before.description)
+  const parentId = (change.parentId ?? before.parentId) || undefined
+  const name = change.name === undefined ? before.name : requireName(change.name)
+  const group: Group = { ...rest, name, ...omitUndefined({ description, parentId }) }
+  const others = groups.filter(({ id }) => id !== group.id)
+  assertFree(others, group)
+  assertTree([...others, group], group)
+  const isRenamed = canonicalGroupName(name) !== canonicalGroupName(before.name)
+  const renaming = isRenamed
+    ? [remove(groupNameKind, canonicalGroupName(before.name)), insert(groupNameKind, group)]
+    : [put(groupNameKind, group)]
+  const changed = Object.keys(omitUndefined({ ...change })).join(' ')
+  const facts = { group: group.id, name, changed, ...(name !== before.name && { before: before.name }) }
+  return accept(group, update(groupKind, group), ...renaming, auditEvent('group-changed', context, facts))
+}
+
+/** Deletes a group with its memberships. One that has groups below it stays. */
+export function deleteGroup(groups: readonly Group[], group: Group, context: AuditContext): Decision<Group> {
+  check(
+    !groups.some(({ parentId }) => parentId === group.id),
+    'lychgate-group-has-children',
+    'invalid_request',
+    'the group is the parent of another one; give that another parent first',
+  )
+  return accept(
+    group,
+    // The group first: who adds a member locks it, and has committed then.
+    remove(groupKind, group.id),
+    remove(groupNameKind, canonicalGroupName(group.name)),
+    { op: 'deleteRecordsFrom', kind: membershipKind.name, prefix: membershipPrefix(group.id) },
+    auditEvent('group-deleted', context, { group: group.id, name: group.name }),
+  )
+}
+
+/** Adds a user to a group; nothing happens if they are in it. */
+export function addMember(
+  { id: groupId, name }: Group,
+  userId: string,
+  known: Membership | undefined,
+  context: AuditContext,
+): readonly Write[] {
+  if (known !== undefined) return []
+  return [
+    put(membershipKind, { groupId, userId, addedAt: context.at }),
+    auditEvent('group-member-added', context, { userId, group: groupId, name }),
+  ]
+}
+
+/** Removes a user from a group. */
+export function removeMember(
+  { id, name }: Group,
+  { groupId, userId }: Membership,
+  context: AuditContext,
+): readonly Write[] {
+  return [
+    remove(membershipKind, membershipPrefix(groupId) + userId),
+    auditEvent('group-member-removed', context, { userId, group: id, name }),
+  ]
+}
+
+function requireName(text: string): string {
+  const name = text.normalize('NFKC').trim()
+  check(
+    name.length <= longestName && nameSyntax.test(name),
+    'lychgate-group-name',
+    'invalid_request',
+    `the name of a group has 1 to ${longestName} characters: alphabetic ones, digits, spaces and . _ : / @ + -; the first and the last are alphabetic or digits`,
+  )
+  return name
+}
+
+function requireDescription(text: string | undefined): string | undefined {
+  const description = text?.trim() ?? ''
+  check(
+    description.length <= longestDescription && !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(description),
+    'lychgate-group-description',
+    'invalid_request',
+    `the description of a group has at most ${longestDescription} characters, and none that is invisible`,
+  )
+  return description === '' ? undefined : description
+}
+
+function assertFree(others: readonly Group[], { name }: Group): void {
+  const isTaken = others.some((other) => canonicalGroupName(other.name) === canonicalGroupName(name))
+  check(!isTaken, 'lychgate-group-name-unique', 'invalid_request', 'another group has this name')
+}
+
+/** Rejects a parent that does not exist, that is below the group, or that lies too deep. */
+function assertTree(groups: readonly Group[], group: Group): void {
+  const byId = new Map(groups.map((one) => [one.id, one]))
+  check(
+    group.parentId === undefined || byId.has(group.parentId),
+    'lychgate-group-parent',
+    'invalid_request',
+    'there is no such parent',
+  )
+  check(
+    !ancestorsOf(group, byId).includes(group),
+    'lychgate-group-no-cycle',
+    'invalid_request',
+    'the parent is the group itself, or below it',
+  )
+  const depths = groups.map((one) => 1 + ancestorsOf(one, byId).length)
+  check(
+    Math.max(...depths) <= deepestGroup,
+    'lychgate-group-depth',
+    'invalid_request',
+    `groups lie at most ${deepestGroup} deep`,
+  )
+}
+
+/** Returns the parent of a group, its parent, and so on; up to the group itself if they form a circle. */
+function ancestorsOf({ parentId }: Group, byId: ReadonlyMap<string, Group>): readonly Group[] {
+  const found: Group[] = []
+  let next = parentId === undefined ? undefined : byId.get(parentId)
+  while (next !== undefined && !found.includes(next)) {
+    found.push(next)
+    next = next.parentId === undefined ? undefined : byId.get(next.parentId)
+  }
+  return found
+}

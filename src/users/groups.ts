@@ -1,0 +1,126 @@
+import type { AuditContext } from '../domain/audit.ts'
+import { accept, type Decision, insert, update, type Write, withWrites } from '../domain/decision.ts'
+import {
+  addMember,
+  deepestGroup,
+  type Group,
+  type GroupTree,
+  groupKind,
+  groupTreeKey,
+  groupTreeKind,
+  type Membership,
+  membershipKind,
+  membershipPrefix,
+  mostGroups,
+  removeMember,
+} from '../domain/group.ts'
+import { RecordExists, type Store } from '../storage/store.ts'
+
+/** Lists every group, oldest first. For operators' commands, not for requests. */
+export function listGroups(store: Pick<Store, 'listKind'>): Promise<readonly Group[]> {
+  return store.listKind(groupKind, { madeUntil: Number.MAX_SAFE_INTEGER, limit: mostGroups })
+}
+
+/**
+ * Returns the groups of a user: those they were added to, and the parents of these. It reads the memberships of the user
+ * by their index, and each group by its key.
+ */
+export async function groupsOf(
+  store: Pick<Store, 'find' | 'listOf'>,
+  userId: string,
+): Promise<readonly Group[]> {
+  const found = new Map<string, Group>()
+  let wanted = (await store.listOf(membershipKind, userId)).map(({ groupId }) => groupId)
+  for (let depth = 0; depth < deepestGroup && wanted.length > 0; depth += 1) {
+    const groups = await Promise.all(wanted.map((id) => store.find(groupKind, id)))
+    const fresh = groups.filter((group) => group !== undefined)
+    for (const group of fresh) found.set(group.id, group)
+    const parents = fresh.flatMap(({ parentId }) => parentId ?? [])
+    wanted = [...new Set(parents)].filter((id) => !found.has(id))
+  }
+  return [...found.values()]
+}
+
+/** Returns groups in the order of their names: the same set is always the same list. */
+export function inOrder(groups: readonly Group[]): readonly Group[] {
+  return groups.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+/** Decides about a change of a group from all groups. */
+type DecideOnGroups = (groups: readonly Group[]) => Decision<Group>
+
+/**
+ * Changes the groups. Two changes at once could make a circle of parents that neither makes alone, so each counts the
+ * revision of the whole, and the later one decides again.
+ */
+export async function changeGroups(
+  store: Pick<Store, 'find' | 'listKind' | 'transact'>,
+  decide: DecideOnGroups,
+): Promise<Group> {
+  for (let attempt = 1; ; attempt += 1) {
+    const seen = await store.find(groupTreeKind, groupTreeKey)
+    const groups = await listGroups(store)
+    try {
+      return await store.transact(groupTreeKind, groupTreeKey, (tree) => {
+        if (tree?.revision !== seen?.revision) throw new Outdated()
+        return withWrites(decide(groups), nextRevision(tree))
+      })
+    } catch (error) {
+      // The first change of all inserts the record, and so may another one.
+      const isOvertaken = error instanceof Outdated || (error instanceof RecordExists && seen === undefined)
+      if (!isOvertaken || attempt === attempts) throw error
+    }
+  }
+}
+
+const attempts = 10
+
+/** Another change of the groups came first. */
+class Outdated extends Error {
+  constructor() {
+    super('the groups were changed at the same time; try again')
+    this.name = 'Outdated'
+  }
+}
+
+function nextRevision(tree: GroupTree | undefined) {
+  return tree === undefined
+    ? insert(groupTreeKind, { revision: 1 })
+    : update(groupTreeKind, { revision: tree.revision + 1 })
+}
+
+/** Adds a user to a group. @returns Whether they were not in it; undefined if the group no longer exists. */
+export function addToGroup(
+  store: Pick<Store, 'find' | 'transact'>,
+  { id: groupId }: Group,
+  userId: string,
+  context: AuditContext,
+): Promise<boolean | undefined> {
+  return changeMembership(store, groupId, userId, (group, known) => addMember(group, userId, known, context))
+}
+
+/** Removes a user from a group. @returns Whether they were in it; undefined if the group no longer exists. */
+export function removeFromGroup(
+  store: Pick<Store, 'find' | 'transact'>,
+  { id: groupId }: Group,
+  userId: string,
+  context: AuditContext,
+): Promise<boolean | undefined> {
+  return changeMembership(store, groupId, userId, (group, known) =>
+    known === undefined ? [] : removeMember(group, known, context),
+  )
+}
+
+/** Decides under the lock of the group, which its deletion takes, too. */
+async function changeMembership(
+  store: Pick<Store, 'find' | 'transact'>,
+  groupId: string,
+  userId: string,
+  change: (group: Group, known: Membership | undefined) => readonly Write[],
+): Promise<boolean | undefined> {
+  const known = await store.find(membershipKind, membershipPrefix(groupId) + userId)
+  return store.transact(groupKind, groupId, (group) => {
+    const writes = group === undefined ? [] : change(group, known)
+    return accept(group === undefined ? undefined : writes.length > 0, ...writes)
+  })
+}

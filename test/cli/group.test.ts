@@ -1,0 +1,97 @@
+import t from 'tap'
+import { newFolder } from '../helpers/command.ts'
+import { runAll } from '../helpers/commands.ts'
+import { startServer } from '../helpers/server.ts'
+
+const data = newFolder(t)
+const server = await startServer(t, { store: `sqlite:${data}/lychgate.db` })
+const { store } = server.deps
+
+async function run(...line: string[]) {
+  const [ended] = await runAll([[...line, '--data', data]])
+  if (ended === undefined) throw new Error('nothing was run')
+  return ended
+}
+
+async function ok(...line: string[]) {
+  const { code, stdout, stderr } = await run(...line, '--json')
+  if (code !== 0) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+async function fails(line: string[], reason: RegExp, code = 1) {
+  const ended = await run(...line)
+  t.equal(ended.code, code, line.join(' '))
+  t.match(ended.stderr, reason)
+}
+
+t.test('groups are created, changed and deleted', async (t) => {
+  const staff = await ok('group', 'create', 'staff', '--description', 'Everyone who works here')
+  t.match(staff.group_id, /^group_[\w-]{22}$/)
+  t.match(staff, { name: 'staff', description: 'Everyone who works here' })
+  await ok('group', 'create', 'teachers', '--parent', 'STAFF')
+  await ok('group', 'create', 'écoliers')
+  t.match(await ok('group', 'list'), [
+    { name: 'staff' },
+    { name: 'teachers', parent: 'staff' },
+    { name: 'écoliers' },
+  ])
+  t.match((await run('group', 'list')).stdout, /^teachers +group_\S+ +in staff$/m)
+  t.match(await ok('group', 'rename', 'teachers', 'lecturers'), { name: 'lecturers', parent: 'staff' })
+  await fails(['group', 'show', 'teachers'], /no group has this name or id/)
+  t.match(await ok('group', 'set', 'lecturers', '--description', 'They teach'), { description: 'They teach' })
+  t.match(await ok('group', 'show', 'staff'), { children: ['lecturers'], members: [], more: false })
+  await fails(['group', 'delete', 'staff', '--yes'], /the group is the parent of another one/)
+  t.strictSame(Object.keys(await ok('group', 'set', 'lecturers', '--parent', '', '--description', '')), [
+    'group_id',
+    'name',
+    'created_at',
+  ])
+  t.match(await ok('group', 'delete', staff.group_id, '--yes'), { deleted: true })
+  t.strictSame((await ok('group', 'list')).length, 2)
+  await ok('group', 'create', 'staff')
+})
+
+t.test('what cannot be a group is rejected', async () => {
+  await fails(['group', 'create', 'Staff'], /another group has this name/)
+  for (const name of ['', ' ', 'a,b', 'a\u202eb', 'a'.repeat(101), 'a\nb', 'a;b', 'a"b'])
+    await fails(['group', 'create', name], /the name of a group has 1 to 100 letters/)
+  await fails(['group', 'create', 'x', '--parent', 'nowhere'], /no group has this name or id/)
+  await fails(['group', 'create', 'x', '--description', 'a\u202eb'], /none that is invisible/)
+  await fails(['group', 'set', 'staff'], /nothing to change/, 64)
+  await fails(['group', 'set', 'staff', '--parent', 'staff'], /the parent is the group itself, or below it/)
+  await ok('group', 'create', 'd1', '--parent', 'staff')
+  await fails(['group', 'set', 'staff', '--parent', 'd1'], /the parent is the group itself, or below it/)
+  for (let depth = 2; depth < 10; depth += 1)
+    await ok('group', 'create', `d${depth}`, '--parent', `d${depth - 1}`)
+  await fails(['group', 'create', 'd10', '--parent', 'd9'], /groups lie at most 10 deep/)
+  await ok('group', 'create', 'above')
+  await fails(['group', 'set', 'staff', '--parent', 'above'], /groups lie at most 10 deep/)
+})
+
+t.test('users are added and removed', async (t) => {
+  t.strictSame((await ok('group', 'add', 'staff', 'alice', 'bob@example.test')).added, ['alice', 'bob'])
+  t.strictSame((await ok('group', 'add', 'staff', 'alice')).added, [])
+  await fails(['group', 'add', 'staff', 'bob', 'nobody'], /no user has this user name/)
+  const { members } = await ok('group', 'show', 'staff')
+  t.strictSame(members.map(({ username }: { username: string }) => username).sort(), ['alice', 'bob'])
+  const first = await ok('group', 'show', 'staff', '--limit', '1')
+  t.match(first, { more: true, members: [members[0]] })
+  const rest = await ok('group', 'show', 'staff', '--limit', '1', '--after', members[0].sub)
+  t.match(rest, { more: false, members: [members[1]] })
+  t.match((await run('group', 'show', 'staff')).stdout, /\n\n(alice|bob) +user_/)
+  t.strictSame((await ok('group', 'remove', 'staff', 'bob')).removed, ['bob'])
+  t.strictSame((await ok('group', 'remove', 'staff', 'bob')).removed, [])
+  t.match((await ok('user', 'show', 'alice')).groups, ['staff'])
+  await ok('user', 'remove', 'alice', '--yes')
+  t.strictSame((await ok('group', 'show', 'staff')).members, [], 'a user who is removed is in no group')
+  await ok('group', 'add', 'staff', 'bob')
+  await ok('group', 'set', 'd1', '--parent', '')
+  await ok('group', 'delete', 'staff', '--yes')
+  t.strictSame((await ok('user', 'show', 'bob')).groups, [])
+  const events = await store.audit({ since: 0, name: 'group-member-added', limit: 10 })
+  t.strictSame(
+    events.map(({ by }) => by),
+    ['operator', 'operator', 'operator'],
+  )
+})
