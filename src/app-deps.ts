@@ -41,7 +41,7 @@ function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): 
     const facts = await readToken(text, deps.clock())
     if (facts.kind === 'dead') return { refused: facts.why }
     if (facts.kind === 'refresh') return { refused: 'it is a refresh token' }
-    const { grant, scope, resource: audience } = facts
+    const { grant, scope, resource: audience, confirmation } = facts
     const sub = subjectOf(grant)
     return {
       kind: callerKind(sub, grant.clientId),
@@ -50,6 +50,7 @@ function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): 
       scope,
       audience,
       requestedClaims: grant.claims,
+      ...(confirmation && { confirmation }),
     }
   }
   return fp<Pick<GuardOptions, 'anonymous' | 'formToken'>>(async (app, options) => {
@@ -57,6 +58,7 @@ function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): 
       ...options,
       verifyToken,
       resource: resources.own.identifier,
+      schemes: app.tokenSchemes(),
       resourceMetadata,
     })
   })

@@ -70,7 +70,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
 
   // Endpoints for clients, from any origin.
   await app.register(async (scope) => {
-    await scope.register(anyOrigin)
+    await scope.register(anyOrigin, deps)
     await scope.register(token, below)
     await registerFeatures(scope, deps, 'clients')
     await registerAll(scope, below, [publishedKeys, apiDescription, protectedApi])

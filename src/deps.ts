@@ -4,6 +4,7 @@ import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
 import type { Client } from './domain/model.ts'
 import type { AddedScopes } from './domain/scope-catalogue.ts'
+import type { DeclaredBindings } from './domain/confirmation.ts'
 import type { GuardedFetch } from './fetch/guarded-fetch.ts'
 import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
@@ -89,6 +90,7 @@ export interface Declared extends ClientDeclarations {
   readonly tokenParameters: Schemas
   /** The form parameters of all client authentication methods. */
   readonly authenticationParameters: Schemas
+  readonly tokenBindings: DeclaredBindings
   readonly tokenMembers: Schemas
   readonly scopes: AddedScopes
 }

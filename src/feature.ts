@@ -31,6 +31,8 @@ export interface Feature {
   readonly clientAuthentication?: Declared['clientAuthentication']
   /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
   readonly authorizationParameters?: Declared['authorizationParameters']
+  /** How it binds tokens to keys of their clients (RFC 7800 §3.1), by the member of `cnf`; its plugin calls `app.bindTokens`. */
+  readonly tokenBindings?: Declared['tokenBindings']
   /** Members that it adds to the token response (RFC 6749 §5.1). */
   readonly tokenMembers?: Declared['tokenMembers']
   /** Scopes that it adds to the catalogue, with the claims that they open. */
@@ -109,6 +111,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     authorizationParameters: joined(features, (feature) => feature.authorizationParameters),
     tokenParameters: joined(features, ({ grantTypes }) => parametersOf(grantTypes)),
     authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
+    tokenBindings: joined(features, (feature) => feature.tokenBindings),
     tokenMembers: joined(features, (feature) => feature.tokenMembers),
     scopes: joined(features, (feature) => feature.scopes),
   }

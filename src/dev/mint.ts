@@ -86,7 +86,12 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
       return auditGrant(decision, found, () => ({ at: now, from }))
     })
     // The ID Token lives as long as the access token.
-    const response = await app.issueTokens(issued, client, at, span.seconds)
+    const response = await app.issueTokens(issued, {
+      client,
+      now: at,
+      confirmation: undefined,
+      idTokenSeconds: span.seconds,
+    })
     return {
       ...response,
       expires_in: at + span.seconds - now,

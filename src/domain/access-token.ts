@@ -1,3 +1,4 @@
+import type { Confirmation } from './confirmation.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Grant, GrantOfToken, Scope, Seconds } from './model.ts'
 import { type Resources, scopeAt } from './resource.ts'
@@ -11,6 +12,8 @@ export interface TokenFacts {
   readonly issuedAt: Seconds
   readonly expiresAt: Seconds
   readonly tokenId: string
+  /** The key of the client that it is bound to. */
+  readonly confirmation?: Confirmation
 }
 
 /**
@@ -33,6 +36,7 @@ export function verifyAccessToken(
     issuedAt: handle.issuedAt,
     expiresAt: handle.expiresAt,
     tokenId: handle.tokenId,
+    ...(handle.confirmation && { confirmation: handle.confirmation }),
   }
 }
 
@@ -51,6 +55,7 @@ export function verifyRefreshToken(
     issuedAt: handle.issuedAt,
     expiresAt: handle.expiresAt,
     tokenId: handle.tokenId,
+    ...(handle.confirmation && { confirmation: handle.confirmation }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { type ErrorDetail, OAuthError } from './errors.ts'
+import { type ErrorDetail, OAuthError, type OAuthErrorCode } from './errors.ts'
 import type { Scope } from './model.ts'
 
 /** The bearer token of an Authorization header (RFC 6750 §2.1), if any. */
@@ -19,30 +19,51 @@ export function parseBearer(header: string | undefined): BearerCredentials {
   return parseBearerField(/^bearer +(\S+) *$/i.exec(header)?.[1] ?? '')
 }
 
+/**
+ * Reads the Authorization header as parseBearer does, for another scheme.
+ * @param scheme Letters only.
+ */
+export function parseScheme(scheme: string, header: string | undefined): BearerCredentials {
+  const [, name, rest = ''] = /^([a-z]+)(?:\s([\s\S]*))?$/i.exec(header ?? '') ?? []
+  if (name?.toLowerCase() !== scheme.toLowerCase()) return { kind: 'absent' }
+  return parseBearerField(/^ *(\S+) *$/.exec(rest)?.[1] ?? '')
+}
+
 /** Reads a token sent as a field of a form, RFC 6750 §2.2: one b64token and nothing around it. */
 export function parseBearerField(token: string): BearerCredentials {
   const isToken = token.length <= longestToken && /^[A-Za-z0-9\-._~+/]+=*$/.test(token)
   return isToken ? { kind: 'token', token } : { kind: 'malformed' }
 }
 
-/** A challenge of the Bearer scheme, RFC 6750 §3 and RFC 9728 §5.1. */
+/** A challenge of the Bearer scheme or one like it, RFC 6750 §3 and RFC 9728 §5.1. */
 export interface BearerChallenge {
+  /** Another scheme than Bearer, with the members that its challenges have besides. */
+  readonly scheme?:
+    | { readonly name: string; readonly challenge: Readonly<Record<string, string>> }
+    | undefined
   readonly resourceMetadata: string
-  readonly error?: 'invalid_request' | 'invalid_token' | 'insufficient_scope'
+  readonly error?: OAuthErrorCode
   readonly description?: string
   /** Every scope the operation needs. */
   readonly scope?: Scope
 }
 
 /** The value of `WWW-Authenticate`. Its members contain allowed characters only, so nothing is escaped. */
-export function bearerChallenge({ error, description, scope, resourceMetadata }: BearerChallenge): string {
+export function bearerChallenge({
+  scheme,
+  error,
+  description,
+  scope,
+  resourceMetadata,
+}: BearerChallenge): string {
   const members = [
     error && `error="${error}"`,
     description && `error_description="${description}"`,
     scope && scope.length > 0 && `scope="${scope.join(' ')}"`,
     `resource_metadata="${resourceMetadata}"`,
+    ...Object.entries(scheme?.challenge ?? {}).map(([name, value]) => `${name}="${value}"`),
   ]
-  return `Bearer ${members.filter(Boolean).join(', ')}`
+  return `${scheme?.name ?? 'Bearer'} ${members.filter(Boolean).join(', ')}`
 }
 
 /** Returns the error of a bearer token with its challenge (RFC 6750 §3.1). */
@@ -54,12 +75,14 @@ export function bearerError(
     readonly rule: string
     /** The scope that the operation needs; it is also sent to the client. */
     readonly scope?: Scope
+    readonly scheme?: BearerChallenge['scheme']
   } & Pick<ErrorDetail, 'stored' | 'received'>,
 ): OAuthError {
   const challenge = bearerChallenge({
     error,
     description,
     resourceMetadata,
+    scheme: detail.scheme,
     ...(detail.scope && { scope: detail.scope }),
   })
   return new OAuthError(error, description, {

@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Confirmation } from './confirmation.ts'
 import type { Grant, Scope, Seconds } from './model.ts'
 
 /**
@@ -8,7 +9,9 @@ import type { Grant, Scope, Seconds } from './model.ts'
  * to forge one. Handles are not stored, the same contents always give the same handle, and a handle contains nothing of
  * the request, not even its code_challenge (RFC 7636 §4.4).
  *
- *     prefix · base64url( kind 1 · key 1 · grant 12 · seq 4 · issuedAt 4 · expiresAt 4 · narrowing n · key tag 16 · grant tag 16 )
+ *     prefix · base64url( kind 1 · key 1 · grant 12 · seq 4 · issuedAt 4 · expiresAt 4 · more n · key tag 16 · grant tag 16 )
+ *
+ * `more` is text in lines: nothing; the confirmation; scope and resource; or scope, resource and the confirmation.
  */
 export type HandleKind = 'code' | 'refresh' | 'access'
 
@@ -21,6 +24,8 @@ export interface Handle {
   readonly expiresAt: Seconds
   /** An access token that may do less than its grant. */
   readonly narrowing?: { readonly scope: Scope; readonly resource: readonly string[] }
+  /** The key of the client that the token is bound to. */
+  readonly confirmation?: Confirmation
 }
 
 /** A handle whose key tag is valid; its grant tag still has to be checked with `handleBelongsTo`. */
@@ -63,10 +68,9 @@ const longestHandle = 8192
  * @throws {TypeError} for an id that is not a grant id: the rest of the buffer would be uninitialised memory.
  */
 export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string): string {
-  const narrowing =
-    handle.narrowing &&
-    Buffer.from(`${handle.narrowing.scope.join(' ')}\n${handle.narrowing.resource.join(' ')}`)
-  const signedBytes = headBytes + (narrowing?.length ?? 0)
+  const text = moreOf(handle)
+  const more = text === undefined ? undefined : Buffer.from(text)
+  const signedBytes = headBytes + (more?.length ?? 0)
   // Every byte of it is written below.
   const bytes = Buffer.allocUnsafe(signedBytes + 2 * tagBytes)
   bytes[0] = kindByte[handle.kind]
@@ -76,7 +80,7 @@ export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string):
   bytes.writeUInt32BE(handle.seq, 14)
   bytes.writeUInt32BE(handle.issuedAt, 18)
   bytes.writeUInt32BE(handle.expiresAt, 22)
-  if (narrowing) narrowing.copy(bytes, headBytes)
+  if (more) more.copy(bytes, headBytes)
   const signed = bytes.subarray(0, signedBytes)
   bytes.write(tag(key.secret, signed), signedBytes, tagBytes, 'latin1')
   bytes.write(tag(grantSecret, signed), signedBytes + tagBytes, tagBytes, 'latin1')
@@ -99,7 +103,9 @@ export function openHandle(
   const signed = bytes.subarray(0, bytes.length - 2 * tagBytes)
   const keyTag = bytes.subarray(signed.length, signed.length + tagBytes)
   if (bytes[0] !== kindByte[kind] || !key || !isTag(keyTag, key.secret, signed)) return undefined
-  const [scope, resource] = signed.subarray(headBytes).toString().split('\n')
+  const lines = signed.length === headBytes ? [] : signed.subarray(headBytes).toString().split('\n')
+  const [scope, resource] = lines
+  const confirmation = lines.length % 2 === 0 ? undefined : lines.at(-1)
   return {
     kind,
     grantId: signed.toString('base64url', 2, 2 + grantIdBytes),
@@ -107,6 +113,7 @@ export function openHandle(
     issuedAt: signed.readUInt32BE(18),
     expiresAt: signed.readUInt32BE(22),
     ...(resource !== undefined && { narrowing: { scope: words(scope), resource: words(resource) } }),
+    ...(confirmation !== undefined && { confirmation: JSON.parse(confirmation) }),
     tokenId: keyTag.toString('base64url'),
     signed,
     grantTag: bytes.subarray(signed.length + tagBytes),
@@ -130,6 +137,15 @@ export function tokenIdOf(text: string): string {
 /** Whether an opened handle was made with this grant's own secret. Constant time. */
 export function handleBelongsTo(handle: OpenedHandle, grant: Grant): boolean {
   return handle.grantId === grant.id && isTag(handle.grantTag, grant.secret, handle.signed)
+}
+
+/** What a handle says besides its head; undefined if that is nothing. */
+function moreOf({ narrowing, confirmation }: Handle): string | undefined {
+  const lines = [
+    ...(narrowing === undefined ? [] : [narrowing.scope.join(' '), narrowing.resource.join(' ')]),
+    ...(confirmation === undefined ? [] : [JSON.stringify(confirmation)]),
+  ]
+  return lines.length === 0 ? undefined : lines.join('\n')
 }
 
 function words(text: string | undefined): readonly string[] {

@@ -1,5 +1,6 @@
 import type { Ending, TokenFacts } from './access-token.ts'
 import { contextClassOf } from './authentication-context.ts'
+import { type Confirmation, confirmationOf } from './confirmation.ts'
 import type { Grant, GrantOfToken, Seconds } from './model.ts'
 import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
@@ -9,6 +10,7 @@ import { formatScope } from './scope.ts'
  * the client is the subject. `jti` names
  * the grant and the token, so that introspection finds a revocation; a resource server that verifies without a look-up
  * accepts the token until `exp`.
+ * @param confirmation The key of the client that it is bound to (RFC 7800 §3.1).
  */
 export function jwtAccessTokenPayload(
   issuer: string,
@@ -16,6 +18,7 @@ export function jwtAccessTokenPayload(
   access: Access,
   tokenId: string,
   now: Seconds,
+  confirmation?: Confirmation,
 ): Readonly<Record<string, unknown>> {
   const [audience, ...others] = access.resource
   const acr = grant.acr ?? contextClassOf(grant.methods)
@@ -31,6 +34,7 @@ export function jwtAccessTokenPayload(
     ...(acr !== undefined && { acr }),
     ...(grant.methods.length > 0 && { amr: grant.methods }),
     jti: jtiOf(grant, tokenId),
+    ...(confirmation !== undefined && { cnf: confirmation }),
   }
 }
 
@@ -66,12 +70,13 @@ export function verifyJwtAccessToken(
   grant: GrantOfToken | undefined,
   now: Seconds,
 ): TokenFacts | undefined {
-  const { exp, iat, scope, aud, jti } = claims
+  const { exp, iat, scope, aud, jti, cnf } = claims
   if (grant === undefined || grant.revokedAt !== undefined || grantIdOfJwt(claims) !== grant.id)
     return undefined
   if (typeof exp !== 'number' || typeof iat !== 'number' || now >= exp) return undefined
   const tokenId = String(jti).slice(grant.id.length + 1)
   if (grant.revokedTokens.includes(tokenId)) return undefined
+  const confirmation = confirmationOf(cnf)
   return {
     kind: 'access',
     grant,
@@ -80,5 +85,6 @@ export function verifyJwtAccessToken(
     issuedAt: iat,
     expiresAt: exp,
     tokenId,
+    ...(confirmation && { confirmation }),
   }
 }

@@ -1,3 +1,4 @@
+import type { Confirmation } from '../domain/confirmation.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { ClaimsRequest, Scope } from '../domain/model.ts'
 
@@ -9,6 +10,8 @@ export interface Access {
   readonly clientId: string
   readonly scope: Scope
   readonly audience: readonly string[]
+  /** The key of the client that the token is bound to, RFC 7800 §3.1; absent: a bearer token. */
+  readonly confirmation?: Confirmation
   /** Claims requested individually, OpenID Connect Core §5.5; known only to the authorization server itself. */
   readonly requestedClaims?: ClaimsRequest
 }

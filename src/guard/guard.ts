@@ -2,7 +2,7 @@
  * What other Fastify applications import as `lychgate/guard`: the guard, two ways to verify a token, and the metadata
  * that its challenges name. Nothing here needs the authorization server in the same process.
  */
-import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import {
   type BearerCredentials,
@@ -10,14 +10,17 @@ import {
   bearerError,
   parseBearer,
   parseBearerField,
+  parseScheme,
 } from '../domain/bearer.ts'
 import { recordCheck } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Scope } from '../domain/model.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
+import type { TokenScheme } from '../http/token-scheme.ts'
 import type { Access, VerifyToken } from './access.ts'
 
+export type { TokenScheme } from '../http/token-scheme.ts'
 export type { Access, Refused, VerifyToken } from './access.ts'
 export { type IntrospectionOptions, introspectedBy } from './introspected-by.ts'
 export { protectedResourceMetadata, type ResourceMetadataOptions } from './resource-metadata.ts'
@@ -31,6 +34,8 @@ export interface GuardOptions {
   readonly resourceMetadata?: string
   /** Serves a call without a token as anonymous, or rejects it: 401 with a bare challenge, RFC 6750 §3.1. */
   readonly anonymous: 'allow' | 'challenge'
+  /** The schemes for tokens that are bound to a key of their client. Absent: DPoP; []: bearer tokens only. */
+  readonly schemes?: readonly TokenScheme[]
   /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Default: false. */
   readonly formToken?: boolean
 }
@@ -53,12 +58,16 @@ declare module 'fastify' {
  */
 export const guard = fp<GuardOptions>(
   async (app, options) => {
-    const { resource, resourceMetadata = wellKnownUrl(resource, 'oauth-protected-resource') } = options
-    const checks = { ...options, resourceMetadata }
+    const {
+      resource,
+      resourceMetadata = wellKnownUrl(resource, 'oauth-protected-resource'),
+      schemes = [],
+    } = options
+    const checks = { ...options, resourceMetadata, schemes }
     app.decorateRequest('access', undefined)
     app.decorate('requireScope', (...scope: readonly string[]) => async (request, reply) => {
       try {
-        request.access = await accessOf(request, scope, checks)
+        request.access = await accessOf(request, reply, scope, checks)
       } catch (error) {
         if (!(error instanceof OAuthError)) throw error
         if (error.status >= 500) request.log.error({ err: error }, 'an access token could not be verified')
@@ -69,15 +78,16 @@ export const guard = fp<GuardOptions>(
   { name: 'guard', fastify: '5.x' },
 )
 
-type Checks = GuardOptions & { readonly resourceMetadata: string }
+type Checks = GuardOptions & { readonly resourceMetadata: string; readonly schemes: readonly TokenScheme[] }
 
 async function accessOf(
   request: FastifyRequest,
+  reply: FastifyReply,
   needed: Scope,
   options: Checks,
 ): Promise<Access | undefined> {
   const { verifyToken, resource, resourceMetadata, anonymous } = options
-  const credentials = credentialsOf(request, options)
+  const { scheme, credentials } = credentialsOf(request, options)
   if (credentials.kind === 'absent') {
     if (anonymous === 'allow') {
       recordCheck('service-5-no-token-anonymous', 'no token: served as anonymous')
@@ -90,12 +100,13 @@ async function accessOf(
   }
   const access = credentials.kind === 'token' ? await verifyToken(credentials.token) : undefined
   if (access === undefined || 'refused' in access) {
-    throw invalidToken(resourceMetadata, { rule: 'rfc6750-3.1-invalid-token-401', stored: access?.refused })
+    throw invalidToken(options, { scheme, rule: 'rfc6750-3.1-invalid-token-401', stored: access?.refused })
   }
   if (!access.audience.includes(resource)) {
     const rule = 'rfc9700-2.3-rs-checks-audience'
-    throw invalidToken(resourceMetadata, { rule, stored: access.audience, received: resource })
+    throw invalidToken(options, { scheme, rule, stored: access.audience, received: resource })
   }
+  await assertKey(request, reply, scheme, credentials, access, options)
   recordCheck(
     'rfc9700-2.3-rs-checks-audience',
     'the token is valid and meant for this API',
@@ -113,19 +124,61 @@ async function accessOf(
   }
   throw bearerError('insufficient_scope', 'the access token lacks a scope this needs', resourceMetadata, {
     rule: 'rfc6750-3.1-insufficient-scope-403',
+    scheme,
     scope: needed,
     stored: access.scope,
   })
 }
 
 /** Makes the same error for every invalid token, RFC 6750 §3.1; the detail is logged. */
-function invalidToken(resourceMetadata: string, detail: Parameters<typeof bearerError>[3]): OAuthError {
+function invalidToken({ resourceMetadata }: Checks, detail: Parameters<typeof bearerError>[3]): OAuthError {
   const description = 'the access token is malformed, expired, revoked or not for this API'
   return bearerError('invalid_token', description, resourceMetadata, detail)
 }
 
+/**
+ * Checks that a token is used under the scheme that it was issued for (RFC 9449 §7.2), and that the caller of a bound one has
+ * its key.
+ */
+async function assertKey(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  scheme: TokenScheme | undefined,
+  credentials: BearerCredentials,
+  { confirmation }: Access,
+  options: Checks,
+): Promise<void> {
+  const needed = confirmation && options.schemes.find(({ member }) => Object.hasOwn(confirmation, member))
+  if (credentials.kind !== 'token' || scheme !== needed || (confirmation && needed === undefined)) {
+    throw invalidToken(options, {
+      scheme: needed ?? scheme,
+      rule: 'rfc9449-7.2-no-downgrade',
+      stored: confirmation === undefined ? 'a bearer token' : `bound by ${Object.keys(confirmation)}`,
+      received: scheme?.name ?? 'Bearer',
+    })
+  }
+  if (scheme === undefined || confirmation === undefined) return
+  const { token } = credentials
+  try {
+    await scheme.assertKey({ request, reply, token, confirmation, resource: options.resource })
+  } catch (error) {
+    throw error instanceof OAuthError && error.status < 500 ? challenged(error, scheme, options) : error
+  }
+}
+
+/** Adds a challenge to the error of a proof, RFC 9449 §7.1. */
+function challenged(error: OAuthError, scheme: TokenScheme, { resourceMetadata }: Checks): OAuthError {
+  const { code, message, detail } = error
+  const challenge = bearerChallenge({ scheme, error: code, description: message, resourceMetadata })
+  const headers = { ...detail.headers, 'www-authenticate': challenge }
+  return new OAuthError(code, message, { ...detail, status: 401, headers })
+}
+
 /** RFC 6750 §2: one token, by one method. */
-function credentialsOf(request: FastifyRequest, options: Checks): BearerCredentials {
+function credentialsOf(
+  request: FastifyRequest,
+  options: Checks,
+): { readonly scheme: TokenScheme | undefined; readonly credentials: BearerCredentials } {
   const { rawHeaders } = request.raw
   const headers = rawHeaders.filter(
     (name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization',
@@ -136,7 +189,13 @@ function credentialsOf(request: FastifyRequest, options: Checks): BearerCredenti
       rule: 'rfc6750-2-one-method',
     })
   }
-  return field === undefined ? parseBearer(request.headers.authorization) : parseBearerField(field)
+  if (field !== undefined) return { scheme: undefined, credentials: parseBearerField(field) }
+  const { authorization } = request.headers
+  for (const scheme of options.schemes) {
+    const credentials = parseScheme(scheme.name, authorization)
+    if (credentials.kind !== 'absent') return { scheme, credentials }
+  }
+  return { scheme: undefined, credentials: parseBearer(authorization) }
 }
 
 function formField({ body }: FastifyRequest): string | undefined {

@@ -1,3 +1,4 @@
+import { confirmationOf } from '../domain/confirmation.ts'
 import { callerKind, cannotVerify, type VerifyToken } from './access.ts'
 
 export interface IntrospectionOptions {
@@ -21,12 +22,16 @@ export function introspectedBy(options: IntrospectionOptions): VerifyToken {
       throw cannotVerify(cause)
     })
     if (!isAccessToken(answer)) return undefined
+    const confirmation = confirmationOf(answer.cnf)
+    // Bound or not, both members have to say so.
+    if ((answer.token_type.toLowerCase() === 'bearer') !== (confirmation === undefined)) return undefined
     return {
       kind: callerKind(answer.sub, answer.client_id),
       sub: answer.sub,
       clientId: answer.client_id,
       scope: answer.scope?.split(' ') ?? [],
       audience: [answer.aud ?? []].flat(),
+      ...(confirmation && { confirmation }),
     }
   }
 }
@@ -54,6 +59,7 @@ interface ActiveAccessToken {
   readonly client_id: string
   readonly scope?: string
   readonly aud?: string | readonly string[]
+  readonly cnf?: unknown
 }
 
 /** Whether the response is about an access token. A refresh token can be active too, but has no token_type. */
@@ -61,6 +67,7 @@ function isAccessToken(answer: unknown): answer is ActiveAccessToken {
   if (typeof answer !== 'object' || answer === null) return false
   // `as`: every member that matters is checked below.
   const { active, token_type: type, sub, client_id: clientId } = answer as Partial<ActiveAccessToken>
-  const isBearer = typeof type === 'string' && type.toLowerCase() === 'bearer'
-  return active === true && isBearer && typeof sub === 'string' && typeof clientId === 'string'
+  return (
+    active === true && typeof type === 'string' && typeof sub === 'string' && typeof clientId === 'string'
+  )
 }

@@ -1,4 +1,5 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { confirmationOf } from '../domain/confirmation.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { callerKind, cannotVerify, type VerifyToken } from './access.ts'
 
@@ -24,14 +25,16 @@ export function signedBy({ issuer, jwksUri }: SignatureOptions): VerifyToken {
         typ: 'at+jwt',
         requiredClaims: ['exp', 'aud', 'sub', 'client_id', 'iat', 'jti'],
       })
-      const { sub, client_id: clientId, scope, aud } = payload
+      const { sub, client_id: clientId, scope, aud, cnf } = payload
       if (typeof sub !== 'string' || typeof clientId !== 'string') return undefined
+      const confirmation = confirmationOf(cnf)
       return {
         kind: callerKind(sub, clientId),
         sub,
         clientId,
         scope: typeof scope === 'string' && scope !== '' ? scope.split(' ') : [],
         audience: [aud ?? []].flat(),
+        ...(confirmation && { confirmation }),
       }
     } catch (error) {
       // jose throws for an invalid token; a missing key set is not the fault of the token.

@@ -41,8 +41,9 @@ function helmetHeaders(https: boolean): OutgoingHttpHeaders {
 }
 
 /** Lets pages of any origin call these endpoints, never with cookies. Not for the authorization endpoint, RFC 9700 §2.6. */
-export const anyOrigin = fp(
-  async (app) => {
+export const anyOrigin = fp<Pick<AppDeps, 'declared'>>(
+  async (app, { declared }) => {
+    const bindings = Object.values(declared.tokenBindings)
     const preflights = new Set<string>()
     app.addHook('onRoute', ({ url, method }) => {
       if (method === 'OPTIONS' || preflights.has(url)) return
@@ -56,8 +57,17 @@ export const anyOrigin = fp(
     await app.register(cors, {
       origin: '*',
       methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-      allowedHeaders: ['Authorization', 'Content-Type'],
-      exposedHeaders: 'WWW-Authenticate, Retry-After, X-Request-Id',
+      allowedHeaders: [
+        'Authorization',
+        'Content-Type',
+        ...bindings.map(({ requestHeader }) => requestHeader),
+      ],
+      exposedHeaders: [
+        'WWW-Authenticate',
+        'Retry-After',
+        'X-Request-Id',
+        ...bindings.map(({ responseHeader }) => responseHeader),
+      ].join(', '),
       maxAge: 600,
       strictPreflight: false,
     })

@@ -33,6 +33,7 @@ export interface Approval {
 
 /** What is approved. */
 export interface Approved {
+  readonly request: AuthorizationRequest
   readonly grant: Grant
   readonly client: Client
   readonly session: Session
@@ -56,7 +57,7 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
         authTimeOwed: owesAuthTime(request, client),
       }
       const approved = approveGrant(request, session, scope, fresh, config.lifetimes, now)
-      const { grant, writes } = await withFeatures(approved, client, session)
+      const { grant, writes } = await withFeatures({ request, grant: approved, client, session })
       const handle = {
         kind: 'code',
         grantId: grant.id,
@@ -67,8 +68,9 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
       return { grant, code: sealHandle(handle, keys.handles.current, grant.secret), writes }
     })
 
-    const withFeatures = async (grant: Grant, client: Client, session: Session) => {
-      const added = await Promise.all(hooks.map((hook) => hook({ grant, client, session })))
+    const withFeatures = async (approved: Approved) => {
+      const { grant } = approved
+      const added = await Promise.all(hooks.map((hook) => hook(approved)))
       const extra: Record<string, unknown> = Object.assign({}, ...added.map((one) => one.extra))
       const writes = added.flatMap((one) => one.writes ?? [])
       return { grant: Object.keys(extra).length === 0 ? grant : { ...grant, extra }, writes }

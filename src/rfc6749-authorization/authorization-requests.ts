@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import {
@@ -28,6 +29,15 @@ export interface LoadedRequest {
  */
 export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined>
 
+/**
+ * Reads what a feature stores with an authorization request from its parameters, and from what is stored with it already.
+ * Its errors are redirects.
+ */
+export type RequestReader = (parameters: Parameters, extra: RequestExtra) => RequestExtra
+
+/** Reads what a feature stores with a pushed authorization request from the HTTP request of its client. */
+export type PushReader = (request: FastifyRequest, reply: FastifyReply) => Promise<RequestExtra>
+
 /** Checks a request whose client and redirect URI are proven. Its errors are redirects. */
 export type RequestCheck = (client: Client, extra: RequestExtra) => void
 
@@ -42,6 +52,9 @@ declare module 'fastify' {
     /** Adds a loader. The first that finds something wins. */
     beforeAuthorization(load: RequestLoader): void
     afterClientKnown(assert: RequestCheck): void
+    addRequestReader(read: RequestReader): void
+    /** Adds what is stored with a request that its client pushes. */
+    addPushReader(read: PushReader): void
     onAuthorizationEnd(end: RequestEnd): void
     /** The steps that the endpoint and its pages run, in order. */
     readonly authorizationRequests: AuthorizationRequests
@@ -60,6 +73,8 @@ export interface AuthorizationRequests {
   ): Promise<AuthorizationRequest>
   /** Throws what the loader found wrong, and runs the checks of features. */
   assert(client: Client, loaded: Omit<LoadedRequest, 'parameters'>): void
+  /** What features store with a request that is pushed. */
+  extraOfPush(request: FastifyRequest, reply: FastifyReply): Promise<RequestExtra>
   endWrites(request: AuthorizationRequest): readonly Write[]
 }
 
@@ -69,10 +84,14 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     const loaders: RequestLoader[] = []
     const checks: RequestCheck[] = []
     const ends: RequestEnd[] = []
+    const readers: RequestReader[] = []
+    const pushReaders: PushReader[] = []
     // A feature that loads such requests says so; OpenID Connect Discovery §3 has another default.
     app.advertise({ request_parameter_supported: false, request_uri_parameter_supported: false })
     app.decorate('beforeAuthorization', (load: RequestLoader) => void loaders.push(load))
     app.decorate('afterClientKnown', (assert: RequestCheck) => void checks.push(assert))
+    app.decorate('addRequestReader', (read: RequestReader) => void readers.push(read))
+    app.decorate('addPushReader', (read: PushReader) => void pushReaders.push(read))
     app.decorate('onAuthorizationEnd', (end: RequestEnd) => void ends.push(end))
     app.decorate('authorizationRequests', {
       load: async (parameters) => {
@@ -89,14 +108,19 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
           throw rejection ?? error
         }
       },
-      parse: async ({ parameters, extra }, client, redirect) => {
+      parse: async ({ parameters, extra: given = {} }, client, redirect) => {
         const hintedSub = await subOfHint(parameters)
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
-        return extra === undefined ? request : { ...request, extra }
+        const extra = { ...given, ...Object.assign({}, ...readers.map((read) => read(parameters, given))) }
+        return Object.keys(extra).length === 0 ? request : { ...request, extra }
       },
       assert: (client, { extra = {}, rejection }) => {
         if (rejection !== undefined) throw rejection
         for (const assert of checks) assert(client, extra)
+      },
+      extraOfPush: async (request, reply) => {
+        const read = await Promise.all(pushReaders.map((reader) => reader(request, reply)))
+        return Object.assign({}, ...read)
       },
       endWrites: (request) => ends.flatMap((end) => end(request)),
     })

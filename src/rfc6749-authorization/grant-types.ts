@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { noteUse } from '../clients/use.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
@@ -21,7 +21,7 @@ import { Overtaken } from '../storage/store.ts'
 export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store, keys, clock } = deps
 
-  app.addGrantType('authorization_code', async (client, parameters, { ip }) => {
+  app.addGrantType('authorization_code', async (client, parameters, request) => {
     const code = single(parameters, 'code')
     check(code !== undefined, 'rfc6749-4.1.3-code-required', 'invalid_request', 'code is missing', {
       passed: 'code is present',
@@ -37,12 +37,12 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       codeVerifier: single(parameters, 'code_verifier'),
       resource: every(parameters, 'resource'),
     }
-    return issue(handle, client, ip, (grant, now) =>
+    return issue(handle, client, request, (grant, now) =>
       redeemCode(grant, redemption, service.resources, config.lifetimes, now),
     )
   })
 
-  app.addGrantType('refresh_token', async (client, parameters, { ip }) => {
+  app.addGrantType('refresh_token', async (client, parameters, request) => {
     const refreshToken = single(parameters, 'refresh_token')
     check(
       refreshToken !== undefined,
@@ -60,21 +60,23 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       { passed: 'the refresh token is genuine' },
     )
     const scope = single(parameters, 'scope')
-    const request = { handle, client, scope, resource: every(parameters, 'resource') }
-    return issue(handle, client, ip, (grant, now) =>
-      refresh(grant, request, service.resources, config.lifetimes, now),
+    const wanted = { handle, client, scope, resource: every(parameters, 'resource') }
+    return issue(handle, client, request, (grant, now) =>
+      refresh(grant, wanted, service.resources, config.lifetimes, now),
     )
   })
 
   const issue = async (
-    { grantId }: OpenedHandle,
+    handle: OpenedHandle,
     client: Client,
-    ip: string,
+    { ip, confirmation }: FastifyRequest,
     decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
   ) => {
     const now = clock()
+    const { grantId } = handle
     const contextOf = () => ({ at: now, from: addressPrefix(ip) })
     const decideWithConditions = (grant: Grant | undefined) => {
+      app.tokenBindings.assertKey(handle, grant, client, confirmation)
       const decision = noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now)
       if (grant === undefined || 'rejection' in decision) return decision
       return withWrites(decision, ...app.tokenConditions.flatMap((of) => of(grant, client, now)))
@@ -85,7 +87,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
         auditGrant(rejectWithoutSession(grant, now), grant, contextOf),
       )
     })
-    return app.issueTokens(issued, client, now)
+    return app.issueTokens(issued, { client, now, confirmation })
   }
 }
 

@@ -1,6 +1,7 @@
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { Issued } from '../domain/authorization-code.ts'
+import { type Confirmation, tokenTypeOf } from '../domain/confirmation.ts'
 import { sealHandle, tokenIdOf } from '../domain/handle.ts'
 import { jwtAccessTokenPayload } from '../domain/jwt-access-token.ts'
 import type { Client, Grant, Seconds } from '../domain/model.ts'
@@ -10,7 +11,7 @@ import { formatScope } from '../domain/scope.ts'
 /** A token response, RFC 6749 §5.1. */
 export type TokenResponse = Readonly<Record<string, unknown>> & {
   readonly access_token: string
-  readonly token_type: 'Bearer'
+  readonly token_type: string
   readonly expires_in: number
   readonly scope: string
 }
@@ -24,6 +25,16 @@ export interface IssuedTokens {
   readonly now: Seconds
 }
 
+/** For whom tokens are issued, and when. */
+export interface Issuance {
+  readonly client: Client
+  readonly now: Seconds
+  /** The key that the request proved; undefined: bearer tokens. */
+  readonly confirmation: Confirmation | undefined
+  /** Absent: as configured. */
+  readonly idTokenSeconds?: Seconds
+}
+
 /** Returns further members of a token response, by their names on the wire. */
 export type TokenMembersOf = (issued: IssuedTokens) => Promise<Readonly<Record<string, unknown>>>
 
@@ -35,40 +46,41 @@ declare module 'fastify' {
      * Turns a committed grant into the tokens of one response, RFC 6749 §5.1. It stores nothing: handles are derived from
      * the grant, and a response that is lost costs a retry.
      */
-    issueTokens(
-      issued: Issued,
-      client: Client,
-      now: Seconds,
-      idTokenSeconds?: Seconds,
-    ): Promise<TokenResponse>
+    issueTokens(issued: Issued, issuance: Issuance): Promise<TokenResponse>
   }
 }
 
 /** Decorates `app.issueTokens`, and the extension point for what others add to the response. */
-export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys'>>(
-  async (app, { config, service, keys }) => {
+export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'declared'>>(
+  async (app, { config, service, keys, declared }) => {
     const added: TokenMembersOf[] = []
     app.decorate('addTokenMembers', (membersOf) => void added.push(membersOf))
-    app.decorate(
-      'issueTokens',
-      async ({ grant, access }, client, now, idTokenSeconds = config.lifetimes.idTokenSeconds) => {
-        const accessToken = await sealAccessToken(grant, access, now)
-        const refreshToken = grant.refreshExpiresAt === undefined ? undefined : sealRefreshToken(grant)
-        const members: Record<string, unknown> = {}
-        for (const membersOf of added)
-          Object.assign(members, await membersOf({ grant, client, accessToken, idTokenSeconds, now }))
-        return {
-          access_token: accessToken,
-          token_type: 'Bearer',
-          expires_in: access.seconds,
-          ...(refreshToken !== undefined && { refresh_token: refreshToken }),
-          scope: formatScope(access.scope),
-          ...members,
-        }
-      },
-    )
+    app.decorate('issueTokens', async ({ grant, access }, issuance) => {
+      const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance
+      const accessToken = await sealAccessToken(grant, access, now, confirmation)
+      // A confidential client proves itself whenever it refreshes; its key may change.
+      const refreshKey = client.authenticationMethod === 'none' ? confirmation : undefined
+      const refreshToken =
+        grant.refreshExpiresAt === undefined ? undefined : sealRefreshToken(grant, refreshKey)
+      const members: Record<string, unknown> = {}
+      for (const membersOf of added)
+        Object.assign(members, await membersOf({ grant, client, accessToken, idTokenSeconds, now }))
+      return {
+        access_token: accessToken,
+        token_type: tokenTypeOf(confirmation, declared.tokenBindings),
+        expires_in: access.seconds,
+        ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+        scope: formatScope(access.scope),
+        ...members,
+      }
+    })
 
-    const sealAccessToken = async (grant: Grant, access: Access, now: Seconds): Promise<string> => {
+    const sealAccessToken = async (
+      grant: Grant,
+      access: Access,
+      now: Seconds,
+      confirmation: Confirmation | undefined,
+    ): Promise<string> => {
       const expiresAt = now + access.seconds
       const narrowing = isWhole(grant, access)
         ? undefined
@@ -81,12 +93,19 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys'>>(
         expiresAt,
       } as const
       const handle = sealHandle(
-        { ...contents, ...(narrowing && { narrowing }) },
+        { ...contents, ...(narrowing && { narrowing }), ...(confirmation && { confirmation }) },
         keys.handles.current,
         grant.secret,
       )
       if (access.tokenFormat === 'opaque') return handle
-      const claims = jwtAccessTokenPayload(service.issuer, grant, access, tokenIdOf(handle), now)
+      const claims = jwtAccessTokenPayload(
+        service.issuer,
+        grant,
+        access,
+        tokenIdOf(handle),
+        now,
+        confirmation,
+      )
       return keys.sign('RS256', 'at+jwt', claims)
     }
 
@@ -96,10 +115,11 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys'>>(
       return access.resource.length === grant.resource.length && access.scope.length === whole.length
     }
 
-    const sealRefreshToken = (grant: Grant): string => {
+    const sealRefreshToken = (grant: Grant, confirmation: Confirmation | undefined): string => {
       const { rotatedAt = 0, refreshExpiresAt = 0 } = grant
       const contents = { grantId: grant.id, seq: grant.seq, issuedAt: rotatedAt, expiresAt: refreshExpiresAt }
-      return sealHandle({ kind: 'refresh', ...contents }, keys.handles.current, grant.secret)
+      const bound = confirmation && { confirmation }
+      return sealHandle({ kind: 'refresh', ...contents, ...bound }, keys.handles.current, grant.secret)
     }
   },
   { name: 'token-issuer' },

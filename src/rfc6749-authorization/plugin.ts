@@ -8,6 +8,7 @@ import { secretMethods } from './client-secret.ts'
 import { addGrantTypes } from './grant-types.ts'
 import { tokenIssuer } from './issue-tokens.ts'
 import { grantTypes } from './token.ts'
+import { tokenBindings } from './token-bindings.ts'
 
 /**
  * The extension points of the core, and what RFC 6749 itself adds to them: client authentication with a secret
@@ -23,6 +24,7 @@ export const authorizationFramework = fp<AppDeps>(
     await app.register(authorizationResponse)
     await app.register(authorizationRequests, deps)
     await app.register(approval, deps)
+    await app.register(tokenBindings, deps)
     await app.register(tokenIssuer, deps)
     await app.register(grantTypes, deps)
     addGrantTypes(app, deps)

@@ -80,11 +80,12 @@ export function tokenRequest({ grantTypes, tokenParameters, authenticationParame
 }
 
 /** Describes the response of the token endpoint, RFC 6749 §5.1. */
-export function tokenResponse({ tokenMembers }: Declared) {
+export function tokenResponse({ tokenMembers, tokenBindings }: Declared) {
+  const tokenTypes = ['Bearer', ...Object.values(tokenBindings).map(({ tokenType }) => tokenType)]
   return Type.Object(
     {
       access_token: Type.String(),
-      token_type: Type.Literal('Bearer'),
+      token_type: Type.Union(tokenTypes.map((name) => Type.Literal(name))),
       expires_in: Type.Integer({ description: 'Seconds.' }),
       refresh_token: Type.Optional(Type.String()),
       scope: Type.String(),

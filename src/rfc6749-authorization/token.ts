@@ -87,10 +87,11 @@ export const token: FastifyPluginAsyncTypebox<AppDeps> = async (app, { config, s
       preValidation: assertForm,
       preHandler: app.requireClient({ alwaysUnauthorized: false }, clientOfRefreshToken({ store, keys })),
     },
-    async (request) => {
+    async (request, reply) => {
       const client = clientOf(request)
       const parameters = parametersOf(request.body)
       const redeem = grantHandler(app.grantTypes, single(parameters, 'grant_type'), client)
+      request.confirmation = await app.tokenBindings.confirm(request, reply, client)
       return redeem(client, parameters, request)
     },
   )

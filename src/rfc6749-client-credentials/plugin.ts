@@ -17,7 +17,7 @@ export const clientCredentials = fp<AppDeps>(
       aboutUsers: service.catalogue.flatMap(({ name, access }) => (access === 'identity' ? [name] : [])),
     }
 
-    app.addGrantType('client_credentials', async (client, parameters, { ip }) => {
+    app.addGrantType('client_credentials', async (client, parameters, { ip, confirmation }) => {
       const now = clock()
       const request = {
         scope: single(parameters, 'scope'),
@@ -29,7 +29,7 @@ export const clientCredentials = fp<AppDeps>(
       const issued = await store.transact('client', client.id, (found) =>
         noteUse(issueToClient(found, request, policy, fresh, now), client, now),
       )
-      return app.issueTokens(issued, client, now)
+      return app.issueTokens(issued, { client, now, confirmation })
     })
   },
   { name: 'client-credentials', dependencies: ['authorization-framework'] },

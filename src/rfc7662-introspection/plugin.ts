@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
 import { check, recordCheck } from '../domain/check.ts'
+import { type DeclaredBindings, tokenTypeOf } from '../domain/confirmation.ts'
 import { jtiOf, subjectOf } from '../domain/jwt-access-token.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf, signingAlgorithmsAt } from '../http/client-authentication.ts'
@@ -32,6 +33,11 @@ const IntrospectionResponse = Type.Object(
     aud: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
     iss: Type.Optional(Type.String()),
     jti: Type.Optional(Type.String()),
+    cnf: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: 'The key of the client that it is bound to, RFC 7800 §3.1.',
+      }),
+    ),
   },
   {
     title: 'Introspection',
@@ -84,24 +90,29 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
           facts.why,
         )
       const mayKnow = facts.kind !== 'dead' && mayIntrospect(clientOf(request), facts, service.resources)
-      return mayKnow ? describe(facts, service.issuer) : { active: false }
+      return mayKnow ? describe(facts, service.issuer, declared.tokenBindings) : { active: false }
     },
   )
 }
 
 /** RFC 7662 §2.2. A refresh token has no token_type, as no API accepts it. */
-function describe(facts: TokenFacts, issuer: string): Static<typeof IntrospectionResponse> {
+function describe(
+  facts: TokenFacts,
+  issuer: string,
+  bindings: DeclaredBindings,
+): Static<typeof IntrospectionResponse> {
   const [audience, ...others] = facts.resource
   return {
     active: true,
     scope: formatScope(facts.scope),
     client_id: facts.grant.clientId,
-    ...(facts.kind === 'access' && { token_type: 'Bearer' }),
+    ...(facts.kind === 'access' && { token_type: tokenTypeOf(facts.confirmation, bindings) }),
     exp: facts.expiresAt,
     iat: facts.issuedAt,
     sub: subjectOf(facts.grant),
     aud: audience !== undefined && others.length === 0 ? audience : [...facts.resource],
     iss: issuer,
     jti: jtiOf(facts.grant, facts.tokenId),
+    ...(facts.confirmation && { cnf: facts.confirmation }),
   }
 }

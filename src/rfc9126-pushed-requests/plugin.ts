@@ -77,9 +77,11 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
       assertNoReference(parameters)
       const client = clientOf(request)
       const { pushed, requestUri } = pushRequest(parameters, client, random(secretBytes), seconds, clock())
-      const { load, proveRedirect, assert, parse } = app.authorizationRequests
+      const { load, proveRedirect, assert, parse, extraOfPush } = app.authorizationRequests
+      const proven = await extraOfPush(request, reply)
       // RFC 9126 §3: what is pushed may be a request object.
-      const loaded = await load(pushed.parameters)
+      const { extra, ...rest } = await load(pushed.parameters)
+      const loaded = { ...rest, extra: { ...extra, ...proven } }
       try {
         const redirect = proveRedirect(loaded, client)
         assert(client, { ...loaded, extra: { ...loaded.extra, ...extraOf(pushed) } })

@@ -1,0 +1,87 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import { type Confirmation, confirmationOf, grantConfirmation } from '../domain/confirmation.ts'
+import { type HandleKind, handleBelongsTo, type OpenedHandle } from '../domain/handle.ts'
+import type { Client, Grant } from '../domain/model.ts'
+import { additions } from '../feature.ts'
+import type { TokenScheme } from '../http/token-scheme.ts'
+
+/** How tokens are bound to keys of their clients, and how that is proven. */
+export interface TokenBinding {
+  /**
+   * Returns the key that a token request proves; undefined if it proves none.
+   * @throws {OAuthError} for a proof that is not accepted, or that the client must send and does not.
+   */
+  confirm(request: FastifyRequest, reply: FastifyReply, client: Client): Promise<Confirmation | undefined>
+  /**
+   * Checks that a bound code or refresh token is used with its key.
+   * @throws {OAuthError} `invalid_grant`
+   */
+  assertKey(bound: Confirmation, used: Confirmation | undefined, kind: HandleKind): void
+  /** How APIs of this server are called with its tokens. */
+  readonly scheme: Omit<TokenScheme, 'name' | 'member'>
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The key that a token request proved: what is issued is bound to it. */
+    confirmation: Confirmation | undefined
+  }
+  interface FastifyInstance {
+    /** Adds how tokens are bound by a member of `cnf`, which its feature declares as `tokenBindings`. */
+    bindTokens(member: string, binding: TokenBinding): void
+    /** The schemes of `bindTokens`, for the guard. */
+    tokenSchemes(): readonly TokenScheme[]
+    readonly tokenBindings: TokenBindings
+  }
+}
+
+/** The steps that the token endpoint runs. */
+export interface TokenBindings {
+  confirm(request: FastifyRequest, reply: FastifyReply, client: Client): Promise<Confirmation | undefined>
+  /** Checks the key of a code or a refresh token, if it is bound and the client's own. */
+  assertKey(
+    handle: OpenedHandle,
+    grant: Grant | undefined,
+    client: Client,
+    used: Confirmation | undefined,
+  ): void
+}
+
+/** The extension point for tokens that are bound to a key: at issue, at refresh, and where they are used. */
+export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
+  async (app, { declared }) => {
+    const bindings = additions<TokenBinding>('token binding', declared.tokenBindings)
+    app.decorateRequest('confirmation', undefined)
+    app.decorate('bindTokens', bindings.add)
+    app.addHook('onReady', async () => bindings.assertComplete())
+    app.decorate('tokenSchemes', () =>
+      [...bindings.added].map(([member, { scheme }]) => ({
+        ...scheme,
+        member,
+        name: declared.tokenBindings[member]?.tokenType ?? member,
+      })),
+    )
+    app.decorate('tokenBindings', {
+      async confirm(request, reply, client) {
+        for (const binding of bindings.added.values()) {
+          const confirmation = await binding.confirm(request, reply, client)
+          if (confirmation !== undefined) return confirmation
+        }
+        return undefined
+      },
+      assertKey(handle, grant, client, used) {
+        // What is not the client's is rejected later, and its binding says nothing to others.
+        if (grant === undefined || !handleBelongsTo(handle, grant) || grant.clientId !== client.id) return
+        const bound =
+          handle.kind === 'code' ? confirmationOf(grant.extra?.[grantConfirmation]) : handle.confirmation
+        if (bound === undefined) return
+        for (const [member, binding] of bindings.added)
+          if (member in bound) return binding.assertKey(bound, used, handle.kind)
+        throw new Error(`a ${handle.kind} is bound by ${Object.keys(bound)}, which no feature proves`)
+      },
+    })
+  },
+  { name: 'token-bindings' },
+)
