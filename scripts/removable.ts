@@ -34,6 +34,7 @@ const removable: Readonly<Record<string, readonly string[]>> = {
   'rfc7662-introspection': ['introspection_endpoint', '/api/oauth/introspect'],
   'rfc9101-request-objects': ['request_object', 'require_request_uri_registration', '"request"'],
   'rfc9126-pushed-requests': ['pushed'],
+  'rfc9449-dpop': ['dpop', 'DPoP'],
   'rfc9207-issuer': ['authorization_response_iss_parameter_supported'],
 }
 

@@ -15,6 +15,7 @@ import { introspection } from './rfc7662-introspection/feature.ts'
 import { requestObjects } from './rfc9101-request-objects/feature.ts'
 import { pushedRequests } from './rfc9126-pushed-requests/feature.ts'
 import { issuerIdentification } from './rfc9207-issuer/feature.ts'
+import { dpop } from './rfc9449-dpop/feature.ts'
 import { resourceMetadata } from './rfc9728-resource-metadata/feature.ts'
 
 /**
@@ -35,6 +36,7 @@ export const features: readonly Feature[] = [
   introspection,
   requestObjects,
   pushedRequests,
+  dpop,
   openidConnect,
   groups,
   resourceMetadata,

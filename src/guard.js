@@ -4,6 +4,6 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 const isCheckout = existsSync(new URL('guard/guard.ts', import.meta.url))
-export const { guard, introspectedBy, protectedResourceMetadata, signedBy } = createRequire(import.meta.url)(
-  isCheckout ? './guard/guard.ts' : '../dist/guard.js',
-)
+export const { dpop, guard, introspectedBy, protectedResourceMetadata, signedBy } = createRequire(
+  import.meta.url,
+)(isCheckout ? './guard/guard.ts' : '../dist/guard.js')

@@ -21,7 +21,7 @@ export function parseBearer(header: string | undefined): BearerCredentials {
 
 /**
  * Reads the Authorization header as parseBearer does, for another scheme.
- * @param scheme Letters only.
+ * @param scheme Alphabetic characters.
  */
 export function parseScheme(scheme: string, header: string | undefined): BearerCredentials {
   const [, name, rest = ''] = /^([a-z]+)(?:\s([\s\S]*))?$/i.exec(header ?? '') ?? []

@@ -47,8 +47,7 @@ export function parseKeySet(value: unknown): readonly PublicKey[] {
   const keys = isObject(value) ? value['keys'] : undefined
   if (!Array.isArray(keys)) throw new KeySetFault('is not a JWK set')
   if (keys.length > mostKeys) throw new KeySetFault(`has more than ${mostKeys} keys`)
-  if (keys.some((key) => isObject(key) && privateMembers.some((name) => name in key)))
-    throw new KeySetFault('has a private or symmetric key')
+  if (keys.some(hasPrivatePart)) throw new KeySetFault('has a private or symmetric key')
   const usable = keys.flatMap((key) => parseKey(key) ?? [])
   if (usable.length === 0) throw new KeySetFault(`has no key for ${clientAlgorithms.join(', ')}`)
   return usable
@@ -73,7 +72,13 @@ function readPem(content: string): unknown {
   }
 }
 
-function parseKey(jwk: unknown): PublicKey | undefined {
+/** Whether a JWK has a member of a private or symmetric key. */
+export function hasPrivatePart(jwk: unknown): boolean {
+  return isObject(jwk) && privateMembers.some((name) => name in jwk)
+}
+
+/** Reads one JWK, RFC 7517 §4; undefined for what cannot verify a signature of `clientAlgorithms`. */
+export function parseKey(jwk: unknown): PublicKey | undefined {
   if (!isObject(jwk)) return undefined
   const { kid, alg, use, key_ops: operations } = jwk
   const material = parseMaterial(jwk)
@@ -122,7 +127,7 @@ export function keyObject({ kty, crv, x, y, n, e }: PublicKey): KeyObject | unde
 }
 
 /** RFC 7638 §3: the required members in lexicographic order. */
-function thumbprint({ crv, e, kty, n, x, y }: Material): string {
+export function thumbprint({ crv, e, kty, n, x, y }: Material): string {
   return hash('sha256', JSON.stringify({ crv, e, kty, n, x, y }), 'base64url')
 }
 

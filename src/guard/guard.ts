@@ -19,9 +19,11 @@ import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
 import type { TokenScheme } from '../http/token-scheme.ts'
 import type { Access, VerifyToken } from './access.ts'
+import { dpop } from './dpop.ts'
 
 export type { TokenScheme } from '../http/token-scheme.ts'
 export type { Access, Refused, VerifyToken } from './access.ts'
+export { type DpopOptions, dpop } from './dpop.ts'
 export { type IntrospectionOptions, introspectedBy } from './introspected-by.ts'
 export { protectedResourceMetadata, type ResourceMetadataOptions } from './resource-metadata.ts'
 export { type SignatureOptions, signedBy } from './signed-by.ts'
@@ -61,7 +63,7 @@ export const guard = fp<GuardOptions>(
     const {
       resource,
       resourceMetadata = wellKnownUrl(resource, 'oauth-protected-resource'),
-      schemes = [],
+      schemes = [dpop()],
     } = options
     const checks = { ...options, resourceMetadata, schemes }
     app.decorateRequest('access', undefined)

@@ -25,7 +25,7 @@ export interface IssuedTokens {
   readonly now: Seconds
 }
 
-/** For whom tokens are issued, and when. */
+/** The client and the time of a token response. */
 export interface Issuance {
   readonly client: Client
   readonly now: Seconds

@@ -7,7 +7,7 @@ import { OAuthError } from '../domain/errors.ts'
 import { assertSignature, type Jws, parseJws } from '../domain/jws.ts'
 import { algorithmNamed, type PublicKey } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
-import { RecordExists } from '../storage/store.ts'
+import { insertOnce } from '../storage/store.ts'
 import { failureOf, isForeign, readAssertion } from './rules/assertion.ts'
 import { assertClaims, signatureRules, usedAssertionKind, useOf } from './rules/claims.ts'
 import { assertTrusted, subjectIds, trustedSubjectKind, unknownSubject } from './rules/trust.ts'
@@ -76,13 +76,7 @@ export const clientAssertions = fp<AppDeps>(
 
     /** Uses an assertion: of several nodes, one inserts its record. */
     async function use(assertion: Jws, clientId: string): Promise<void> {
-      const isFirst = await store.write(insert(usedAssertionKind, useOf(assertion, clientId))).then(
-        () => true,
-        (error) => {
-          if (error instanceof RecordExists) return false
-          throw error
-        },
-      )
+      const isFirst = await insertOnce(store, insert(usedAssertionKind, useOf(assertion, clientId)))
       check(isFirst, 'rfc7523-3-jti-replay', 'invalid_client', 'jti was used before', {
         passed: 'jti was not used before',
       })

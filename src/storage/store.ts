@@ -156,6 +156,17 @@ export class RecordExists extends Error {
   }
 }
 
+/** Writes an insert. @returns false, with nothing written, if the key exists. */
+export async function insertOnce(store: Pick<Store, 'write'>, write: Write): Promise<boolean> {
+  try {
+    await store.write(write)
+    return true
+  } catch (error) {
+    if (error instanceof RecordExists) return false
+    throw error
+  }
+}
+
 /**
  * Something that a decision was based on ended before the decision was written: the session, the user's access or a
  * remembered consent. Nothing was written.

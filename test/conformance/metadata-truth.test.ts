@@ -5,6 +5,7 @@
 import t from 'tap'
 import { freePort } from '../helpers/free-port.ts'
 import { json } from '../helpers/wire.ts'
+import { boundTokenPromises } from './metadata-truth/bound-tokens.ts'
 import { choicePromises } from './metadata-truth/choices.ts'
 import { clientDocumentPromises } from './metadata-truth/client-documents.ts'
 import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoints.ts'
@@ -21,6 +22,7 @@ const promises = {
   ...pushedRequestPromises,
   ...clientDocumentPromises,
   ...requestObjectPromises,
+  ...boundTokenPromises,
   ...choicePromises,
   ...peoplePromises,
   ...signOutPromises,

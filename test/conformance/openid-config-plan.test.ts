@@ -46,6 +46,7 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   token_endpoint_auth_signing_alg_values_supported: 'list',
   revocation_endpoint_auth_signing_alg_values_supported: 'list',
   introspection_endpoint_auth_signing_alg_values_supported: 'list',
+  dpop_signing_alg_values_supported: 'list',
   code_challenge_methods_supported: 'list',
   prompt_values_supported: 'list',
   protected_resources: 'list',

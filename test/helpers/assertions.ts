@@ -33,12 +33,17 @@ export interface AssertionChange {
 
 /** Signs the assertion of a client, valid for a minute from `now`. */
 export function signAssertion(
-  { alg, privateKey, jwk }: ClientKey,
+  key: ClientKey,
   { id, issuer, now }: { readonly id: string; readonly issuer: string; readonly now: number },
   { header, claims, text }: AssertionChange = {},
 ): string {
   const whole = { iss: id, sub: id, aud: issuer, exp: now + 60, iat: now, jti: randomUUID(), ...claims }
-  const parts = [JSON.stringify({ alg, kid: jwk['kid'], ...header }), text ?? JSON.stringify(whole)]
+  return signJws(key, { alg: key.alg, kid: key.jwk['kid'], ...header }, text ?? whole)
+}
+
+/** Signs a JWT with exactly this header and these claims, or this text. */
+export function signJws({ alg, privateKey }: ClientKey, header: object, claims: object | string): string {
+  const parts = [JSON.stringify(header), typeof claims === 'string' ? claims : JSON.stringify(claims)]
   const signed = parts.map((part) => Buffer.from(part).toString('base64url')).join('.')
   return `${signed}.${signatureOf(alg, Buffer.from(signed), privateKey).toString('base64url')}`
 }

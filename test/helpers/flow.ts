@@ -211,7 +211,7 @@ export function claimsOf(jws: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString())
 }
 
-function form(fields: Fields): URLSearchParams {
+export function form(fields: Fields): URLSearchParams {
   const body = new URLSearchParams()
   for (const [name, value] of Object.entries(fields)) {
     for (const each of value === undefined ? [] : [value].flat()) body.append(name, each)

@@ -85,8 +85,8 @@ export const headerFaults = [
     id: 'challenge-hidden-from-pages',
     rule: 'oidc-core-5.3-cors',
     file: 'src/http/headers.ts',
-    find: "exposedHeaders: 'WWW-Authenticate, ",
-    replace: "exposedHeaders: '",
+    find: "        'WWW-Authenticate',\n",
+    replace: '',
   },
   {
     id: 'forwarded-headers-believed',

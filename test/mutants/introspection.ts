@@ -60,7 +60,7 @@ export const introspectionFaults = [
     id: 'refresh-token-told-as-bearer',
     rule: 'rfc7662-2.2-refresh-token-subject',
     file: plugin,
-    find: "...(facts.kind === 'access' && { token_type: 'Bearer' })",
+    find: "...(facts.kind === 'access' && { token_type: tokenTypeOf(facts.confirmation, bindings) })",
     replace: "token_type: 'Bearer'",
   },
 ] as const satisfies readonly Fault[]
