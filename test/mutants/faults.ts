@@ -2,6 +2,7 @@ import { accountFaults } from './account.ts'
 import { authorizationFaults } from './authorization.ts'
 import { backchannelLogoutFaults } from './backchannel-logout.ts'
 import { bearerFaults } from './bearer.ts'
+import { boundTokenFaults } from './bound-tokens.ts'
 import { clientAssertionFaults } from './client-assertions.ts'
 import { clientAuthenticationFaults } from './client-authentication.ts'
 import { clientCredentialsFaults } from './client-credentials.ts'
@@ -44,6 +45,7 @@ export const faults: readonly Fault[] = [
   ...clientCredentialsFaults,
   ...pushedRequestFaults,
   ...requestObjectFaults,
+  ...boundTokenFaults,
   ...refreshFaults,
   ...resourceFaults,
   ...bearerFaults,
