@@ -60,8 +60,9 @@ export const interactionFaults = [
     id: 'registered-client-not-asked-about',
     rule: 'rfc8252-8.6-no-automatic-approval',
     file: 'src/domain/interaction.ts',
-    find: "return origin === 'integration' || (published !== undefined && !isLoopbackUri(redirectUri))",
-    replace: 'return true',
+    find: 'return !remembersConsent(request, client) ||',
+    replace:
+      "if (client.origin === 'registered') return false\n  return !remembersConsent(request, client) ||",
   },
   {
     id: 'refusal-overtaken-by-another-tab',
