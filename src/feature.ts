@@ -49,6 +49,8 @@ export interface Feature {
   readonly loadPublishedClients?: () => Promise<(deps: PublishedClientDeps) => PublishedClients>
   /** The URLs that its settings have the server fetch: `lychgate doctor` tries them if an operator set any of these. */
   readonly fetches?: (config: Config) => readonly string[]
+  /** Its pages, if it has both endpoints for clients and pages for browsers. */
+  loadPages?(): Promise<FeaturePlugin>
 }
 
 /** A Fastify plugin; one that is wrapped by fastify-plugin decorates the application. */

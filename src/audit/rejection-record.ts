@@ -37,6 +37,7 @@ export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
     app.addHook('onResponse', (request, reply, done) => {
       done()
       if (request.rejection === undefined || gathered.length >= mostAtOnce) return
+      if (request.rejection.detail.isRoutine) return
       if (isUnserved(reply.statusCode) || !hasShare(addressPrefix(request.ip))) return
       const reason = reasonOf(request.rejection)
       gathered.push({ id: request.id, at: clock(), ...exchangeOf(request, reply), ...reason })

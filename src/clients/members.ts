@@ -22,6 +22,8 @@ export interface GrantTypeDeclaration {
   readonly operatorOnly?: true
   /** The client acts for itself, so it is confidential and has a list of scopes, RFC 6749 §4.4. */
   readonly withoutUser?: true
+  /** No browser is redirected to the client: it needs no redirect URI. */
+  readonly withoutRedirect?: true
 }
 
 /** What features declare about clients, by the names of RFC 7591 §2. */

@@ -83,8 +83,9 @@ export const localizableMembers = Object.keys(readLocalizable)
  * RFC 7591 §3.2.2.
  */
 export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
-  const redirectUris = readRedirectUris(members, policy)
-  assertCodeFlow(members)
+  const grantTypes = readGrantTypes(members, policy)
+  const redirectUris = readRedirectUris(members, grantTypes, policy)
+  assertResponseTypes(members, grantTypes)
   assertIgnorable(members)
   // Every redirect is loopback here, so `web` is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
   readChoice(members, 'application_type', ['native', 'web'], 'oidc-reg-2-application-type-values')
@@ -92,7 +93,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
     applicationType: 'native',
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
-    grantTypes: readGrantTypes(members, policy),
+    grantTypes,
     ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
@@ -180,9 +181,16 @@ export function clientMetadata(client: Client, catalogue: Scope) {
   }
 }
 
-// RFC 7591 §5: they are required. OpenID Connect Registration §3.2: they are kept as they were sent, or rejected.
-function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
+// RFC 7591 §5: they are required of a client that browsers are redirected to. OpenID Connect Registration §3.2: they are
+// kept as they were sent, or rejected.
+function readRedirectUris(
+  members: JsonObject,
+  grantTypes: readonly string[],
+  policy: RegistrationPolicy,
+): readonly string[] {
   const uris = members['redirect_uris'] ?? undefined
+  const isNone = uris === undefined || (Array.isArray(uris) && uris.length === 0)
+  if (isNone && !grantTypes.includes('authorization_code')) return []
   check(
     isTextList(uris) && uris.length !== 0,
     uris === undefined ? 'rfc6749-3.1.2.2-public-must-register' : 'service-2-reg-redirect-uris-array',
@@ -260,8 +268,10 @@ function readGrantTypes(members: JsonObject, { declared }: RegistrationPolicy): 
   if (unknown !== undefined) {
     throw rejection(`grant_types may have ${open.join(' and ')} only`, { received: unknown })
   }
+  const isStart = (name: string) =>
+    name === 'authorization_code' || declared.grantTypes[name]?.withoutRedirect === true
   // RFC 7591 §2.1: the code response type, the only one here, goes with the authorization_code grant.
-  if (!asked.includes('authorization_code')) {
+  if (!asked.some(isStart)) {
     throw rejection('grant_types must have authorization_code, as response_types has code', {
       rule: 'rfc7591-2.1-grant-response-consistency',
       received: asked,
@@ -274,13 +284,19 @@ function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy):
   return readChoice(members, 'id_token_signed_response_alg', algorithms, 'oidc-reg-2-id-token-alg') ?? 'RS256'
 }
 
-function assertCodeFlow(members: JsonObject): void {
-  const responseTypes = members['response_types'] ?? ['code']
-  if (!isTextList(responseTypes) || responseTypes.length === 0) {
+function assertResponseTypes(members: JsonObject, grantTypes: readonly string[]): void {
+  const hasCode = grantTypes.includes('authorization_code')
+  const responseTypes = members['response_types'] ?? (hasCode ? ['code'] : [])
+  if (!isTextList(responseTypes) || (hasCode && responseTypes.length === 0)) {
     throw rejection('response_types must be a non-empty array of strings')
   }
-  if (responseTypes.every((responseType) => responseType === 'code')) return
-  throw rejection('response_types may have code only', { received: responseTypes })
+  if (!responseTypes.every((responseType) => responseType === 'code'))
+    throw rejection('response_types may have code only', { received: responseTypes })
+  if (hasCode || responseTypes.length === 0) return
+  throw rejection('response_types must be empty without the authorization_code grant type', {
+    rule: 'rfc7591-2.1-grant-response-consistency',
+    received: responseTypes,
+  })
 }
 
 // Metadata that is validated but has no effect here.

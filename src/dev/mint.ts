@@ -58,8 +58,10 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
   return async (order: TokenOrder, from: string) => {
     const now = clock()
     const user = await requireUser(deps, order.user)
-    const client =
-      order.client_id === undefined ? await ownClient(deps) : await requireClient(deps, order.client_id)
+    const client = withRedirect(
+      order.client_id === undefined ? await ownClient(deps) : await requireClient(deps, order.client_id),
+      deps,
+    )
     const verifier = random(32).toString('base64url')
     const parameters = {
       response_type: 'code',
@@ -69,7 +71,7 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
       ...(order.nonce !== undefined && { nonce: order.nonce }),
       ...(order.resource !== undefined && { resource: order.resource }),
     }
-    const redirectUri = requireRedirectUri(client)
+    const [redirectUri = ownRedirectUri] = client.redirectUris
     const redirect = resolveRedirectUri({ redirect_uri: redirectUri }, client)
     const request = parseAuthorizationRequest(parameters, client, redirect, service, undefined)
     const span = requireSpan(order, usualSeconds(request.resource, service.resources), now)
@@ -121,10 +123,20 @@ async function requireClient({ store }: Pick<AppDeps, 'store'>, clientId: string
   return client
 }
 
-function requireRedirectUri({ redirectUris: [first] }: Client): string {
-  const description = 'client_id is a resource server, which gets no tokens'
-  check(first !== undefined, rule, 'unauthorized_client', description)
-  return first
+/** Where no browser is redirected to. */
+const ownRedirectUri = 'http://127.0.0.1/lychgate-token'
+
+/** Returns the client as one that gets codes: a client of another grant type may have no redirect URI. */
+function withRedirect(client: Client, { declared }: Pick<AppDeps, 'declared'>): Client {
+  const { grantTypes, redirectUris } = client
+  check(
+    grantTypes.some((name) => name !== 'refresh_token' && !declared.grantTypes[name]?.withoutUser),
+    rule,
+    'unauthorized_client',
+    'client_id is a resource server or acts for itself: it gets no tokens of a user',
+  )
+  if (grantTypes.includes('authorization_code') && redirectUris.length > 0) return client
+  return { ...client, grantTypes: ['authorization_code', ...grantTypes], redirectUris: [ownRedirectUri] }
 }
 
 /**
@@ -167,8 +179,7 @@ async function ownClient({
 }: Pick<AppDeps, 'store' | 'clock' | 'declared'>): Promise<Client> {
   const request = {
     name: 'lychgate token',
-    // No browser is redirected there.
-    redirectUris: ['http://127.0.0.1/lychgate-token'],
+    redirectUris: [ownRedirectUri],
     postLogoutRedirectUris: [],
     authenticationMethod: 'none',
     pkce: 'required',

@@ -77,9 +77,7 @@ export function parseAuthorizationRequest(
     },
     { optional: client.pkceOptional },
   )
-  const resource = parseResource(every(parameters, 'resource'), policy.resources)
-  const scope = requestedScope(single(parameters, 'scope'), client, policy)
-  requireScopeAt(scope, resource, policy.resources)
+  const { scope, resource } = parseRequestedAccess(parameters, client, policy)
   const { claims, sub, essentialAcr, requestedAcrValues } = parseClaims(single(parameters, 'claims'))
   const acrValues = single(parameters, 'acr_values')?.split(' ') ?? []
   const acr = requestedAcr(essentialAcr, [...acrValues, ...requestedAcrValues])
@@ -103,6 +101,21 @@ export function parseAuthorizationRequest(
     ...omitUndefined({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
     ...omitUndefined({ uiLocales: parseUiLocales(parameters) }),
   }
+}
+
+/**
+ * Parses what a client requests access to: `scope` (RFC 6749 §3.3) and `resource` (RFC 8707 §2).
+ * @throws {OAuthError} `invalid_scope` or `invalid_target`
+ */
+export function parseRequestedAccess(
+  parameters: Parameters,
+  client: Client,
+  policy: AuthorizationPolicy,
+): Pick<AuthorizationRequest, 'scope' | 'resource'> {
+  const resource = parseResource(every(parameters, 'resource'), policy.resources)
+  const scope = requestedScope(single(parameters, 'scope'), client, policy)
+  requireScopeAt(scope, resource, policy.resources)
+  return { scope, resource }
 }
 
 /** Whether the ID Token must contain `auth_time`, OpenID Connect Core §2 and OpenID Connect Registration §2. */

@@ -46,6 +46,8 @@ export interface ErrorDetail {
   readonly received?: string | number | readonly string[] | undefined
   /** Overrides the status of the code, for 405, 413, 415, 429 and the 400 form of `invalid_client`. */
   readonly status?: number
+  /** It is part of every successful run, such as a poll before the user decides: not stored for `lychgate explain`. */
+  readonly isRoutine?: true
   /** Extra response headers, such as `allow`, `retry-after` or `www-authenticate`. */
   readonly headers?: Readonly<Record<string, string>>
   /** What an error page shows the user instead of the general text. */

@@ -49,6 +49,23 @@ export function describeClient(
   }
 }
 
+/** A page of a client: shown with its host, and never fetched. */
+export interface ClientLink {
+  readonly label: Text
+  readonly url: string
+  readonly host: string
+}
+
+/** Returns the pages that a client names for its users. */
+export function clientLinks(client: Client, language: string): readonly ClientLink[] {
+  const { clientUri, policyUri, tosUri } = clientWords(client, language)
+  return [
+    { label: msg('consent.website'), url: clientUri },
+    { label: msg('consent.privacy'), url: policyUri },
+    { label: msg('consent.terms'), url: tosUri },
+  ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url, host: new URL(url).host }]))
+}
+
 /** Where a client sends the user. */
 export interface RedirectTarget {
   readonly redirectHost: string

@@ -13,6 +13,22 @@ import { every, type Parameters, single } from '../domain/parameters.ts'
 import { refresh } from '../domain/refresh-token.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { Overtaken } from '../storage/store.ts'
+import type { TokenResponse } from './issue-tokens.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Decides about a grant in a transaction, together with what the grant depends on, and issues tokens from it.
+     * @throws {OAuthError} what `decide` rejects with; `invalid_grant` if what the grant depends on has ended.
+     */
+    issueFromGrant(
+      grantId: string,
+      client: Client,
+      request: Pick<FastifyRequest, 'ip' | 'confirmation'>,
+      decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
+    ): Promise<TokenResponse>
+  }
+}
 
 /**
  * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the token
@@ -66,17 +82,22 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     )
   })
 
-  const issue = async (
+  /** Issues from the grant of a code or a refresh token, which may be bound to a key. */
+  const issue = (
     handle: OpenedHandle,
     client: Client,
-    { ip, confirmation }: FastifyRequest,
+    request: FastifyRequest,
     decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
-  ) => {
+  ) =>
+    app.issueFromGrant(handle.grantId, client, request, (grant, now) => {
+      app.tokenBindings.assertKey(handle, grant, client, request.confirmation)
+      return decide(grant, now)
+    })
+
+  app.decorate('issueFromGrant', async (grantId, client, { ip, confirmation }, decide) => {
     const now = clock()
-    const { grantId } = handle
     const contextOf = () => ({ at: now, from: addressPrefix(ip) })
     const decideWithConditions = (grant: Grant | undefined) => {
-      app.tokenBindings.assertKey(handle, grant, client, confirmation)
       const decision = noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now)
       if (grant === undefined || 'rejection' in decision) return decision
       return withWrites(decision, ...app.tokenConditions.flatMap((of) => of(grant, client, now)))
@@ -88,7 +109,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       )
     })
     return app.issueTokens(issued, { client, now, confirmation })
-  }
+  })
 }
 
 /** Revokes a grant that depends on a session, and rejects the request: the session has ended. */

@@ -41,8 +41,8 @@ interface ConnectedApp extends DescribedClient {
   readonly remembered: boolean
 }
 
-/** A live grant, and the scopes it has. */
-interface ConnectedGrant extends OfferedScopes, RedirectTarget {
+/** A live grant, and the scopes it has. Without a redirect target, no browser was sent back to the app. */
+interface ConnectedGrant extends OfferedScopes, Partial<RedirectTarget> {
   readonly id: string
   readonly grantedAgoSeconds: Seconds
   /** When its tokens were last refreshed; absent before the first time. */
@@ -137,7 +137,7 @@ function describer(
     grantedAgoSeconds: ago(grant.approvedAt, now),
     ...(grant.rotatedAt !== undefined && { usedAgoSeconds: ago(grant.rotatedAt, now) }),
     endsInSeconds: (grant.refreshExpiresAt ?? grant.expiresAt) - now,
-    ...redirectTarget(grant.redirectUri),
+    ...(grant.redirectUri !== '' && redirectTarget(grant.redirectUri)),
     ...layOutScope(grant.scope, scopesIn(language), () => true),
     others: grant.scope.filter((name) => !service.scopes.has(name)),
     resources: foreignResources(grant.resource, service, language),

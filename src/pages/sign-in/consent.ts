@@ -12,15 +12,15 @@ import {
   remembersConsent,
   wantedScope,
 } from '../../domain/interaction.ts'
-import { clientWords } from '../../domain/localized.ts'
 import type { Scope, Seconds, Session, User } from '../../domain/model.ts'
 import { every, single } from '../../domain/parameters.ts'
 import { narrowScope } from '../../domain/scope.ts'
 import type { CatalogueScope } from '../../domain/scope-catalogue.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import type { Text } from '../../domain/text.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import {
+  type ClientLink,
+  clientLinks,
   type DescribedClient,
   describeClient,
   displayName,
@@ -31,7 +31,6 @@ import {
   redirectTarget,
 } from '../describe.ts'
 import { assertOwnForm, type FormModel } from '../forms.ts'
-import { msg } from '../i18n/i18n.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../scopes.ts'
 import type { codeIssuer } from './issue-code.ts'
 import {
@@ -74,12 +73,6 @@ declare module '../pages.ts' {
         readonly accountUrl?: string
       }
   }
-}
-
-interface ClientLink {
-  readonly label: Text
-  readonly url: string
-  readonly host: string
 }
 
 /**
@@ -161,7 +154,7 @@ export function consentPage(
         ...redirectTarget(request.redirectUri),
         id: client.id,
         redirectUri: request.redirectUri,
-        links: linksOf(pending),
+        links: clientLinks(client, language),
       },
       resources: foreignResources(request.resource, service, language),
       identity,
@@ -201,13 +194,4 @@ function denied(): OAuthError {
   return new OAuthError('access_denied', 'the user denied the request', {
     rule: 'rfc6749-4.1.2.1-access-denied',
   })
-}
-
-function linksOf({ client, reply }: PendingAuthorization): readonly ClientLink[] {
-  const { clientUri, policyUri, tosUri } = clientWords(client, reply.request.language)
-  return [
-    { label: msg('consent.website'), url: clientUri },
-    { label: msg('consent.privacy'), url: policyUri },
-    { label: msg('consent.terms'), url: tosUri },
-  ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url, host: new URL(url).host }]))
 }

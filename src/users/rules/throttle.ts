@@ -35,6 +35,8 @@ export interface Bucket {
   readonly kind?: 'network' | 'in-a-row'
   /** For how long failures in a row are remembered after the last of them; absent: a year. */
   readonly rowSeconds?: Seconds
+  /** What the error says when it is full; absent: it is about sign-ins. */
+  readonly error?: readonly [rule: string, description: string]
 }
 
 /** Who signs in, from where. */
@@ -190,8 +192,8 @@ function unknownKey(login: string): string {
   return `in-a-row unknown ${createHash('sha256').update(login).digest('hex').slice(0, 4)}`
 }
 
-function tooManyFailures({ kind }: Bucket, remainingSeconds: Seconds): OAuthError {
-  const [rule, description] = errorOf[kind ?? 'name']
+function tooManyFailures({ kind, error }: Bucket, remainingSeconds: Seconds): OAuthError {
+  const [rule, description] = error ?? errorOf[kind ?? 'name']
   return new OAuthError('temporarily_unavailable', description, {
     rule,
     status: 429,
