@@ -35,6 +35,7 @@ const removable: Readonly<Record<string, readonly string[]>> = {
   'rfc9101-request-objects': ['request_object', 'require_request_uri_registration', '"request"'],
   'rfc9126-pushed-requests': ['pushed'],
   'rfc9449-dpop': ['dpop', 'DPoP'],
+  'rfc8628-device-grant': ['device_authorization', 'device_code'],
   'rfc9207-issuer': ['authorization_response_iss_parameter_supported'],
 }
 

@@ -12,6 +12,7 @@ import { revocation } from './rfc7009-revocation/feature.ts'
 import { clientAssertions } from './rfc7523-client-assertions/feature.ts'
 import { registration } from './rfc7591-registration/feature.ts'
 import { introspection } from './rfc7662-introspection/feature.ts'
+import { deviceGrant } from './rfc8628-device-grant/feature.ts'
 import { requestObjects } from './rfc9101-request-objects/feature.ts'
 import { pushedRequests } from './rfc9126-pushed-requests/feature.ts'
 import { issuerIdentification } from './rfc9207-issuer/feature.ts'
@@ -35,6 +36,7 @@ export const features: readonly Feature[] = [
   revocation,
   introspection,
   requestObjects,
+  deviceGrant,
   pushedRequests,
   dpop,
   openidConnect,
@@ -56,5 +58,10 @@ export async function registerFeatures(
     const plugin = await feature.load()
     if (callers === undefined || feature.atOrigin) await scope.register(plugin, deps)
     else await scope.register(async (below) => below.register(plugin, deps), { prefix })
+  }
+  if (callers !== 'browsers') return
+  for (const feature of features) {
+    const pages = await feature.loadPages?.()
+    if (pages !== undefined) await scope.register(async (below) => below.register(pages, deps), { prefix })
   }
 }

@@ -8,6 +8,7 @@ import { json } from '../helpers/wire.ts'
 import { boundTokenPromises } from './metadata-truth/bound-tokens.ts'
 import { choicePromises } from './metadata-truth/choices.ts'
 import { clientDocumentPromises } from './metadata-truth/client-documents.ts'
+import { devicePromises } from './metadata-truth/devices.ts'
 import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoints.ts'
 import { peoplePromises } from './metadata-truth/people.ts'
 import { keep, unproven } from './metadata-truth/promise.ts'
@@ -23,6 +24,7 @@ const promises = {
   ...clientDocumentPromises,
   ...requestObjectPromises,
   ...boundTokenPromises,
+  ...devicePromises,
   ...choicePromises,
   ...peoplePromises,
   ...signOutPromises,
@@ -88,14 +90,14 @@ for (const { issuerPath, subject } of scenes) {
 t.test('an advertised value that no test here can use is reported', async (t) => {
   const more = {
     ...scenes[0]?.subject.document,
-    device_authorization_endpoint: 'https://id.example/device',
+    backchannel_authentication_endpoint: 'https://id.example/ciba',
     grant_types_supported: ['authorization_code', 'password'],
     require_signed_request_object: true,
     claims_supported: ['sub', 'toString'],
   }
   t.strictSame(unproven(more, promises).toSorted(), [
+    'backchannel_authentication_endpoint',
     'claims_supported: toString',
-    'device_authorization_endpoint',
     'grant_types_supported: password',
     'require_signed_request_object: true',
   ])

@@ -1,5 +1,6 @@
 /** The OpenID Foundation's config certification plan: one module that checks the discovery document. */
 import t from 'tap'
+import { grantType as deviceGrantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import { startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 
@@ -27,6 +28,7 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   registration_endpoint: 'url',
   revocation_endpoint: 'url',
   pushed_authorization_request_endpoint: 'url',
+  device_authorization_endpoint: 'url',
   require_pushed_authorization_requests: 'flag',
   introspection_endpoint: 'url',
   end_session_endpoint: 'url',
@@ -76,7 +78,7 @@ t.test(
       [],
       'no member of our own',
     )
-    t.equal(ofType('url').length, 13)
+    t.equal(ofType('url').length, 14)
     for (const name of ofType('url')) t.ok(URL.canParse(String(metadata[name])), name)
     t.ok(ofType('list').length >= 14)
     for (const name of ofType('list')) {
@@ -131,7 +133,7 @@ t.test(
     t.notOk(algorithms.includes('none'))
     t.strictSame(
       listOf('grant_types_supported'),
-      ['authorization_code', 'refresh_token', 'client_credentials'],
+      ['authorization_code', 'refresh_token', 'client_credentials', deviceGrantType],
       '[oidc-disc-3-grant-types]',
     )
     for (const name of ['openid', 'profile', 'email'])

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { grantType as deviceGrantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import { authorize, callApi, exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { assertRejected, type Json, json, startFlow } from '../helpers/wire.ts'
@@ -49,6 +50,7 @@ const endpoints: readonly (readonly [string, string, string, ...string[]])[] = [
   ['revocation_endpoint', '/api/oauth/revoke', 'POST', '[rfc8414-2-revocation-endpoint]'],
   ['introspection_endpoint', '/api/oauth/introspect', 'POST', '[rfc8414-2-introspection-endpoint]'],
   ['pushed_authorization_request_endpoint', '/api/oauth/par', 'POST', '[service-4-asm-complete]'],
+  ['device_authorization_endpoint', '/oauth/device_authorization', 'POST', '[service-4-asm-complete]'],
   ['jwks_uri', '/api/oauth/jwks', 'GET', '[service-4-asm-complete]'],
   ['end_session_endpoint', '/oauth/logout', 'GET', '[service-4-asm-complete]'],
 ]
@@ -80,7 +82,7 @@ const choices: readonly (readonly [string, unknown, string, string?])[] = [
   ['response_modes_supported', ['query', 'form_post'], '[rfc8414-2-response-modes-default]'],
   [
     'grant_types_supported',
-    ['authorization_code', 'refresh_token', 'client_credentials'],
+    ['authorization_code', 'refresh_token', 'client_credentials', deviceGrantType],
     '[rfc8414-2-grant-types-default]',
     '[oidc-disc-3-grant-types]',
   ],

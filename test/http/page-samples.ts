@@ -4,6 +4,7 @@ import { msg } from '../../src/pages/i18n/i18n.ts'
 import type { Pages } from '../../src/pages/pages.ts'
 import type { OfferedScope, ScopeArea } from '../../src/pages/scopes.ts'
 import { accountPages, hostileAccountPages } from './account-samples.ts'
+import { devicePages, hostileDevicePages } from './device-samples.ts'
 import { hostileText } from './hostile-text.ts'
 import { hostileLinkPages, linkPages } from './link-samples.ts'
 
@@ -211,6 +212,7 @@ export const ordinary = {
       ...askFor(['openid', 'profile', 'email']),
     },
   },
+  ...devicePages(askFor(['openid', 'profile', 'courses:read', 'courses:write', 'students:read'])),
   logout: {
     page: 'logout',
     model: { action: '/oauth/logout', hidden, user, clientName: 'Course Sync CLI' },
@@ -371,6 +373,10 @@ export const hostile = {
       },
     },
   },
+  ...hostileDevicePages(
+    { identity: [], areas: [{ group: hostileText, read: hostileScope }] },
+    hostileAccount,
+  ),
   'hostile-logout': {
     page: 'logout',
     model: { action: hostileText, hidden: hostileHidden, user: hostileAccount, clientName: hostileText },

@@ -88,7 +88,7 @@ export const registrationFaults = [
     id: 'refresh-alone-registered',
     rule: 'rfc7591-2.1-grant-response-consistency',
     file: metadata,
-    find: "if (!asked.includes('authorization_code')) {",
+    find: 'if (!asked.some(isStart)) {',
     replace: 'if (asked.length === 0) {',
   },
   {

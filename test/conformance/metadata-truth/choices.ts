@@ -1,9 +1,11 @@
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import type { Test } from 'tap'
+import { grantType as deviceGrantType } from '../../../src/rfc8628-device-grant/rules/codes.ts'
 import { integrate } from '../../helpers/authorization.ts'
 import { answerOf, redirectUri } from '../../helpers/flow.ts'
 import { type Landing, UserAgent } from '../../helpers/user-agent.ts'
 import { assertRejected, json } from '../../helpers/wire.ts'
+import { redeemDevice } from './devices.ts'
 import type { Exercise, Promises } from './promise.ts'
 import {
   addressOf,
@@ -112,13 +114,13 @@ const grantTypes: Promises[string] = {
       t.equal(response.status, 200)
       t.match(await json(response), { access_token: String, scope: 'courses:read' })
     },
+    [deviceGrantType]: redeemDevice,
   },
   unlisted: async (t, subject, listed) => {
     const others = [
       'password',
       'implicit',
       'urn:ietf:params:oauth:grant-type:jwt-bearer',
-      'urn:ietf:params:oauth:grant-type:device_code',
       'urn:ietf:params:oauth:grant-type:token-exchange',
     ]
     for (const type of others) {

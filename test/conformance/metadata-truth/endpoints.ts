@@ -273,7 +273,6 @@ export const endpointPromises: Promises = {
 /** Endpoints that other servers have at their usual paths: this server neither has nor advertises them. */
 export async function assertNoOtherEndpoint(t: Test, subject: Subject): Promise<void> {
   const names = {
-    device_authorization_endpoint: '/oauth/device_authorization',
     backchannel_authentication_endpoint: '/oauth/bc-authorize',
     check_session_iframe: '/oauth/check_session',
   }

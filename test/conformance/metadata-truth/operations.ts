@@ -1,3 +1,4 @@
+import { addDeviceClient } from '../../helpers/device.ts'
 import { obtainCode, redirectUri, refresh, type TestClient, type Tokens } from '../../helpers/flow.ts'
 import type { TestServer } from '../../helpers/server.ts'
 import type { UserAgent } from '../../helpers/user-agent.ts'
@@ -114,6 +115,13 @@ const operations: Readonly<Record<string, Operate>> = {
     await call({ ...form(request(scene)), ...basic({ ...scene.confidential, secret: 'wrong' }) })
     const { client_id: _, ...unnamed } = request(scene)
     await call({ ...form(unnamed), ...basic({ ...scene.confidential, secret: 'wrong' }) })
+    for (const init of badForms) await call(init)
+  },
+  authorizeDevice: async (call, scene) => {
+    const { id } = await addDeviceClient(scene.server)
+    await call(form({ client_id: id, scope: 'openid' }))
+    await call(form({ client_id: id, scope: 'unknown' }))
+    await call({ ...form({}), ...basic({ ...scene.confidential, secret: 'wrong' }) })
     for (const init of badForms) await call(init)
   },
   token: async (call, scene) => {
