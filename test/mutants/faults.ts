@@ -7,6 +7,7 @@ import { clientAssertionFaults } from './client-assertions.ts'
 import { clientAuthenticationFaults } from './client-authentication.ts'
 import { clientCredentialsFaults } from './client-credentials.ts'
 import { configurationFaults } from './configuration.ts'
+import { deviceGrantFaults } from './device-grant.ts'
 import type { Fault } from './fault.ts'
 import { headerFaults } from './headers.ts'
 import { interactionFaults } from './interaction.ts'
@@ -43,6 +44,7 @@ export const faults: readonly Fault[] = [
   ...clientAssertionFaults,
   ...trustedIssuerFaults,
   ...clientCredentialsFaults,
+  ...deviceGrantFaults,
   ...pushedRequestFaults,
   ...requestObjectFaults,
   ...boundTokenFaults,
