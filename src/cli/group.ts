@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import {
+  allowedGroupsOf,
   canonicalGroupName,
   changeGroup,
   createGroup,
@@ -191,7 +192,11 @@ async function change(
 async function groupDelete(named: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, name } = await findGroup(store, named)
-    await confirmOrAbort(flags, `Delete the group ${name}? Its members stay users.`, 'nothing was deleted')
+    const clients = (await store.list('client')).filter((client) => allowedGroupsOf(client)?.includes(id))
+    const names = clients.map((client) => client.name ?? client.id).join(', ')
+    const effect = clients.length === 0 ? '' : ` They may no longer use: ${names}.`
+    const question = `Delete the group ${name}? Its members stay users.${effect}`
+    await confirmOrAbort(flags, question, 'nothing was deleted')
     await changeGroups(store, (groups) =>
       deleteGroup(groups, requireGroup(groups.find((one) => one.id === id)), operatorContext()),
     )

@@ -67,6 +67,8 @@ export type Write =
   | { readonly op: 'removeUser'; readonly userId: string; readonly at: Seconds }
   /** If the session that a client knows by this `sid` has ended, nothing of the transaction is written. */
   | { readonly op: 'requireSession'; readonly sid: string; readonly at: Seconds }
+  /** If the condition does not hold, nothing of the transaction is written. */
+  | { readonly op: 'require'; readonly condition: Condition }
   /** With a basis: inserted only while that still holds, otherwise nothing of the transaction is written. */
   | { readonly op: 'insertGrant'; readonly grant: Grant; readonly basis?: GrantBasis }
   /** All but the newest `stay` grants of a user at one client. */
@@ -180,6 +182,24 @@ export interface GrantBasis {
   readonly sessionId: Hash
   /** The remembered consent; absent: the decision did not depend on one. */
   readonly consent?: Consent | undefined
+}
+
+/** What must hold in the transaction that writes. It is read there, so that nothing can end it before the commit. */
+export interface Condition {
+  /** The rule that it follows from: it revokes the grant otherwise. */
+  readonly rule: string
+  /** The `error_description` otherwise. */
+  readonly why: string
+  holds(read: RecordReads): Reading<boolean>
+}
+
+/** What reads in a transaction: it delegates to `RecordReads` by `yield*`, and yields nothing else. */
+export type Reading<T> = Generator<unknown, T, unknown>
+
+/** Reads records in the transaction that writes. */
+export interface RecordReads {
+  find<T>(kind: RecordKind<T>, key: string): Reading<T | undefined>
+  listOf<T>(kind: RecordKind<T>, userId: string): Reading<readonly T[]>
 }
 
 /** What a decide function returns: a result, or an error to throw, each with writes to commit first. */

@@ -1,7 +1,7 @@
 import { type AuditContext, auditEvent } from './audit.ts'
 import { check } from './check.ts'
 import { accept, type Decision, insert, put, remove, update, type Write } from './decision.ts'
-import type { Seconds } from './model.ts'
+import type { Client, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
 import { recordKind } from './record.ts'
 
@@ -71,6 +71,15 @@ export const mostGroups = 10_000
  * cannot be seen.
  */
 const nameSyntax = /^[\p{L}\p{N}](?:[\p{L}\p{M}\p{N} ._:/@+-]*[\p{L}\p{M}\p{N}])?$/u
+
+/**
+ * Returns the ids of the groups whose members may use a client, the member `allowed_groups` of its metadata; undefined if
+ * every user may.
+ */
+export function allowedGroupsOf({ extra }: Pick<Client, 'extra'>): readonly string[] | undefined {
+  const ids = extra?.['allowed_groups']
+  return Array.isArray(ids) ? ids.map(String) : undefined
+}
 
 /** What an operator says about a group. An empty parent or description removes it. */
 export interface GroupChange {

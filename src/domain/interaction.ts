@@ -152,6 +152,20 @@ export function errorOf(request: SignInRequest, session: Session | undefined): O
   })
 }
 
+/** Why a user may not use a client. */
+export interface UserDenial {
+  readonly rule: string
+  /** The `error_description` that the client gets. */
+  readonly why: string
+  /** The contact that the page names; absent: the operator of the service. */
+  readonly contact?: string
+}
+
+/** Returns the error for the client of a user who may not use it. */
+export function denialError({ rule, why }: UserDenial): OAuthError {
+  return new OAuthError('access_denied', why, { rule })
+}
+
 /**
  * Returns the scope that the user approves (RFC 6749 §3.3), possibly empty. openid is the sign-in itself and stays;
  * offline_access stays with any other scope.

@@ -387,6 +387,7 @@ export const auditEventNames = [
   'client-locked',
   'client-unlocked',
   'client-removed',
+  'client-access-denied',
   'client-logout-delivered',
   'client-logout-failed',
   'user-added',

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Feature, section } from '../feature.ts'
+import { readAllowedGroups } from './rules.ts'
 
 const settings = {
   groups: Type.Object(
@@ -9,6 +10,12 @@ const settings = {
         minimum: 1,
         maximum: 10_000,
         description: 'How many names the claim groups has at most; it says so when there are more.',
+      }),
+      contact: Type.String({
+        default: '',
+        maxLength: 200,
+        description:
+          'The contact for users who may not use a client, such as an email address. Empty: the first contact of the client.',
       }),
     },
     section('Groups of users, and what clients see of them.'),
@@ -21,10 +28,20 @@ declare module '../config/schema.ts' {
   }
 }
 
-/** Groups of users: the scope and the claim `groups`. */
+/** Groups of users: who may use a client, and the scope and the claim `groups`. */
 export const groups: Feature = {
   spec: 'Groups',
   settings,
+  clientMetadata: {
+    allowed_groups: {
+      operatorOnly: true,
+      schema: Type.String({
+        description:
+          'The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names.',
+      }),
+      read: readAllowedGroups,
+    },
+  },
   scopes: {
     groups: {
       group: 'Your groups',

@@ -9,6 +9,7 @@ import {
 import { check } from '../domain/check.ts'
 import type { Write } from '../domain/decision.ts'
 import type { OAuthError } from '../domain/errors.ts'
+import type { UserDenial } from '../domain/interaction.ts'
 import type { AuthorizationRequest, Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 
@@ -42,6 +43,12 @@ export type PushReader = (request: FastifyRequest, reply: FastifyReply) => Promi
 export type RequestCheck = (client: Client, extra: RequestExtra) => void
 
 /**
+ * Checks whether a user may use a client, before consent and before every code; undefined: they may. A page explains
+ * otherwise, and the error is a redirect: `access_denied`.
+ */
+export type UserCheck = (client: Client, userId: string) => undefined | Promise<UserDenial | undefined>
+
+/**
  * Returns what to commit together with the end of a request: with its grant, or with its denial by the user. An insert
  * of a record that exists means that the same request has ended before: then nothing is written.
  */
@@ -55,6 +62,7 @@ declare module 'fastify' {
     addRequestReader(read: RequestReader): void
     /** Adds what is stored with a request that its client pushes. */
     addPushReader(read: PushReader): void
+    onUserKnown(assert: UserCheck): void
     onAuthorizationEnd(end: RequestEnd): void
     /** The steps that the endpoint and its pages run, in order. */
     readonly authorizationRequests: AuthorizationRequests
@@ -75,6 +83,8 @@ export interface AuthorizationRequests {
   assert(client: Client, loaded: Omit<LoadedRequest, 'parameters'>): void
   /** What features store with a request that is pushed. */
   extraOfPush(request: FastifyRequest, reply: FastifyReply): Promise<RequestExtra>
+  /** Runs the checks of features about the user; the first that denies wins. */
+  denialOf(client: Client, userId: string): Promise<UserDenial | undefined>
   endWrites(request: AuthorizationRequest): readonly Write[]
 }
 
@@ -83,6 +93,7 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
   async (app, { service, keys }) => {
     const loaders: RequestLoader[] = []
     const checks: RequestCheck[] = []
+    const userChecks: UserCheck[] = []
     const ends: RequestEnd[] = []
     const readers: RequestReader[] = []
     const pushReaders: PushReader[] = []
@@ -92,6 +103,7 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     app.decorate('afterClientKnown', (assert: RequestCheck) => void checks.push(assert))
     app.decorate('addRequestReader', (read: RequestReader) => void readers.push(read))
     app.decorate('addPushReader', (read: PushReader) => void pushReaders.push(read))
+    app.decorate('onUserKnown', (assert: UserCheck) => void userChecks.push(assert))
     app.decorate('onAuthorizationEnd', (end: RequestEnd) => void ends.push(end))
     app.decorate('authorizationRequests', {
       load: async (parameters) => {
@@ -121,6 +133,13 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
       extraOfPush: async (request, reply) => {
         const read = await Promise.all(pushReaders.map((reader) => reader(request, reply)))
         return Object.assign({}, ...read)
+      },
+      denialOf: async (client, userId) => {
+        for (const assert of userChecks) {
+          const denial = await assert(client, userId)
+          if (denial !== undefined) return denial
+        }
+        return undefined
       },
       endWrites: (request) => ends.flatMap((end) => end(request)),
     })

@@ -5,7 +5,7 @@ import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import { check } from '../domain/check.ts'
 import { consentKey, consentKind } from '../domain/connections.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { errorOf, nextStep, noProgress, promptNoneError } from '../domain/interaction.ts'
+import { denialError, errorOf, nextStep, noProgress, promptNoneError } from '../domain/interaction.ts'
 import { parseUiLocales } from '../domain/language.ts'
 import type { AuthorizationRequest, Client, Consent, Session } from '../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
@@ -73,6 +73,12 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     const availableAcrs = await loadAvailableAcrs({ store, service }, parsed, session)
     const consent = await consentOf(client, session)
     const step = nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
+    const isDecided = session !== undefined && (step === 'respond' || step === 'consent')
+    const denial = isDecided ? await app.authorizationRequests.denialOf(client, session.userId) : undefined
+    if (denial !== undefined) {
+      if (parsed.prompt.includes('none')) throw denialError(denial)
+      return reply.startInteraction(parsed, 'consent')
+    }
     if (step === 'respond' && session !== undefined) {
       const { grant, code, writes } = await app.approve(parsed, client, session, parsed.scope, now)
       const basis = basisOf(session, client, consent)

@@ -4,7 +4,7 @@ import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { type Issued, redeemCode } from '../domain/authorization-code.ts'
 import { check } from '../domain/check.ts'
-import { type Decision, reject, withWrites } from '../domain/decision.ts'
+import { type Condition, type Decision, reject, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { revokeGrant } from '../domain/grant.ts'
 import { handleBelongsTo, type OpenedHandle } from '../domain/handle.ts'
@@ -105,17 +105,23 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     const issued = await store.transact('grant', grantId, decideWithConditions).catch((error) => {
       if (!(error instanceof Overtaken)) throw error
       return store.transact('grant', grantId, (grant) =>
-        auditGrant(rejectWithoutSession(grant, now), grant, contextOf),
+        auditGrant(rejectEnded(grant, error.condition ?? sessionEnded, now), grant, contextOf),
       )
     })
     return app.issueTokens(issued, { client, now, confirmation })
   })
 }
 
-/** Revokes a grant that depends on a session, and rejects the request: the session has ended. */
-function rejectWithoutSession(grant: Grant | undefined, now: Seconds): Decision<never> {
-  const rule = 'lychgate-session-ended'
-  const rejection = new OAuthError('invalid_grant', 'the session of the user has ended', { rule })
+/** What the grant depends on if no feature says more. */
+const sessionEnded = { rule: 'lychgate-session-ended', why: 'the session of the user has ended' }
+
+/** Revokes a grant whose condition does not hold any more, and rejects the request. */
+function rejectEnded(
+  grant: Grant | undefined,
+  { rule, why }: Pick<Condition, 'rule' | 'why'>,
+  now: Seconds,
+): Decision<never> {
+  const rejection = new OAuthError('invalid_grant', why, { rule })
   return reject(rejection, ...(grant === undefined ? [] : revokeGrant(grant, rule, now).writes))
 }
 

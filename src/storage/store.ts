@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
-import type { Decision, Write } from '../domain/decision.ts'
+import type { Condition, Decision, Write } from '../domain/decision.ts'
 import type {
   AuditEvent,
   AuditEventName,
@@ -172,9 +172,12 @@ export async function insertOnce(store: Pick<Store, 'write'>, write: Write): Pro
  * remembered consent. Nothing was written.
  */
 export class Overtaken extends Error {
-  constructor(statement: string) {
+  /** The condition that does not hold; absent for the others. */
+  readonly condition: Pick<Condition, 'rule' | 'why'> | undefined
+  constructor(statement: string, condition?: Pick<Condition, 'rule' | 'why'>) {
     super(`${statement}: what it was based on has ended`)
     this.name = 'Overtaken'
+    this.condition = condition
   }
 }
 

@@ -1,5 +1,5 @@
 import { consentKind } from '../domain/connections.ts'
-import type { Write } from '../domain/decision.ts'
+import type { RecordReads, Write } from '../domain/decision.ts'
 import { type AtSessionEnd, atSessionEnd, atSessionEndKind, atSessionEndOf } from '../domain/session-end.ts'
 import { listOf, load } from './reads.ts'
 import {
@@ -43,7 +43,7 @@ const overtaken = (statement: string) => new Overtaken(statement)
 export function* apply(writes: readonly Write[]): Script<void> {
   for (const write of writes) {
     // Most writes are of none of these, and hot.
-    const consequences = ofSessions.has(write.op) ? yield* consequencesOf(write) : undefined
+    const consequences = withReads.has(write.op) ? yield* consequencesOf(write) : undefined
     for (const { statement, values, lookUp, exact } of changesOf(write)) {
       // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
       const [found] =
@@ -56,13 +56,16 @@ export function* apply(writes: readonly Write[]): Script<void> {
   }
 }
 
+const recordReads: RecordReads = { find: load, listOf }
+
 /** The writes that need more than their statements. */
-const ofSessions: ReadonlySet<Write['op']> = new Set<Write['op']>([
+const withReads: ReadonlySet<Write['op']> = new Set<Write['op']>([
   'endSession',
   'replaceSession',
   'endSessionsOf',
   'removeUser',
   'requireSession',
+  'require',
 ])
 
 /**
@@ -98,6 +101,11 @@ function* consequencesOf(write: Write): Script<(() => Script<readonly Write[]>) 
       return undefined
     case 'requireSession':
       yield* requireSession(write)
+      return undefined
+    case 'require':
+      // `as`: it yields what `recordReads` yields.
+      if (!(yield* write.condition.holds(recordReads) as Script<boolean>))
+        throw new Overtaken('require', write.condition)
       return undefined
     default:
       return undefined
@@ -144,6 +152,7 @@ function changesOf(write: Write): readonly Change[] {
         { statement: write.op, values: write },
       ]
     case 'requireSession':
+    case 'require':
       return []
     case 'replaceSession':
       return [

@@ -95,3 +95,28 @@ t.test('users are added and removed', async (t) => {
     ['operator', 'operator', 'operator'],
   )
 })
+
+t.test('access to a client is given by the names of groups', async (t) => {
+  const added = await ok('client', 'add', '--name', 'Grades', '--redirect-uri', 'https://grades.example/cb')
+  const id = added.client_id
+  t.strictSame(await ok('client', 'access', id), { client_id: id, allowed_groups: null })
+  await ok('group', 'create', 'pupils')
+  await ok('group', 'create', 'teachers')
+  const allowed = await ok('client', 'access', id, '--allow', 'pupils', '--allow', 'Teachers')
+  t.strictSame(allowed.allowed_groups, ['pupils', 'teachers'])
+  await ok('group', 'rename', 'pupils', 'students')
+  t.match((await run('client', 'access', id)).stdout, /allowed_groups +students teachers/)
+  t.match(
+    (await ok('client', 'set', id, '--name', 'Marks')).allowed_groups,
+    /^|group_/,
+    'another change keeps it',
+  )
+  const [event] = await store.audit({ since: 0, name: 'client-changed', clientId: id, limit: 10 })
+  t.match(event, { by: 'operator', facts: { changed: 'allowed_groups', allowed: 'pupils, teachers' } })
+  await ok('group', 'delete', 'teachers', '--yes')
+  t.match((await ok('client', 'access', id)).allowed_groups, ['students', /^group_\S+ \(deleted\)$/])
+  t.strictSame((await ok('client', 'access', id, '--everyone')).allowed_groups, null)
+  await fails(['client', 'access', id, '--allow', 'nowhere'], /no group has this name or id/)
+  await fails(['client', 'access', id, '--allow', 'students', '--everyone'], /exclude each other/, 64)
+  await fails(['client', 'set', id, '--allowed-groups', 'students'], /allowed_groups must be ids of groups/)
+})

@@ -1,15 +1,19 @@
 /** Groups of users: the scope and the claim `groups`. */
 import t from 'tap'
+import { explainToken } from '../../src/audit/explain.ts'
+import { update } from '../../src/domain/decision.ts'
 import { changeGroup, createGroup, deleteGroup, type Group } from '../../src/domain/group.ts'
+import type { Client } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
-import { ask, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
+import { ask, integrate, pageOf, sentAway, signedIn, title } from '../helpers/authorization.ts'
 import {
   callApi,
   claimsOf,
   exchange,
   type Fields,
   obtainTokens,
+  postAs,
   refresh,
   register,
   type TestClient,
@@ -58,7 +62,7 @@ t.test('UserInfo has the groups that the user was added to, and their parents', 
   t.equal(tokens.scope, 'openid groups')
   const answer = await userInfo(tokens.access_token)
   t.strictSame(answer, { sub: ids.alice, groups: ['staff', 'teachers'] })
-  t.notOk('groups' in claimsOf(tokens.id_token), 'the ID Token has none that nobody asked for')
+  t.notOk('groups' in claimsOf(tokens.id_token), 'the ID Token has none without a request for it')
   const other = await tokensFor(portal, { scope: 'openid groups' }, bob)
   t.strictSame((await userInfo(other.access_token))['groups'], ['Students of 2026'])
   t.notOk('groups' in claimsOf(other.id_token))
@@ -147,4 +151,127 @@ t.test('changes at the same time make no circle, and no name twice', async (t) =
   t.strictSame(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
   const names = await Promise.allSettled([create('Same'), create('same'), create('SAME')])
   t.equal(names.filter(({ status }) => status === 'fulfilled').length, 1)
+})
+
+const allow = (groups: readonly Group[], members: Readonly<Record<string, unknown>> = {}) => ({
+  description: { allowed_groups: groups.map(({ id }) => id), ...members },
+})
+
+t.test('only the members of its groups may use a client', async (t) => {
+  const grades = await integrate(server, { consent: 'remember', name: 'Grades', ...allow([staff]) })
+  const agent = await signedIn(server, grades, bob)
+  const page = pageOf(await ask(server, grades, {}, agent))
+  t.equal(page.status, 403)
+  t.equal(title(page), 'You cannot use Grades')
+  t.match(page.html, 'your account is in none of them')
+  t.match(page.html, 'ask the people who run')
+  const approved = pageOf(await agent.submit(page, { decision: 'approve' }))
+  t.equal(title(approved), 'You cannot use Grades', 'a form that approves changes nothing')
+  const answer = sentAway(await agent.submit(page, { decision: 'deny' }))
+  t.match(answer, { error: 'access_denied', state: 'a-state', iss: server.issuer })
+  t.match(answer['error_description'], 'the user is in none of the groups that may use this client')
+  t.notOk('code' in answer)
+  const silent = sentAway(await ask(server, grades, { prompt: 'none' }, agent))
+  t.equal(silent['error'], 'access_denied', 'without a page')
+  const [event] = await store.audit({ since: 0, name: 'client-access-denied', limit: 1 })
+  t.match(event, { userId: ids.bob, clientId: grades.id, facts: { rule: 'lychgate-group-required' } })
+  t.equal(
+    (await tokensFor(await integrate(server, { consent: 'skip', ...allow([staff]) }), {})).scope,
+    'openid',
+  )
+})
+
+t.test('a client without consent does not skip the check', async (t) => {
+  const client = await integrate(server, { consent: 'skip', ...allow([teachers, students]) })
+  t.ok((await tokensFor(client, {})).access_token, 'a member of one of them')
+  t.ok((await tokensFor(client, {}, bob)).access_token, 'a member of the other')
+  await leave(students, ids.bob)
+  const page = pageOf(await ask(server, client, {}, await signedIn(server, client, bob)))
+  t.equal(page.status, 403)
+  await join(students, ids.bob)
+})
+
+t.test('the page names a contact, in the language of the user', async (t) => {
+  const client = await integrate(server, { ...allow([staff], { contacts: ['help@grades.example'] }) })
+  const agent = await signedIn(server, client, bob)
+  t.match(pageOf(await ask(server, client, {}, agent)).html, /ask (<bdi>)?help@grades\.example/)
+  const inGerman = pageOf(await ask(server, client, { ui_locales: 'de' }, agent))
+  t.equal(title(inGerman), 'Sie können Portal nicht verwenden')
+})
+
+t.test('another user of the browser may continue', async (t) => {
+  const client = await integrate(server, { consent: 'skip', ...allow([staff]) })
+  const agent = await signedIn(server, client, bob)
+  const page = pageOf(await ask(server, client, {}, agent))
+  const [, url = ''] = /href="([^"]*switch=1)"/.exec(page.html) ?? []
+  const login = pageOf(await agent.open(server.origin + url.replaceAll('&amp;', '&')))
+  t.ok(sentAway(await agent.submit(login, alice))['code'])
+})
+
+t.test('a refresh ends the grant of a user who may no longer use the client', async (t) => {
+  const claims = JSON.stringify({ id_token: { groups: null } })
+  const client = await integrate(server, { consent: 'skip', ...allow([staff]) })
+  const tokens = await tokensFor(client, { scope: 'openid groups', claims })
+  const second = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
+  t.ok(second.refresh_token, 'a member refreshes')
+  await leave(teachers, ids.alice)
+  const response = await refresh(server, client, second.refresh_token)
+  t.equal(response.status, 400)
+  const body = await json(response)
+  t.equal(body['error'], 'invalid_grant')
+  t.match(body['error_description'], 'the user is in none of the groups that may use this client')
+  t.equal((await callApi(server, '/api/oauth/userinfo', second.access_token)).status, 401, 'at once')
+  const explained = await explainToken(second.access_token, { store, keys: server.deps.keys, now: clock() })
+  t.match(explained, { headline: 'access token, not active', rule: 'lychgate-group-required' })
+  const [event] = await store.audit({ since: 0, name: 'revocation', limit: 1 })
+  t.match(event, { by: 'server', userId: ids.alice, facts: { rule: 'lychgate-group-required' } })
+  await join(teachers, ids.alice)
+  t.equal((await refresh(server, client, second.refresh_token)).status, 400, 'and it stays ended')
+})
+
+t.test('a code is worth nothing to a user who left the group before it was redeemed', async (t) => {
+  const client = await integrate(server, { consent: 'skip', ...allow([staff]) })
+  const agent = await signedIn(server, client)
+  const { code = '' } = sentAway(await ask(server, client, {}, agent))
+  await leave(teachers, ids.alice)
+  const response = await exchange(server, client, code)
+  t.equal((await json(response))['error'], 'invalid_grant')
+  await join(teachers, ids.alice)
+  t.equal((await exchange(server, client, code)).status, 400, 'its grant is revoked')
+})
+
+t.test('access that an operator narrows ends with the next refresh', async (t) => {
+  const client = await integrate(server, { consent: 'skip' })
+  const tokens = await tokensFor(client, {}, bob)
+  const stored = await store.find('client', client.id)
+  await store.write(update('client', { ...(stored as Client), extra: { allowed_groups: [staff.id] } }))
+  const response = await refresh(server, client, tokens.refresh_token)
+  t.equal((await json(response))['error'], 'invalid_grant')
+})
+
+t.test('a group that is deleted lets no user in', async (t) => {
+  const team = await create('team')
+  await join(team, ids.alice)
+  const client = await integrate(server, { consent: 'skip', ...allow([team]) })
+  const tokens = await tokensFor(client, {})
+  await changeGroups(store, (groups) => deleteGroup(groups, team, operator()))
+  t.equal((await refresh(server, client, tokens.refresh_token)).status, 400)
+  t.equal(pageOf(await ask(server, client, {}, await signedIn(server, client))).status, 403)
+})
+
+t.test('clients that act for themselves are not affected', async (t) => {
+  const machine = await integrate(server, {
+    redirectUris: [],
+    grantTypes: ['client_credentials'],
+    scope: ['courses:read'],
+    ...allow([staff]),
+  })
+  const response = await postAs(server, machine, '/api/oauth/token', { grant_type: 'client_credentials' })
+  t.equal(response.status, 200)
+})
+
+t.test('a client that registers itself cannot set who may use it', async (t) => {
+  const client = await register(server, { allowed_groups: [staff.id] })
+  t.notOk('allowed_groups' in ((await store.find('client', client.id))?.extra ?? {}))
+  t.ok((await obtainTokens(server, client, { person: bob })).access_token)
 })

@@ -107,14 +107,14 @@ t.test(
     const words = { ...openid, name: 'offline_access', description: 'Work at night' }
     const own = await startServer(t, { scopes: [openid, words] })
     const metadata = await json(await fetch(`${own.issuer}/.well-known/openid-configuration`))
-    t.strictSame(metadata['scopes_supported'], ['openid', 'offline_access'])
+    t.strictSame(metadata['scopes_supported'], ['openid', 'offline_access', 'groups'])
     const app = await register(own)
     const visitor = await signedIn(own, app)
     const page = pageOf(await ask(own, app, { scope: 'openid offline_access' }, visitor))
     t.match(page.html, 'Work at night')
     const fewer = await startServer(t, { scopes: [openid] })
     const listed = await json(await fetch(`${fewer.issuer}/.well-known/openid-configuration`))
-    t.strictSame(listed['scopes_supported'], ['openid', 'offline_access'])
+    t.strictSame(listed['scopes_supported'], ['openid', 'groups', 'offline_access'])
   },
 )
 

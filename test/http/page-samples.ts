@@ -190,6 +190,17 @@ export const ordinary = {
     },
   },
   'consent-published-here': { page: 'consent', model: { ...consent, client: published } },
+  denied: {
+    page: 'denied',
+    model: {
+      action: '/consent',
+      hidden,
+      clientName: 'Grades',
+      user,
+      switchUrl: '/login?interaction=lyi_3vQ8&switch=1',
+      contact: 'help@riverside.example',
+    },
+  },
   'consent-changed': { page: 'consent', model: { ...consent, changed: true } },
   'consent-identity': {
     page: 'consent',
@@ -317,6 +328,17 @@ export const hostile = {
       insteadUrl: `/login?${new URLSearchParams({ interaction: hostileText })}`,
       passkey: { options: hostileText },
       problem: foreign,
+    },
+  },
+  'hostile-denied': {
+    page: 'denied',
+    model: {
+      action: hostileText,
+      hidden: hostileHidden,
+      clientName: hostileText,
+      user: hostileAccount,
+      switchUrl: `/${hostileText}`,
+      contact: hostileText,
     },
   },
   'hostile-consent': {

@@ -7,9 +7,11 @@ import { put, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import {
   askedScope,
+  denialError,
   narrowByUser,
   rememberConsent,
   remembersConsent,
+  type UserDenial,
   wantedScope,
 } from '../../domain/interaction.ts'
 import type { Scope, Seconds, Session, User } from '../../domain/model.ts'
@@ -32,6 +34,7 @@ import {
 } from '../describe.ts'
 import { assertOwnForm, type FormModel } from '../forms.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../scopes.ts'
+import { showDenial } from './denial.ts'
 import type { codeIssuer } from './issue-code.ts'
 import {
   type ContinueFlow,
@@ -95,9 +98,14 @@ export function consentPage(
     const { session } = pending
     if (pending.client === undefined || pending.step !== 'consent' || session === undefined)
       return continueFlow(pending)
-    if (app.shortcuts?.agrees) return agree(pending, session, wantedScope(pending.request))
+    const { denial } = pending
+    if (app.shortcuts?.agrees) {
+      if (denial !== undefined) return deny(pending, session, denial)
+      return agree(pending, session, wantedScope(pending.request))
+    }
     const user = await store.find('user', session.userId)
     if (user === undefined) throw interactionExpired()
+    if (denial !== undefined) return showDenial(pending, user, { prefix, csrf: csrfOf(pending, session) })
     return show(pending, session, user)
   })
 
@@ -109,6 +117,8 @@ export function consentPage(
     const isOver = approved && pending.step !== 'consent'
     if (pending.client === undefined || session === undefined || isOver) return continueFlow(pending)
     assertOwnForm(sent, csrfOf(pending, session), pageUrl(pending))
+    if (pending.denial !== undefined)
+      return approved ? reply.redirect(pageUrl(pending), 303) : deny(pending, session, pending.denial)
     // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
     // The page always sends `shown`; a script that leaves it out has shown no page.
     const shown = single(sent, 'shown') ?? shownOf(pending)
@@ -116,6 +126,15 @@ export function consentPage(
     const allowed = approved ? narrowByUser(pending.request, askedOf(pending), every(sent, 'scope')) : []
     return agree(pending, session, allowed)
   })
+
+  /** Ends the request of a user who may not use the client. */
+  const deny = async (pending: PendingAuthorization, session: Session, denial: UserDenial) => {
+    const { client, reply, now } = pending
+    const facts = { userId: session.userId, clientId: client.id, rule: denial.rule }
+    const event = auditEvent('client-access-denied', userContext(reply.request, now), facts)
+    await endInteraction(app, store, pending, event)
+    return reply.authorizationError(pending.request, denialError(denial))
+  }
 
   /** Ends the request with the scope that the user allowed. */
   const agree = async (pending: PendingAuthorization, session: Session, allowed: Scope) => {

@@ -5,7 +5,14 @@ import { assertRegisteredRedirect } from '../../domain/authorization-request.ts'
 import { consentKey, consentKind } from '../../domain/connections.ts'
 import { accept, insert, remove, update, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { interactionKind, nextStep, noProgress, type Step, signInStep } from '../../domain/interaction.ts'
+import {
+  interactionKind,
+  nextStep,
+  noProgress,
+  type Step,
+  signInStep,
+  type UserDenial,
+} from '../../domain/interaction.ts'
 import type {
   AuthorizationRequest,
   Client,
@@ -39,6 +46,8 @@ export interface PendingAuthorization extends Visit {
   readonly client: Client
   readonly consent: Consent | undefined
   readonly step: Step
+  /** Why the user may not use the client; the step is `consent` then, whose page says so. */
+  readonly denial: UserDenial | undefined
 }
 
 /** A page that the user has to sign in for. */
@@ -130,7 +139,10 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
         ? await store.find(consentKind, consentKey(session.userId, client.id))
         : undefined
     const step = nextStep(wanted, interaction, client, session, consent, now, availableAcrs)
-    return { ...visit, request: wanted, client, consent, step }
+    const isDecided = session !== undefined && (step === 'respond' || step === 'consent')
+    const denial = isDecided ? await app.authorizationRequests.denialOf(client, session.userId) : undefined
+    const shown = denial === undefined ? step : 'consent'
+    return { ...visit, request: wanted, client, consent, step: shown, denial }
   }
 }
 
