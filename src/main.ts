@@ -37,6 +37,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   grant: async () => (await import('./cli/grant.ts')).addGrantCommands,
   session: async () => (await import('./cli/session.ts')).addSessionCommands,
   logout: async () => (await import('./cli/logout.ts')).addLogoutCommands,
+  registration: async () => (await import('./cli/registration.ts')).addRegistrationCommands,
   keys: async () => (await import('./cli/keys.ts')).addKeyCommands,
   token: async () => (await import('./cli/token.ts')).addTokenCommand,
   backup: async () => (await import('./cli/backup.ts')).addBackupCommand,

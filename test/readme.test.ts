@@ -11,10 +11,19 @@ t.test('[rfc6749-2.2-document-sizes] issued values are no longer than docs/secur
   const code = await obtainCode(server, client)
   const longest = documentedLengths()
   t.equal(longest.size, 9)
-  const [link, sealing] = (['link', 'sealing'] as const).map((kind) =>
+  const [link, sealing, initial] = (['link', 'sealing', 'initialToken'] as const).map((kind) =>
     mintSecret(kind, Buffer.alloc(secretBytes)),
   )
-  for (const issued of [client.id, client.secret ?? '', code, access, refresh, link ?? '', sealing ?? '']) {
+  for (const issued of [
+    client.id,
+    client.secret ?? '',
+    code,
+    access,
+    refresh,
+    link ?? '',
+    sealing ?? '',
+    initial ?? '',
+  ]) {
     const prefix = [...longest.keys()].find((start) => issued.startsWith(start)) ?? ''
     t.ok(issued.length <= (longest.get(prefix) ?? 0), `${prefix} has ${issued.length} characters`)
   }

@@ -11,6 +11,8 @@ export type JsonObject = Readonly<Record<string, unknown>>
 export interface ClientMember {
   /** Clients that register themselves cannot have it: what they send is ignored. */
   readonly operatorOnly?: true
+  /** They can with an initial access token, RFC 7591 §3. */
+  readonly withToken?: true
   read(members: JsonObject, name: string): unknown
   /** The records by which clients are found by this member. They must have the client as their owner. */
   readonly recordsOf?: (clientId: string, value: unknown) => readonly RecordRow[]
@@ -38,6 +40,8 @@ export interface ClientDeclarations {
         readonly usesSecret?: true
         /** Clients that register themselves cannot have it. */
         readonly operatorOnly?: true
+        /** They can with an initial access token, RFC 7591 §3. */
+        readonly withToken?: true
         /**
          * Checks what a client of this method has registered.
          * @throws {OAuthError} `invalid_client_metadata`
@@ -53,6 +57,15 @@ export function openToAll<T extends { readonly operatorOnly?: true }>(
   declared: Readonly<Record<string, T>>,
 ): Readonly<Record<string, T>> {
   return Object.fromEntries(Object.entries(declared).filter(([, { operatorOnly }]) => !operatorOnly))
+}
+
+/** What they can have with an initial access token, RFC 7591 §3. */
+export function openWithToken<T extends { readonly operatorOnly?: true; readonly withToken?: true }>(
+  declared: Readonly<Record<string, T>>,
+): Readonly<Record<string, T>> {
+  return Object.fromEntries(
+    Object.entries(declared).filter(([, { operatorOnly, withToken }]) => !operatorOnly || withToken),
+  )
 }
 
 /** What no change of its metadata touches: who a client is, what authenticates it, and whether it is locked. */

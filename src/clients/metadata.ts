@@ -1,8 +1,19 @@
 import { check } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { type Client, defaultGrantTypes, type Scope, type SigningAlgorithm } from '../domain/model.ts'
+import {
+  type AdmittedClient,
+  type Client,
+  defaultGrantTypes,
+  type Scope,
+  type SigningAlgorithm,
+} from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { hasResponseParameter, isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import {
+  hasResponseParameter,
+  isHttpsRedirect,
+  isLoopbackRedirect,
+  isLoopbackUri,
+} from '../domain/redirect-uri.ts'
 import { formatScope, isScope, narrowScope, parseScope } from '../domain/scope.ts'
 import {
   assertText,
@@ -10,6 +21,7 @@ import {
   isTextList,
   type JsonObject,
   openToAll,
+  openWithToken,
   readChoice,
   readExtra,
   readFlag,
@@ -19,7 +31,7 @@ import {
   rejection,
 } from './members.ts'
 
-/** What open registration allows. */
+/** What registration allows. */
 export interface RegistrationPolicy {
   /** Host names accepted in redirect URIs besides the loopback literals, RFC 8252 §8.3. */
   readonly loopbackHosts: readonly string[]
@@ -34,6 +46,8 @@ export interface RegistrationPolicy {
   /** What ID Tokens can be signed with. */
   readonly algorithms: readonly SigningAlgorithm[]
   readonly declared: ClientDeclarations
+  /** What an initial access token allows besides, RFC 7591 §3; absent: open registration. */
+  readonly admission?: Pick<AdmittedClient, 'redirects'>
 }
 
 /** The metadata that a client registers (RFC 7591 §2). */
@@ -85,24 +99,25 @@ export const localizableMembers = Object.keys(readLocalizable)
 export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
   const grantTypes = readGrantTypes(members, policy)
   const redirectUris = readRedirectUris(members, grantTypes, policy)
+  const { clientMetadata, clientAuthentication } = openDeclarations(policy)
   assertResponseTypes(members, grantTypes)
   assertIgnorable(members)
-  // Every redirect is loopback here, so `web` is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
+  // The redirects decide, so another type is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
   readChoice(members, 'application_type', ['native', 'web'], 'oidc-reg-2-application-type-values')
   const metadata: ClientMetadata = {
-    applicationType: 'native',
+    applicationType: redirectUris.some(isLoopbackUri) ? 'native' : 'web',
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
     grantTypes,
     ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
-    ...readExtra(members, { clientMetadata: openToAll(policy.declared.clientMetadata) }),
+    ...readExtra(members, { clientMetadata }),
     ...omitUndefined({
       authenticationMethod: readChoice(
         members,
         'token_endpoint_auth_method',
-        Object.keys(openToAll(policy.declared.clientAuthentication)),
+        Object.keys(clientAuthentication),
         'service-2-reg-auth-other',
       ),
       name: readText(members, 'client_name'),
@@ -112,8 +127,17 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
       defaultMaxAgeSeconds: readSeconds(members, 'default_max_age'),
     }),
   }
+  clientAuthentication[metadata.authenticationMethod ?? '']?.assertRegistered?.(metadata.extra ?? {})
   assertSize(metadata, policy)
   return metadata
+}
+
+function openDeclarations({ admission, declared }: RegistrationPolicy) {
+  const open = admission === undefined ? openToAll : openWithToken
+  return {
+    clientMetadata: open(declared.clientMetadata),
+    clientAuthentication: open(declared.clientAuthentication),
+  }
 }
 
 // Each member has its own limit; together they would still fill a disk.
@@ -198,13 +222,13 @@ function readRedirectUris(
     'redirect_uris must be a non-empty array of strings',
     { passed: 'redirect_uris is a non-empty array of strings' },
   )
-  const accepted = loopbackOnly('redirect_uris', uris, policy, 'invalid_redirect_uri')
+  const accepted = acceptedOf('redirect_uris', uris, policy, 'invalid_redirect_uri')
   check(
     accepted.length > 0,
     'service-5-registration-loopback-only',
     'invalid_redirect_uri',
-    `redirect_uris has no entry of the form ${loopbackForm(policy)}; ${remedyFor(uris[0] ?? '', false)}`,
-    { received: uris, passed: 'every redirect URI that is kept is a loopback one' },
+    `redirect_uris has no entry of the form ${acceptedForm(policy)}; ${remedyFor(uris[0] ?? '', false)}`,
+    { received: uris, passed: 'every redirect URI that is kept is accepted' },
   )
   return accepted
 }
@@ -212,10 +236,10 @@ function readRedirectUris(
 function readPostLogoutRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
   const uris = members['post_logout_redirect_uris'] ?? []
   if (!isTextList(uris)) throw rejection('post_logout_redirect_uris must be an array of strings')
-  return loopbackOnly('post_logout_redirect_uris', uris, policy, 'invalid_client_metadata')
+  return acceptedOf('post_logout_redirect_uris', uris, policy, 'invalid_client_metadata')
 }
 
-function loopbackOnly(
+function acceptedOf(
   member: string,
   uris: readonly string[],
   policy: RegistrationPolicy,
@@ -228,8 +252,8 @@ function loopbackOnly(
       received: uris.length,
     })
   }
-  const accepted = uris.filter((uri) => isLoopbackRedirect(uri, policy.loopbackHosts))
-  const foreign = uris.findIndex((uri) => !isLoopbackRedirect(uri, policy.loopbackHosts))
+  const accepted = uris.filter((uri) => isAccepted(uri, policy))
+  const foreign = uris.findIndex((uri) => !isAccepted(uri, policy))
   const doubled = uris.findIndex(hasResponseParameter)
   check(
     doubled < 0,
@@ -239,12 +263,16 @@ function loopbackOnly(
     { received: uris[doubled], passed: 'no URI contains a parameter of the response' },
   )
   if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted
-  const description = `${member}[${foreign}] is not of the form ${loopbackForm(policy)}`
+  const description = `${member}[${foreign}] is not of the form ${acceptedForm(policy)}`
   const remedy = remedyFor(uris[foreign] ?? '', accepted.length > 0)
   throw new OAuthError(code, `${description}; ${remedy}`, {
     rule: 'service-5-registration-loopback-only',
     received: uris[foreign],
   })
+}
+
+function isAccepted(uri: string, { loopbackHosts, admission }: RegistrationPolicy): boolean {
+  return isLoopbackRedirect(uri, loopbackHosts) || (admission?.redirects === 'https' && isHttpsRedirect(uri))
 }
 
 /** The setting or command that would accept the redirect URI, for the developer of the client. */
@@ -255,9 +283,10 @@ function remedyFor(uri: string, isMixed: boolean): string {
   return 'an operator adds a client with https redirects by lychgate client add'
 }
 
-function loopbackForm({ loopbackHosts }: RegistrationPolicy): string {
+function acceptedForm({ loopbackHosts, admission }: RegistrationPolicy): string {
   const hosts = ['127.0.0.1', '[::1]', ...loopbackHosts]
-  return hosts.map((host) => `http://${host}:port/path`).join(' or ')
+  const forms = hosts.map((host) => `http://${host}:port/path`)
+  return [...forms, ...(admission?.redirects === 'https' ? ['https://host/path'] : [])].join(' or ')
 }
 
 function readGrantTypes(members: JsonObject, { declared }: RegistrationPolicy): readonly string[] {

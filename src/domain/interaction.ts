@@ -5,6 +5,7 @@ import type {
   AuthorizationRequest,
   Client,
   Consent,
+  Hash,
   Interaction,
   Scope,
   Seconds,
@@ -101,15 +102,15 @@ export function askedScope(
 
 /**
  * Whether consent to this request is remembered: by the rule of the operator who added the client, or because the host
- * that publishes the client says where the response goes. Any program on a computer can receive a loopback redirect, so that it
+ * that publishes the client, or the operator who let it register, says where the response goes. Any program on a computer can receive a loopback redirect, so that it
  * asks every time (RFC 8252 §8.6).
  */
 export function remembersConsent(
   { redirectUri }: Pick<AuthorizationRequest, 'redirectUri'>,
-  { origin, consent, published }: Client,
+  client: Client,
 ): boolean {
-  if (consent !== 'remember') return false
-  return origin === 'integration' || (published !== undefined && !isLoopbackUri(redirectUri))
+  if (client.consent !== 'remember') return false
+  return client.origin === 'integration' || (termsOf(client) !== undefined && !isLoopbackUri(redirectUri))
 }
 
 /** Returns the scope that needs consent: the requested one, and that of individually requested claims. */
@@ -194,10 +195,11 @@ export function rememberConsent(
   allowed: Scope,
   remembered: Consent | undefined,
   now: Seconds,
-  { published }: Pick<Client, 'published'> = {},
+  client: Pick<Client, 'published' | 'admitted'> = {},
 ): Consent {
   const wanted = wantedScope(request)
-  const before = ofTerms(remembered, published)
+  const terms = termsOf(client)
+  const before = ofTerms(remembered, terms)
   const here = request.resource.map((resource) => {
     const kept = allowedAt(resource, before).filter((name) => !wanted.includes(name))
     return { resource, scope: [...kept, ...allowed] }
@@ -208,13 +210,18 @@ export function rememberConsent(
     clientId: request.clientId,
     allowed: [...elsewhere, ...here],
     grantedAt: now,
-    ...(published && { terms: published.terms }),
+    ...(terms !== undefined && { terms }),
   }
 }
 
 /** Returns consent that is for these terms. */
-function ofTerms(consent: Consent | undefined, published: Client['published']): Consent | undefined {
-  return consent?.terms === published?.terms ? consent : undefined
+function ofTerms(consent: Consent | undefined, terms: Hash | undefined): Consent | undefined {
+  return consent?.terms === terms ? consent : undefined
+}
+
+/** What consent is for besides the scope, of a client that says itself what it is. */
+function termsOf({ published, admitted }: Pick<Client, 'published' | 'admitted'>): Hash | undefined {
+  return published?.terms ?? admitted?.terms
 }
 
 /**
@@ -240,8 +247,8 @@ function needsConsent(request: AuthorizationRequest, client: Client, consent: Co
   return !remembersConsent(request, client) || newScope(request, client, consent).length > 0
 }
 
-function newScope(request: AuthorizationRequest, { published }: Client, consent: Consent | undefined): Scope {
-  const known = ofTerms(consent, published)
+function newScope(request: AuthorizationRequest, client: Client, consent: Consent | undefined): Scope {
+  const known = ofTerms(consent, termsOf(client))
   const isAllowed = (name: string) =>
     request.resource.every((resource) => allowedAt(resource, known).includes(name))
   return wantedScope(request).filter((name) => !isAllowed(name))

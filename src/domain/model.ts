@@ -80,6 +80,8 @@ export interface Client {
   readonly resources?: readonly string[]
   /** Absent: it registered itself, or an operator added it. */
   readonly published?: PublishedClient
+  /** Present: it registered itself with an initial access token, RFC 7591 §3. */
+  readonly admitted?: AdmittedClient
   /** What features store about a client, by the name of its metadata member (RFC 7591 §2). */
   readonly extra?: Readonly<Record<string, unknown>>
 }
@@ -88,6 +90,16 @@ export interface Client {
 export interface PublishedClient {
   /** Where: users see it. */
   readonly host: string
+  /** Identifies what consent is for besides the scope: users are asked again when it changes. */
+  readonly terms: Hash
+}
+
+/** A client that registered itself with an initial access token, and may have what an operator's client may have. */
+export interface AdmittedClient {
+  /** The name of the token for operators. */
+  readonly by: string
+  /** Whether its redirect URIs may be https. */
+  readonly redirects: 'https' | 'loopback'
   /** Identifies what consent is for besides the scope: users are asked again when it changes. */
   readonly terms: Hash
 }
@@ -381,6 +393,8 @@ export const auditEventNames = [
   'registration',
   'registration-changed',
   'registration-deleted',
+  'registration-token-made',
+  'registration-token-revoked',
   'client-added',
   'client-changed',
   'client-secret-changed',

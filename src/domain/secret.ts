@@ -5,6 +5,7 @@ import type { Hash } from './model.ts'
 export const secretPrefix = {
   clientSecret: 'lyc_secret_',
   registration: 'lyc_registration_',
+  initialToken: 'lyc_initial_',
   session: 'lyc_session_',
   browser: 'lyc_browser_',
   link: 'lyc_link_',

@@ -12,6 +12,11 @@ import { documentResponses, serveDocument } from './document.ts'
 export function securitySchemes({ issuer, catalogue }: Pick<Service, 'issuer' | 'catalogue'>) {
   const tokenUrl = `${issuer}/api/oauth/token`
   return {
+    initialAccessToken: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'The initial access token of RFC 7591 §3: `lychgate registration token create`.',
+    },
     registrationAccessToken: {
       type: 'http',
       scheme: 'bearer',

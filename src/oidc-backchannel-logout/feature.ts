@@ -29,6 +29,7 @@ export const backchannelLogout: Feature = {
   clientMetadata: {
     backchannel_logout_uri: {
       operatorOnly: true,
+      withToken: true,
       schema: Type.String({
         description: 'Where it is sent a logout token when a session ends, https, Back-Channel Logout §2.2.',
       }),
@@ -37,6 +38,7 @@ export const backchannelLogout: Feature = {
     backchannel_logout_session_required: {
       ...flag('Whether logout tokens must have a sid; they always do, Back-Channel Logout §2.2.'),
       operatorOnly: true,
+      withToken: true,
     },
     refresh_tokens: {
       operatorOnly: true,

@@ -11,12 +11,17 @@ export const authorizationFramework: Feature = {
   clientMetadata: {
     jwks: {
       operatorOnly: true,
-      schema: Type.Object({}, { description: 'Its public keys: a JWK set, a JWK or PEM, RFC 7591 §2.' }),
+      withToken: true,
+      schema: Type.Object(
+        {},
+        { additionalProperties: true, description: 'Its public keys: a JWK set, a JWK or PEM, RFC 7591 §2.' },
+      ),
       readFile: readKeyFile,
       read: readKeys,
     },
     jwks_uri: {
       operatorOnly: true,
+      withToken: true,
       schema: Type.String({ description: 'Where its public keys are, https, RFC 7591 §2.' }),
       read: readKeysUri,
     },

@@ -11,6 +11,7 @@ export const clientAssertions: Feature = {
   clientMetadata: {
     token_endpoint_auth_signing_alg: {
       operatorOnly: true,
+      withToken: true,
       schema: Type.String({
         description: `What it signs with: ${algorithmNames.join(', ')}; the algorithm of its key when left out.`,
       }),
@@ -47,6 +48,7 @@ export const clientAssertions: Feature = {
   clientAuthentication: {
     private_key_jwt: {
       operatorOnly: true,
+      withToken: true,
       signingAlgorithms: algorithmNames,
       assertRegistered: assertCanSign,
       parameters: {

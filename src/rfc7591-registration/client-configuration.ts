@@ -41,9 +41,9 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
     },
     async ({ params, headers, body, ip }) => {
       const token = requireRegistrationToken(headers.authorization)
-      const policy = registrationPolicy({ config, service, keys, declared })
       const updated = await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
+        const policy = registrationPolicy({ config, service, keys, declared }, client.admitted)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
         // An update without a change causes no write and no event.
         if (isDeepStrictEqual(replaced, client)) return accept(client)

@@ -1,14 +1,12 @@
 import { clientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
 import type { AppDeps } from '../deps.ts'
-import type { Client } from '../domain/model.ts'
+import type { AdmittedClient, Client } from '../domain/model.ts'
 
-/** What the configuration and the current keys allow at registration, RFC 7591 §2. */
-export function registrationPolicy({
-  config,
-  service,
-  keys,
-  declared,
-}: Pick<AppDeps, 'config' | 'service' | 'keys' | 'declared'>): RegistrationPolicy {
+/** What the configuration, the current keys and an initial access token allow at registration, RFC 7591 §2 and §3. */
+export function registrationPolicy(
+  { config, service, keys, declared }: Pick<AppDeps, 'config' | 'service' | 'keys' | 'declared'>,
+  admission?: Pick<AdmittedClient, 'redirects'>,
+): RegistrationPolicy {
   return {
     ...config.registration,
     redirectUris: config.limits.redirectUris,
@@ -16,6 +14,7 @@ export function registrationPolicy({
     scopes: service.catalogue.map(({ name }) => name),
     algorithms: keys.algorithms,
     declared,
+    ...(admission && { admission }),
   }
 }
 

@@ -8,14 +8,15 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { insert } from '../domain/decision.ts'
+import { accept, insert, update, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { type InitialToken, initialTokenKind, spendInitialToken } from '../domain/initial-token.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { clientConfiguration } from './client-configuration.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
-import { registerClient } from './rules.ts'
+import { readInitialToken, registerClient } from './rules.ts'
 import { registrationRoutes } from './schema.ts'
 
 /**
@@ -42,20 +43,40 @@ export const registration: FastifyPluginAsyncTypebox<
       },
       schema: registrationRoutes(declared).register,
     },
-    async ({ body, ip }, reply) => {
+    async ({ body, headers, ip }, reply) => {
       const metadata = requireJsonObject(body, config.limits.jsonDepth)
       const fresh = {
         clientId: random(16),
         clientSecret: random(secretBytes),
         registrationToken: random(secretBytes),
       }
-      const policy = registrationPolicy({ config, service, keys, declared })
+      const tokenId = readInitialToken(headers.authorization)
       const now = clock()
       const from = addressPrefix(ip)
-      const context = { now, from }
-      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, context)
-      const event = auditEvent('registration', { by: 'client', at: now, from }, { clientId: client.id })
-      await store.write(insert('client', client), event)
+      const admit = (token?: InitialToken) => {
+        const policy = registrationPolicy({ config, service, keys, declared }, token)
+        const registered = registerClient(metadata, policy, fresh, { now, from, ...(token && { token }) })
+        const { id: clientId, admitted } = registered.client
+        const facts = { clientId, ...(admitted && { token: admitted.by }) }
+        const event = auditEvent('registration', { by: 'client', at: now, from }, facts)
+        const writes: readonly Write[] = [insert('client', registered.client), event]
+        return { registered, writes }
+      }
+      const register = async () => {
+        const { registered, writes } = admit()
+        await store.write(...writes)
+        return registered
+      }
+      // Of registrations at the same time, no more succeed than the token has uses.
+      const registerWith = (id: string) =>
+        store.transact(initialTokenKind, id, (found) => {
+          const spent = spendInitialToken(found, now)
+          const { registered, writes } = admit(spent)
+          return accept(registered, update(initialTokenKind, spent), ...writes)
+        })
+      const { client, clientSecret, registrationToken } = await (tokenId === undefined
+        ? register()
+        : registerWith(tokenId))
       return reply.code(201).send({
         ...clientInformation(service, client, registrationToken),
         ...(clientSecret !== undefined && { client_secret: clientSecret }),

@@ -2,7 +2,9 @@ import { type JsonObject, lastingMembers, rejection } from '../clients/members.t
 import { parseClientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
 import { parseBearer } from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Client, Seconds } from '../domain/model.ts'
+import { type InitialToken, nameOfToken, wrongInitialToken } from '../domain/initial-token.ts'
+import type { AdmittedClient, Client, Hash, Seconds } from '../domain/model.ts'
+import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import { hashSecret, mintSecret, secretMatches } from '../domain/secret.ts'
 
 /** Random bytes of one registration: 16 for the identifier, `secretBytes` for each secret. */
@@ -16,6 +18,8 @@ export interface FreshRegistration {
 export interface RegistrationContext {
   readonly now: Seconds
   readonly from: string
+  /** The initial access token that the client sent. */
+  readonly token?: InitialToken
 }
 
 /** A client that was just registered, with the secrets that are sent once and stored only as hashes. */
@@ -35,7 +39,7 @@ const toldMembers = [
 
 /**
  * Registers a client, RFC 7591 §3.2.1. The server chooses a unique identifier, RFC 6749 §2.2, and the omitted members,
- * RFC 7591 §2: `none` as the authentication method (every redirect is loopback, RFC 8252 §8.4) and both grant types.
+ * RFC 7591 §2: `none` as the authentication method of a client on loopback (RFC 8252 §8.4), and both grant types.
  * Every registration has a different secret, RFC 6749 §10.1.
  * @throws {OAuthError} `invalid_redirect_uri`, `invalid_client_metadata`
  */
@@ -43,9 +47,11 @@ export function registerClient(
   metadata: JsonObject,
   policy: RegistrationPolicy,
   fresh: FreshRegistration,
-  { now, from }: RegistrationContext,
+  { now, from, token }: RegistrationContext,
 ): Registration {
-  const { authenticationMethod = 'none', ...said } = parseClientMetadata(metadata, policy)
+  const { authenticationMethod: named, ...said } = parseClientMetadata(metadata, policy)
+  const isOnLoopback = said.redirectUris.some(isLoopbackUri)
+  const authenticationMethod = named ?? (isOnLoopback ? 'none' : 'client_secret_basic')
   const registrationToken = mintSecret('registration', fresh.registrationToken)
   const client: Client = {
     ...said,
@@ -56,13 +62,29 @@ export function registerClient(
     registeredFrom: from,
     authenticationMethod,
     registrationTokenHash: hashSecret(registrationToken),
-    pkceOptional: false,
-    consent: 'always',
+    pkceOptional: token?.pkce === 'optional' && authenticationMethod !== 'none',
+    consent: token?.redirects === 'https' ? 'remember' : 'always',
     introspects: [],
+    ...(token && { admitted: admissionOf(token, authenticationMethod, said) }),
   }
   if (!usesSecret(authenticationMethod, policy)) return { client, registrationToken }
   const clientSecret = mintSecret('clientSecret', fresh.clientSecret)
   return { client: { ...client, secretHash: hashSecret(clientSecret) }, clientSecret, registrationToken }
+}
+
+/** What a client keeps of its initial access token. */
+function admissionOf(
+  token: InitialToken,
+  authenticationMethod: string,
+  said: Pick<Client, 'redirectUris' | 'extra'>,
+): AdmittedClient {
+  const { redirects } = token
+  return { by: nameOfToken(token), redirects, terms: termsOf(authenticationMethod, said) }
+}
+
+/** Consent is asked for again when these change. */
+function termsOf(method: string, { redirectUris, extra }: Pick<Client, 'redirectUris' | 'extra'>): Hash {
+  return hashSecret(JSON.stringify([redirectUris, method, extra?.['jwks'], extra?.['jwks_uri']]))
 }
 
 /**
@@ -88,11 +110,25 @@ export function updateClient(client: Client, metadata: JsonObject, policy: Regis
   return {
     ...said,
     ...lastingMembers(client),
+    ...(client.admitted && {
+      admitted: { ...client.admitted, terms: termsOf(authenticationMethod, said) },
+    }),
     authenticationMethod,
     pkceOptional: client.pkceOptional,
     consent: client.consent,
     introspects: client.introspects,
   }
+}
+
+/**
+ * Returns the initial access token of a request, RFC 7591 §3, from its Authorization header; undefined without one:
+ * registration is open.
+ * @throws {OAuthError} `invalid_token`
+ */
+export function readInitialToken(header: string | undefined): Hash | undefined {
+  const credentials = parseBearer(header)
+  if (credentials.kind === 'malformed') throw wrongInitialToken('the initial access token is malformed')
+  return credentials.kind === 'token' ? hashSecret(credentials.token) : undefined
 }
 
 /**

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { openToAll } from '../clients/members.ts'
+import { openWithToken } from '../clients/members.ts'
 import type { Declared } from '../deps.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
@@ -21,18 +21,20 @@ const described = {
     Type.Integer({ minimum: 0, description: 'Seconds since the sign-in when a request has no `max_age`.' }),
   ),
   post_logout_redirect_uris: Type.Optional(
-    texts('Where a user may be redirected after signing out: loopback.'),
+    texts(
+      'Where a user may be redirected after signing out: loopback, or https with an initial access token.',
+    ),
   ),
 }
 
 const redirectUris = texts(
-  '`http://127.0.0.1[:port]/path`, and the same with `[::1]` or `localhost`; the port is free.',
+  '`http://127.0.0.1[:port]/path`, and the same with `[::1]` or `localhost`; the port is free. With an initial access token also https.',
 )
 const grantTypes = texts('`authorization_code`, and `refresh_token`; both by default.')
 const responseTypes = texts('`code`.')
 const applicationType = Type.String({
   enum: ['native', 'web'],
-  description: 'Always `native` in the response, as every redirect is loopback.',
+  description: 'In the response `native` if a redirect is loopback, otherwise `web`.',
 })
 const scope = text('Names separated by spaces: the most it may ask for. Left out: the whole catalogue.')
 const subjectType = Type.String({ enum: ['public'] })
@@ -48,11 +50,12 @@ const ClientPath = Type.Object({ client_id: text('The identifier of the client.'
 /** The routes of RFC 7591 §3 and RFC 7592 §2, with the client metadata that features add. */
 export function registrationRoutes({ clientMetadata, clientAuthentication }: Declared) {
   const added = Object.fromEntries(
-    Object.entries(openToAll(clientMetadata)).map(([name, { schema }]) => [name, Type.Optional(schema)]),
+    Object.entries(openWithToken(clientMetadata)).map(([name, { schema }]) => [name, Type.Optional(schema)]),
   )
   const authenticationMethod = Type.String({
-    enum: Object.keys(openToAll(clientAuthentication)),
-    description: 'Its authentication method; `none` by default.',
+    enum: Object.keys(openWithToken(clientAuthentication)),
+    description:
+      'Its authentication method; `none` by default for loopback, `client_secret_basic` for https redirect URIs.',
   })
   // Client metadata as sent, RFC 7591 §2.
   const ClientRegistrationRequest = Type.Object({
@@ -107,8 +110,15 @@ export function registrationRoutes({ clientMetadata, clientAuthentication }: Dec
       operationId: 'registerClient',
       summary: 'Register a client, RFC 7591 §3.1',
       tags,
+      security: [{}, { initialAccessToken: [] }],
       body: ClientRegistrationRequest,
-      response: { 201: ClientInformation, ...badBody, 429: ErrorResponse, 503: ErrorResponse },
+      response: {
+        201: ClientInformation,
+        ...badBody,
+        401: ErrorResponse,
+        429: ErrorResponse,
+        503: ErrorResponse,
+      },
     },
     read: {
       operationId: 'readClient',

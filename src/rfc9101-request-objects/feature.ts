@@ -38,6 +38,7 @@ export const requestObjects: Feature = {
   clientMetadata: {
     request_object_signing_alg: {
       operatorOnly: true,
+      withToken: true,
       schema: Type.String({
         description: `What it signs requests with: ${algorithmNames.join(', ')}; the algorithm of its key when left out.`,
       }),
@@ -52,9 +53,11 @@ export const requestObjects: Feature = {
     require_signed_request_object: {
       ...flag('Whether it must sign its authorization requests, RFC 9101 §10.5.'),
       operatorOnly: true,
+      withToken: true,
     },
     request_uris: {
       operatorOnly: true,
+      withToken: true,
       schema: Type.Array(Type.String(), {
         description: 'The https URIs that it may send as request_uri, OpenID Connect Registration §2.',
       }),

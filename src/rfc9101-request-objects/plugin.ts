@@ -38,7 +38,7 @@ export const requestObjects = fp<AppDeps>(
     app.beforeAuthorization(async (parameters) => {
       const { client_id: clientId } = parameters
       if (!hasRequestObject(parameters) || typeof clientId !== 'string') return undefined
-      const client = await app.resolveClient(clientId)
+      const client = await app.resolveClient(clientId, 'authorization')
       // The core rejects an unknown or locked client; nothing is fetched for it.
       if (client === undefined || client.lockedAt !== undefined) return undefined
       return load(parameters, client)

@@ -10,6 +10,7 @@ import { configurationFaults } from './configuration.ts'
 import { deviceGrantFaults } from './device-grant.ts'
 import type { Fault } from './fault.ts'
 import { headerFaults } from './headers.ts'
+import { initialTokenFaults } from './initial-tokens.ts'
 import { interactionFaults } from './interaction.ts'
 import { introspectionFaults } from './introspection.ts'
 import { issuerFaults } from './issuers.ts'
@@ -54,6 +55,7 @@ export const faults: readonly Fault[] = [
   ...introspectionFaults,
   ...revocationFaults,
   ...registrationFaults,
+  ...initialTokenFaults,
   ...metadataFaults,
   ...mustFaults,
   ...openidFaults,

@@ -74,8 +74,8 @@ export const registrationFaults = [
     id: 'private-key-jwt-registered',
     rule: 'service-2-reg-auth-other',
     file: metadata,
-    find: 'Object.keys(openToAll(policy.declared.clientAuthentication)),',
-    replace: 'Object.keys(policy.declared.clientAuthentication),',
+    find: 'clientAuthentication: open(declared.clientAuthentication),',
+    replace: 'clientAuthentication: declared.clientAuthentication,',
   },
   {
     id: 'secret-for-a-public-client',

@@ -147,6 +147,8 @@ const operations: Readonly<Record<string, Operate>> = {
     for (const body of [metadata, everything, { redirect_uris: ['https://app.example/cb'] }, '']) {
       await call(jsonBody(body))
     }
+    const { headers, ...rest } = jsonBody(metadata)
+    await call({ ...rest, headers: { ...headers, authorization: 'Bearer wrong' } })
     for (const init of badJson) await call(init)
   },
   readClient: async (call, scene) => {

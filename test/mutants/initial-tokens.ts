@@ -1,0 +1,89 @@
+import type { Fault } from './fault.ts'
+
+const rule = 'rfc7591-3-initial-access-token'
+const tests = ['test/conformance/rfc7591-initial-access-token.test.ts']
+const token = 'src/domain/initial-token.ts'
+const rules = 'src/rfc7591-registration/rules.ts'
+const metadata = 'src/clients/metadata.ts'
+
+/** Faults of initial access tokens, RFC 7591 §3. */
+export const initialTokenFaults = [
+  {
+    id: 'initial-token-never-expires',
+    rule,
+    file: token,
+    find: 'if (found === undefined || now >= found.expiresAt)',
+    replace: 'if (found === undefined)',
+  },
+  {
+    id: 'initial-token-used-any-number-of-times',
+    rule,
+    file: token,
+    find: 'found.used < found.uses,',
+    replace: 'found.uses > 0,',
+  },
+  {
+    id: 'initial-token-use-not-counted',
+    rule,
+    file: 'src/rfc7591-registration/plugin.ts',
+    find: 'update(initialTokenKind, spent), ...writes',
+    replace: '...writes',
+  },
+  {
+    id: 'unknown-initial-token-is-no-token',
+    rule,
+    file: rules,
+    find: "if (credentials.kind === 'malformed') throw wrongInitialToken",
+    replace:
+      "if (credentials.kind !== 'token') return undefined\n  if (credentials.token === '') throw wrongInitialToken",
+  },
+  {
+    id: 'https-redirects-for-everyone',
+    rule: 'service-5-registration-loopback-only',
+    file: metadata,
+    find: "(admission?.redirects === 'https' && isHttpsRedirect(uri))",
+    replace: 'isHttpsRedirect(uri)',
+  },
+  {
+    id: 'https-redirects-with-any-initial-token',
+    tests,
+    file: metadata,
+    find: "(admission?.redirects === 'https' && isHttpsRedirect(uri))",
+    replace: '(admission !== undefined && isHttpsRedirect(uri))',
+  },
+  {
+    id: 'operator-members-with-an-initial-token',
+    tests,
+    file: 'src/clients/members.ts',
+    find: '!operatorOnly || withToken',
+    replace: '!operatorOnly || withToken !== null',
+  },
+  {
+    id: 'keys-not-checked-with-an-initial-token',
+    tests,
+    file: metadata,
+    find: "clientAuthentication[metadata.authenticationMethod ?? '']?.assertRegistered?.(metadata.extra ?? {})",
+    replace: '',
+  },
+  {
+    id: 'public-client-without-pkce',
+    tests,
+    file: rules,
+    find: "token?.pkce === 'optional' && authenticationMethod !== 'none'",
+    replace: "token?.pkce === 'optional'",
+  },
+  {
+    id: 'consent-kept-for-other-redirects',
+    tests,
+    file: rules,
+    find: 'admitted: { ...client.admitted, terms: termsOf(authenticationMethod, said) },',
+    replace: 'admitted: client.admitted,',
+  },
+  {
+    id: 'initial-token-ends-with-the-registration',
+    tests,
+    file: 'src/rfc7591-registration/client-configuration.ts',
+    find: 'registrationPolicy({ config, service, keys, declared }, client.admitted)',
+    replace: 'registrationPolicy({ config, service, keys, declared })',
+  },
+] as const satisfies readonly Fault[]
