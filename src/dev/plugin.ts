@@ -17,6 +17,7 @@ import { isMovable, type MovableClock, movableClock } from './clock.ts'
 import { clockRoutes } from './clock-routes.ts'
 import { devPages } from './dev-pages.ts'
 import { docsPage } from './docs.ts'
+import { documentRoutes } from './documents.ts'
 import { faultHooks, faultRoutes } from './faults.ts'
 import { withRecording } from './flows/recorder.ts'
 import { flowRoutes } from './flows/routes.ts'
@@ -60,6 +61,7 @@ const plugin = fp<AppDeps>(
         scope.addHook('onRequest', onlyLocal(deps.config))
         await scope.register(clockRoutes, deps)
         await scope.register(tokenRoutes, deps)
+        await scope.register(documentRoutes, deps)
         await scope.register(faultRoutes, deps)
         await scope.register(snapshotRoutes, deps)
         if (!deps.isNested) await scope.register(misbehavingIssuers, deps)

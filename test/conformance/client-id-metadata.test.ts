@@ -438,18 +438,18 @@ t.test('which documents are accepted is decided by the settings', async (t) => {
     await assertRejected(t, await exchange(listed, client, 'x'), 'invalid_client')
   }
   const { client } = site.publish({})
-  for (const [allowed, status] of [
-    [[client.id], 303],
-    [[new URL(client.id).host], 303],
-    [['127.0.0.1', `${client.id}/`, site.origin], 400],
-    [[], 400],
+  for (const [settings, status] of [
+    [{ mode: 'allow-list', allowed: [client.id] }, 303],
+    [{ mode: 'allow-list', allowed: [new URL(client.id).host] }, 303],
+    [{ mode: 'allow-list', allowed: ['127.0.0.1', `${client.id}/`, site.origin] }, 400],
+    [{ mode: 'off', allowed: [client.id] }, 400],
   ] as const) {
     const choosy = await startServer(t, {
       mode: 'dev',
       nodes: 1,
-      clientDocuments: { mode: 'allow-list', allowed: [...allowed] },
+      clientDocuments: { ...settings, allowed: [...settings.allowed] },
     })
-    t.equal((await authorize(choosy, client)).status, status, JSON.stringify(allowed))
+    t.equal((await authorize(choosy, client)).status, status, JSON.stringify(settings))
     await choosy.close()
   }
 })

@@ -6,6 +6,7 @@ import { boundTokenFaults } from './bound-tokens.ts'
 import { clientAssertionFaults } from './client-assertions.ts'
 import { clientAuthenticationFaults } from './client-authentication.ts'
 import { clientCredentialsFaults } from './client-credentials.ts'
+import { clientDocumentFaults } from './client-documents.ts'
 import { configurationFaults } from './configuration.ts'
 import { deviceGrantFaults } from './device-grant.ts'
 import type { Fault } from './fault.ts'
@@ -44,6 +45,7 @@ export const faults: readonly Fault[] = [
   ...clientAuthenticationFaults,
   ...clientAssertionFaults,
   ...trustedIssuerFaults,
+  ...clientDocumentFaults,
   ...clientCredentialsFaults,
   ...deviceGrantFaults,
   ...pushedRequestFaults,
