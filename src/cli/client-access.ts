@@ -1,19 +1,22 @@
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { parse } from 'yaml'
 import { changeIntegration } from '../clients/integration.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { withWrites } from '../domain/decision.ts'
 import { allowedGroupsOf, groupKind } from '../domain/group.ts'
+import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
 import { declared } from '../features.ts'
 import type { Store } from '../storage/store.ts'
 import { knownTo } from './client-metadata.ts'
-import { WrongUsage } from './failure.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, collect, type OperatorFlags } from './flags.ts'
 import { findGroup } from './group.ts'
 import { withStore } from './open.ts'
 import { operatorContext } from './operator.ts'
-import { printResult } from './print.ts'
+import { printJson, printResult } from './print.ts'
 
 const accessHelp = `
 Without a flag it shows who may use the client. --allow names every group that may: the members of those groups, and of
@@ -24,6 +27,21 @@ Examples:
   lychgate client access client_x1f8…
   lychgate client access client_x1f8… --allow staff --allow 'Students of 2026'
   lychgate client access client_x1f8… --everyone
+`
+
+const claimsHelp = `
+Without --set it shows the claims. --set names a YAML or JSON file with a list of claims; an empty list removes them. Each
+has the name of the claim, where it goes (in: userinfo, id_token, access_token; default: the first two), and one of:
+  groups: true        the names of the user's groups; ID Tokens and UserInfo also need the scope groups
+  roles: {…}          the roles of the user at this client, by the name of a group
+  value: …            a constant
+  copy: …             another claim of the user, such as preferred_username
+Claims of the protocol cannot be set. Access tokens have them if their API takes JWTs (RFC 9068).
+
+Examples:
+  lychgate client claims client_x1f8…
+  echo '[{ claim: roles, roles: { admins: Admin, staff: Editor } }]' > claims.yaml
+  lychgate client claims client_x1f8… --set claims.yaml
 `
 
 interface AccessFlags extends OperatorFlags {
@@ -39,6 +57,73 @@ export function addClientAccessCommand(client: Command): void {
     .option('--allow <group>', 'a group whose members may use it; may be repeated', collect)
     .option('--everyone', 'every user may use it')
   addOperatorFlags(access, accessHelp).action(clientAccess)
+}
+
+/** Adds `lychgate client claims`: what the tokens of a client have besides the claims of the protocol. */
+export function addClientClaimsCommand(client: Command): void {
+  const claims = client
+    .command('claims <client_id>')
+    .description('show or set claims of the tokens of a client: groups, roles, constants')
+    .option('--set <file>', 'a YAML or JSON file with all of them')
+  addOperatorFlags(claims, claimsHelp).action(clientClaims)
+}
+
+interface ClaimsFlags extends OperatorFlags {
+  readonly set?: string
+}
+
+/** `lychgate client claims`: shows or replaces the claims that an operator gives the tokens of a client. */
+async function clientClaims(clientId: string, { set, ...flags }: ClaimsFlags): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    let client = requireClient(await store.find('client', clientId))
+    if (!(claimsMember in declared.clientMetadata)) throw new WrongUsage('this server has no groups')
+    if (set !== undefined) {
+      const change = { description: { [claimsMember]: await withIds(store, readRules(set)) } }
+      const event = auditEvent('client-changed', operatorContext(), { clientId, changed: claimsMember })
+      client = await store.transact('client', clientId, (current) =>
+        withWrites(changeIntegration(current, change, knownTo(config)), event),
+      )
+    }
+    printJson(await withNames(store, client))
+  })
+}
+
+const claimsMember = 'token_claims'
+
+function readRules(file: string): readonly unknown[] {
+  let rules: unknown
+  try {
+    rules = parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new CommandFailed(`${file} cannot be read: ${String(error).split('\n', 1)[0]}`)
+  }
+  if (!Array.isArray(rules)) throw new CommandFailed(`${file} must have a list of claims`)
+  return rules
+}
+
+/** Names the groups of roles by their ids, which a group keeps when it is renamed. */
+function withIds(store: Store, rules: readonly unknown[]): Promise<readonly unknown[]> {
+  return mapRoles(rules, async (name) => (await findGroup(store, name)).id)
+}
+
+async function withNames(store: Store, { extra }: Client): Promise<readonly unknown[]> {
+  const rules = extra?.[claimsMember]
+  const nameOf = async (id: string) => (await store.find(groupKind, id))?.name ?? id
+  return mapRoles(Array.isArray(rules) ? rules : [], nameOf)
+}
+
+function mapRoles(
+  rules: readonly unknown[],
+  rename: (group: string) => Promise<string>,
+): Promise<readonly unknown[]> {
+  return Promise.all(
+    rules.map(async (rule) => {
+      const roles = isObject(rule) ? rule['roles'] : undefined
+      if (!isObject(rule) || !isObject(roles)) return rule
+      const entries = Object.entries(roles).map(async ([group, role]) => [await rename(group), role] as const)
+      return { ...rule, roles: Object.fromEntries(await Promise.all(entries)) }
+    }),
+  )
 }
 
 /** `lychgate client access`: shows or changes which groups may use a client. */

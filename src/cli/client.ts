@@ -5,7 +5,7 @@ import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, type Decision, remove, withWrites } from '../domain/decision.ts'
 import { type Client, type ClientOrigin, clientOrigins, type Seconds } from '../domain/model.ts'
 import { systemClock, systemRandom } from '../system.ts'
-import { addClientAccessCommand } from './client-access.ts'
+import { addClientAccessCommand, addClientClaimsCommand } from './client-access.ts'
 import { addClientDocumentCommands } from './client-document.ts'
 import { addClientKeyCommands } from './client-key.ts'
 import {
@@ -126,6 +126,7 @@ export function addClientCommands(program: Command): void {
   addClientTrustCommands(group)
   addClientDocumentCommands(group)
   addClientAccessCommand(group)
+  addClientClaimsCommand(group)
   const lock = command('lock <client_id>', 'lock a client: its tokens are invalid while it is locked')
   addOperatorFlags(addYesFlag(lock), lockHelp).action(clientLock)
   const unlock = command('unlock <client_id>', 'unlock a client')

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Feature, section } from '../feature.ts'
 import { readAllowedGroups } from './rules.ts'
+import { readTokenClaims } from './token-claims.ts'
 
 const settings = {
   groups: Type.Object(
@@ -40,6 +41,15 @@ export const groups: Feature = {
           'The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names.',
       }),
       read: readAllowedGroups,
+    },
+    token_claims: {
+      operatorOnly: true,
+      schema: Type.Array(Type.Any(), {
+        description:
+          'A JSON file with claims of its tokens; lychgate client claims describes it, and takes names.',
+      }),
+      readFile: (content: string) => JSON.parse(content) as unknown,
+      read: readTokenClaims,
     },
   },
   scopes: {

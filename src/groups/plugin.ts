@@ -3,11 +3,12 @@ import type { AppDeps } from '../deps.ts'
 import { allowedGroupsOf } from '../domain/group.ts'
 import { groupsOf } from '../users/groups.ts'
 import { denial, groupClaims, requireMember, wantsGroups } from './rules.ts'
+import { applyRules, claimRulesOf } from './token-claims.ts'
 
 /**
  * Lets only the members of some groups use a client, if an operator says so: checked before consent, before every code,
- * and in the transaction of every token request for a grant, which it ends. Tells clients about the groups of a user, by
- * the scope `groups`. Memberships are read each time, so that the next refresh and the next call of UserInfo have every
+ * and in the transaction of every token request for a grant, which it ends. Adds the groups of a user to claims by the scope
+ * `groups`, and what the rules of the client say. Memberships are read each time, so that the next refresh and the next call of UserInfo have every
  * change.
  */
 export const groups = fp<AppDeps>(
@@ -30,9 +31,19 @@ export const groups = fp<AppDeps>(
       return [{ op: 'require', condition: requireMember(allowed, userId) }]
     })
 
-    app.addGrantedClaims((use) =>
-      wantsGroups(use) ? groupsOf(store, use.userId).then((all) => groupClaims(all, mostInClaim)) : undefined,
-    )
+    app.addGrantedClaims(async (use) => {
+      const client = use.client ?? (await store.find('client', use.clientId))
+      const rules = client === undefined ? [] : claimRulesOf(client, use.target)
+      const wantsNames = wantsGroups(use)
+      if (rules.length === 0 && !wantsNames) return undefined
+      const all = await groupsOf(store, use.userId)
+      const copies = rules.some(({ copy }) => copy !== undefined)
+      const user = copies ? await store.find('user', use.userId) : undefined
+      const claims = user === undefined ? {} : await app.claimsOf(user)
+      const known = { groups: all, claims, scope: use.scope }
+      const namesAs = (claim?: string) => groupClaims(all, mostInClaim, claim)
+      return { ...(wantsNames && namesAs()), ...applyRules(rules, use.target, known, namesAs) }
+    })
   },
   { name: 'groups', dependencies: ['user-claims', 'authorization-requests', 'grant-types'] },
 )

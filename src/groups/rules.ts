@@ -67,13 +67,17 @@ export function wantsGroups({ target, scope, requested }: Use): boolean {
 }
 
 /**
- * Returns the claim `groups`: the names, in their order. With more than `most` it has the first of them, and
+ * Returns a claim with the names of groups, in their order. With more than `most` it has the first of them, and
  * `groups_truncated` says so: a client must not conclude that the user is not in a group.
  */
-export function groupClaims(groups: readonly Group[], most: number): Readonly<Record<string, unknown>> {
+export function groupClaims(
+  groups: readonly Group[],
+  most: number,
+  claim = 'groups',
+): Readonly<Record<string, unknown>> {
   const names = groups.map(({ name }) => name).toSorted((one, other) => (one < other ? -1 : 1))
   return {
-    groups: names.slice(0, most),
+    [claim]: names.slice(0, most),
     ...(names.length > most && { groups_truncated: true }),
   }
 }

@@ -28,7 +28,8 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
     const about = user && { claims: await app.claimsOf(user) }
     const { clientId, scope, claims: requested } = grant
-    const granted = await app.grantedClaims({ target: 'id_token', userId: sub, clientId, scope, requested })
+    const use = { target: 'id_token', userId: sub, clientId, client, scope, requested } as const
+    const granted = await app.grantedClaims(use)
     const claims = { ...granted, ...idTokenClaims(about, requested, service.scopeClaims) }
     const signIn = Object.fromEntries(
       [...app.signInClaims].flatMap(([name, claim]) => {

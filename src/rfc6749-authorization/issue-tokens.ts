@@ -57,7 +57,7 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
     app.decorate('addTokenMembers', (membersOf) => void added.push(membersOf))
     app.decorate('issueTokens', async ({ grant, access }, issuance) => {
       const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance
-      const accessToken = await sealAccessToken(grant, access, now, confirmation)
+      const accessToken = await sealAccessToken(grant, client, access, now, confirmation)
       // A confidential client proves itself whenever it refreshes; its key may change.
       const refreshKey = client.authenticationMethod === 'none' ? confirmation : undefined
       const refreshToken =
@@ -77,6 +77,7 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
 
     const sealAccessToken = async (
       grant: Grant,
+      client: Client,
       access: Access,
       now: Seconds,
       confirmation: Confirmation | undefined,
@@ -106,7 +107,14 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         now,
         confirmation,
       )
-      return keys.sign('RS256', 'at+jwt', claims)
+      return keys.sign('RS256', 'at+jwt', { ...(await addedClaims(grant, client)), ...claims })
+    }
+
+    /** What features add to a JWT, RFC 9068 §2.2.3.1; a token without a user has nothing of a user. */
+    const addedClaims = async (grant: Grant, client: Client) => {
+      const { userId, clientId, scope, claims: requested } = grant
+      if (userId === undefined) return {}
+      return app.grantedClaims({ target: 'access_token', userId, clientId, client, scope, requested })
     }
 
     /** Whether the token may do all its grant may: then it need not say so. */

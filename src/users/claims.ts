@@ -1,5 +1,5 @@
 import fp from 'fastify-plugin'
-import type { ClaimsRequest, Grant, Scope, User, UserClaims } from '../domain/model.ts'
+import type { ClaimsRequest, Client, Grant, Scope, User, UserClaims } from '../domain/model.ts'
 
 /** Returns claims about a user, by their names on the wire. */
 export type ClaimsSource = (user: User) => UserClaims | Promise<UserClaims>
@@ -12,6 +12,9 @@ export interface ClaimsUse {
   readonly target: 'userinfo' | 'id_token' | 'access_token'
   readonly userId: string
   readonly clientId: string
+  /** Absent where it was not read. */
+  readonly client?: Client
+  /** All that the user granted. */
   readonly scope: Scope
   /** The claims that were requested one by one, as far as the user agreed. */
   readonly requested: ClaimsRequest
@@ -21,9 +24,7 @@ export interface ClaimsUse {
  * Returns claims for one use, by their names on the wire; undefined if it has none. It decides by the scope and the
  * client whether there are any, before it reads anything.
  */
-export type GrantedClaims = (
-  use: ClaimsUse,
-) => undefined | Promise<Readonly<Record<string, unknown>> | undefined>
+export type GrantedClaims = (use: ClaimsUse) => Promise<Readonly<Record<string, unknown>> | undefined>
 
 declare module 'fastify' {
   interface FastifyInstance {

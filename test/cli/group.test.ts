@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { newFolder } from '../helpers/command.ts'
 import { runAll } from '../helpers/commands.ts'
@@ -55,7 +56,7 @@ t.test('groups are created, changed and deleted', async (t) => {
 t.test('what cannot be a group is rejected', async () => {
   await fails(['group', 'create', 'Staff'], /another group has this name/)
   for (const name of ['', ' ', 'a,b', 'a\u202eb', 'a'.repeat(101), 'a\nb', 'a;b', 'a"b'])
-    await fails(['group', 'create', name], /the name of a group has 1 to 100 letters/)
+    await fails(['group', 'create', name], /the name of a group has 1 to 100 characters/)
   await fails(['group', 'create', 'x', '--parent', 'nowhere'], /no group has this name or id/)
   await fails(['group', 'create', 'x', '--description', 'a\u202eb'], /none that is invisible/)
   await fails(['group', 'set', 'staff'], /nothing to change/, 64)
@@ -119,4 +120,31 @@ t.test('access to a client is given by the names of groups', async (t) => {
   await fails(['client', 'access', id, '--allow', 'nowhere'], /no group has this name or id/)
   await fails(['client', 'access', id, '--allow', 'students', '--everyone'], /exclude each other/, 64)
   await fails(['client', 'set', id, '--allowed-groups', 'students'], /allowed_groups must be ids of groups/)
+})
+
+t.test('claims of the tokens of a client are set from a file', async (t) => {
+  const added = await ok('client', 'add', '--name', 'Grafana', '--redirect-uri', 'https://grafana.example/cb')
+  const id = added.client_id
+  const file = `${data}/claims.yaml`
+  writeFileSync(file, '[{ claim: roles, roles: { STUDENTS: Viewer } }, { claim: org, value: school }]')
+  const set = await ok('client', 'claims', id, '--set', file)
+  const into = ['id_token', 'userinfo']
+  const rules = [
+    { claim: 'roles', in: into, roles: { students: 'Viewer' } },
+    { claim: 'org', in: into, value: 'school' },
+  ]
+  t.strictSame(set, rules)
+  await ok('group', 'rename', 'students', 'pupils')
+  t.match(await ok('client', 'claims', id), [{ roles: { pupils: 'Viewer' } }, {}])
+  const [stored] = (await ok('client', 'show', id)).token_claims
+  t.match(Object.keys(stored.roles)[0], /^group_[\w-]{22}$/)
+  writeFileSync(file, '[{ claim: sub, value: root }]')
+  await fails(['client', 'claims', id, '--set', file], /only the server sets/)
+  writeFileSync(file, '[{ claim: roles, roles: { nowhere: Viewer } }]')
+  await fails(['client', 'claims', id, '--set', file], /no group has this name or id/)
+  writeFileSync(file, 'claim: roles')
+  await fails(['client', 'claims', id, '--set', file], /must have a list of claims/)
+  await fails(['client', 'claims', id, '--set', `${data}/none.yaml`], /cannot be read/)
+  writeFileSync(file, '[]')
+  t.strictSame(await ok('client', 'claims', id, '--set', file), [])
 })

@@ -22,7 +22,19 @@ import {
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 
-const server = await startServer(t, { groups: { mostInClaim: 3 } })
+const library = 'https://library.example/api'
+const server = await startServer(t, {
+  groups: { mostInClaim: 3 },
+  resources: [
+    {
+      identifier: library,
+      name: 'Library',
+      scopes: ['pages:read'],
+      tokenFormat: 'jwt',
+      accessTokenSeconds: 600,
+    },
+  ],
+})
 const { store, clock } = server.deps
 const operator = () => ({ by: 'operator', at: clock(), from: 'op@here' }) as const
 const portal = await integrate(server, { consent: 'skip' })
@@ -274,4 +286,128 @@ t.test('a client that registers itself cannot set who may use it', async (t) => 
   const client = await register(server, { allowed_groups: [staff.id] })
   t.notOk('allowed_groups' in ((await store.find('client', client.id))?.extra ?? {}))
   t.ok((await obtainTokens(server, client, { person: bob })).access_token)
+})
+
+const everywhere = ['userinfo', 'id_token', 'access_token']
+const claiming = (...rules: readonly object[]) => ({ description: { token_claims: rules } })
+
+t.test(
+  '[rfc9068-2.2.3.1-authorization-claims] an operator adds groups, roles and entitlements',
+  async (t) => {
+    const client = await integrate(server, {
+      consent: 'skip',
+      ...claiming(
+        { claim: 'groups', in: everywhere, groups: true },
+        { claim: 'roles', in: everywhere, roles: { [staff.id]: 'editor', [students.id]: 'reader' } },
+        { claim: 'entitlements', in: ['access_token'], value: ['library:basic'] },
+        { claim: 'https://school.example/login', copy: 'preferred_username' },
+      ),
+    })
+    const fields = { scope: 'openid pages:read groups', resource: [library, server.issuer] }
+    const agent = await signedIn(server, client)
+    const { code = '' } = sentAway(await ask(server, client, fields, agent))
+    const tokens = (await (await exchange(server, client, code, { resource: library })).json()) as Tokens
+    const access = claimsOf(tokens.access_token)
+    t.strictSame(access['groups'], ['staff', 'teachers'])
+    t.strictSame(access['roles'], ['editor'])
+    t.strictSame(access['entitlements'], ['library:basic'])
+    t.equal(access['scope'], 'pages:read', 'the scope of the API only')
+    t.notOk('https://school.example/login' in access)
+    const id = claimsOf(tokens.id_token)
+    t.match(id, { groups: ['staff', 'teachers'], roles: ['editor'], 'https://school.example/login': 'alice' })
+    t.notOk('entitlements' in id)
+    await leave(teachers, ids.alice)
+    const next = (await (
+      await refresh(server, client, tokens.refresh_token, { resource: library })
+    ).json()) as Tokens
+    t.strictSame(claimsOf(next.access_token)['roles'], [], 'a refresh has the change')
+    t.strictSame(claimsOf(next.access_token)['groups'], [])
+    await join(teachers, ids.alice)
+  },
+)
+
+t.test('UserInfo has what the rules of the client say', async (t) => {
+  const rules = claiming(
+    { claim: 'roles', roles: { [staff.id]: 'Admin', [teachers.id]: 'Admin' } },
+    { claim: 'tenant', in: ['userinfo'], value: 7 },
+    { claim: 'groups', groups: true },
+  )
+  const client = await integrate(server, { consent: 'skip', ...rules })
+  const { access_token: token, id_token: idToken } = await tokensFor(client, {})
+  t.strictSame(await userInfo(token), { tenant: 7, roles: ['Admin'], sub: ids.alice })
+  t.notOk('groups' in claimsOf(idToken), 'the names of groups need the scope')
+})
+
+t.test('a token without a user has no claims of a user', async (t) => {
+  const machine = await integrate(
+    server,
+    {
+      redirectUris: [],
+      grantTypes: ['client_credentials'],
+      scope: ['pages:read'],
+      ...claiming({ claim: 'roles', in: ['access_token'], value: ['admin'] }),
+    },
+    { resources: [library] },
+  )
+  const fields = { grant_type: 'client_credentials', resource: library }
+  const { access_token: token } = await json(await postAs(server, machine, '/api/oauth/token', fields))
+  t.notOk('roles' in claimsOf(String(token)), '[rfc9068-2.2.3.1-authorization-claims]')
+})
+
+t.test('no rule sets a claim of the protocol', async (t) => {
+  const reserved = [
+    'iss',
+    'sub',
+    'aud',
+    'exp',
+    'iat',
+    'nonce',
+    'acr',
+    'amr',
+    'cnf',
+    'scope',
+    'client_id',
+    'email',
+  ]
+  for (const claim of reserved)
+    await t.rejects(integrate(server, claiming({ claim, value: 'x' })), /only the server sets/, claim)
+  // One that was stored before it was reserved.
+  const client = await integrate(server, { consent: 'skip' })
+  const stored = (await store.find('client', client.id)) as Client
+  const rules = ['iss', 'sub', 'aud', 'exp', 'scope', 'client_id', 'jti', 'amr'].map((claim) => ({
+    claim,
+    in: everywhere,
+    value: 'evil',
+  }))
+  await store.write(update('client', { ...stored, extra: { token_claims: rules } }))
+  const agent = await signedIn(server, client)
+  const fields = { scope: 'openid pages:read', resource: [library, server.issuer] }
+  const { code = '' } = sentAway(await ask(server, client, fields, agent))
+  const tokens = (await (await exchange(server, client, code, { resource: library })).json()) as Tokens
+  t.notMatch(JSON.stringify(claimsOf(tokens.access_token)), 'evil')
+  const { iss, sub, aud, exp } = claimsOf(tokens.id_token)
+  t.notMatch(JSON.stringify([iss, sub, aud, exp]), 'evil')
+})
+
+t.test('what is no rule is rejected', async (t) => {
+  const wrong: readonly (readonly [object, RegExp])[] = [
+    [{ claim: 'x' }, /exactly one of: groups, roles, value, copy/],
+    [{ claim: 'x', value: 1, copy: 'y' }, /exactly one of/],
+    [{ claim: '', value: 1 }, /must be the name of a claim/],
+    [{ claim: '__proto__', value: 1 }, /must be the name of a claim/],
+    [{ claim: 'x', in: [], value: 1 }, /in must be a list of/],
+    [{ claim: 'x', in: ['code'], value: 1 }, /in must be a list of/],
+    [{ claim: 'x', value: { nested: true } }, /must have groups: true/],
+    [{ claim: 'x', value: 'a'.repeat(1001) }, /must have groups: true/],
+    [{ claim: 'x', roles: { staff: 'admin' } }, /must have groups: true/],
+    [{ claim: 'x', script: 'return 1' }, /must have groups: true/],
+  ]
+  for (const [rule, reason] of wrong) await t.rejects(integrate(server, claiming(rule)), reason)
+  const twice = { claim: 'x', value: 1 }
+  await t.rejects(integrate(server, claiming(twice, twice)), /has a claim twice/)
+  const many = Array.from({ length: 31 }, (_, index) => ({ claim: `x${index}`, value: 1 }))
+  await t.rejects(integrate(server, claiming(...many)), /more than 30 claims/)
+  const client = await register(server, { token_claims: [{ claim: 'roles', value: ['admin'] }] })
+  const { extra = {} } = (await store.find('client', client.id)) ?? {}
+  t.notOk('token_claims' in extra, 'a client that registers itself cannot set any')
 })
