@@ -51,6 +51,8 @@ export interface Feature {
   readonly fetches?: (config: Config) => readonly string[]
   /** Its pages, if it has both endpoints for clients and pages for browsers. */
   loadPages?(): Promise<FeaturePlugin>
+  /** What it adds to a development server below `/_dev`, where bodies are JSON. */
+  loadDevelopment?(): Promise<FeaturePlugin>
 }
 
 /** A Fastify plugin; one that is wrapped by fastify-plugin decorates the application. */

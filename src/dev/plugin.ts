@@ -7,6 +7,7 @@ import fp from 'fastify-plugin'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config/schema.ts'
 import type { AppDeps, AppOptions, Development } from '../deps.ts'
+import { features } from '../features.ts'
 import { formBodies } from '../http/parameters.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import { showErrorsAsPages } from '../pages/page-errors.ts'
@@ -64,6 +65,9 @@ const plugin = fp<AppDeps>(
         await scope.register(documentRoutes, deps)
         await scope.register(faultRoutes, deps)
         await scope.register(snapshotRoutes, deps)
+        for (const { loadDevelopment } of features) {
+          if (loadDevelopment !== undefined) await scope.register(await loadDevelopment(), deps)
+        }
         if (!deps.isNested) await scope.register(misbehavingIssuers, deps)
       },
       { prefix: `${deps.service.prefix}/_dev` },

@@ -60,5 +60,6 @@ export const deviceGrant: Feature = {
   },
   callers: 'clients',
   load: async () => (await import('./plugin.ts')).deviceGrant,
+  loadDevelopment: async () => (await import('./development.ts')).deviceDevelopment,
   loadPages: async () => (await import('./pages.ts')).devicePages,
 }

@@ -26,8 +26,9 @@ import {
 import { assertOwnForm, assertSameSite, type FormModel, recordBusy } from '../pages/forms.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../pages/scopes.ts'
-import { grantLimit, whileSignedIn } from '../users/sessions.ts'
+import { whileSignedIn } from '../users/sessions.ts'
 import { throttled } from '../users/throttling.ts'
+import { deviceApproval } from './approve.ts'
 import { formatUserCode, parseUserCode, wrongCodeBuckets } from './rules/codes.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind, isWaiting, openDevice } from './rules/device.ts'
 
@@ -82,7 +83,7 @@ interface UserVisit extends Visit {
 export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store, clock } = deps
   const { prefix } = service
-  const limitGrants = grantLimit(config)
+  const approveDevice = deviceApproval(app, deps)
   const scopesIn = scopesFor(service.catalogue, app.texts)
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
@@ -126,7 +127,11 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     { config: { limit: 'authorization' }, schema: { hide: true } },
     async (request, reply) => {
       const visit = await enter(request, reply, request.query)
-      return visit === undefined ? reply : show(visit)
+      if (visit === undefined) return reply
+      if (!app.shortcuts?.agrees) return show(visit)
+      const { device, session, now } = visit
+      await whileSignedIn(store, session, now, () => approve(visit, device.request.scope))
+      return reply.redirect(prefix + confirmPath(device), 303)
     },
   )
 
@@ -247,25 +252,15 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     })
   }
 
-  const approve = async (visit: UserVisit, scope: Scope): Promise<void> => {
-    const { device, client, session, user, request, now } = visit
-    const approval = await app.approve(device.request, client, session, scope, now)
-    // The device redeems the grant as long as its own code works: no code of RFC 6749 is issued.
-    const grant = { ...approval.grant, expiresAt: device.expiresAt }
-    const decision = { state: 'approved', userId: user.id, grantId: grant.id } as const
-    const about = { userId: user.id, clientId: client.id, scope: scope.join(' ') }
-    await store.transact(deviceKind, device.userCode, (found) =>
-      decideDevice(
-        found,
-        decision,
-        now,
-        { op: 'insertGrant', grant, basis: { sessionId: session.id } },
-        ...limitGrants(grant),
-        ...approval.writes,
-        auditEvent('consent', userContext(request, now), about),
-      ),
-    )
-  }
+  const approve = ({ device, client, session, request, now }: UserVisit, scope: Scope) =>
+    approveDevice({
+      device,
+      client,
+      session,
+      scope,
+      context: userContext(request, now),
+      basis: { sessionId: session.id },
+    })
 
   const deny = async ({ device, client, user, request, now }: UserVisit): Promise<void> => {
     const event = auditEvent('consent-refused', userContext(request, now), {

@@ -1,17 +1,27 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { check } from '../domain/check.ts'
 import { insert } from '../domain/decision.ts'
+import type { Client } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
 import { secretBytes } from '../domain/secret.ts'
-import { addressPrefix } from '../http/address-prefix.ts'
+import { addressPrefix, userContext } from '../http/address-prefix.ts'
 import { clientOf } from '../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { RecordExists } from '../storage/store.ts'
+import { beginSession } from '../users/rules/session.ts'
+import { deviceApproval } from './approve.ts'
 import { formatUserCode, grantType, userCodeOf } from './rules/codes.ts'
-import { deviceKind, pollDevice, redeemDevice, startDevice } from './rules/device.ts'
+import {
+  type DeviceAuthorization,
+  deviceKind,
+  pollDevice,
+  redeemDevice,
+  startDevice,
+} from './rules/device.ts'
 
 /** The parameters of an authorization request that a device sends, too. */
 const parameterNames = ['client_id', 'scope', 'resource', 'code_challenge', 'code_challenge_method']
@@ -35,6 +45,7 @@ const attempts = 3
 export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
   const { config, service, store, clock, random, declared } = deps
   const { deviceGrant: limits, lifetimes } = config
+  const approveDevice = deviceApproval(app, deps)
 
   app.addGrantType(grantType, async (client, parameters, request) => {
     const deviceCode = single(parameters, 'device_code')
@@ -52,6 +63,17 @@ export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps)
       redeemDevice(grant, device, client, resource, service.resources, lifetimes, now),
     )
   })
+
+  /** A development server that signs in and consents by itself needs no browser for a device. */
+  const approveByShortcut = async (device: DeviceAuthorization, client: Client, request: FastifyRequest) => {
+    if (!app.shortcuts?.agrees) return
+    const user = await app.shortcuts.signsIn({ page: '/device', prompt: [] })
+    if (user === undefined) return
+    const now = clock()
+    const session = beginSession('', user.id, ['pwd'], lifetimes, now)
+    const { scope } = device.request
+    await approveDevice({ device, client, session, scope, context: userContext(request, now) })
+  }
 
   const parameters = Object.fromEntries(
     Object.entries(declared.authorizationParameters).filter(([name]) => parameterNames.includes(name)),
@@ -93,6 +115,7 @@ export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps)
         }
       }
       const { device, deviceCode } = await start()
+      await approveByShortcut(device, client, request)
       const userCode = formatUserCode(device.userCode)
       const page = `${service.issuer}/device`
       return {

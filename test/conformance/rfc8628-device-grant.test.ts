@@ -311,8 +311,14 @@ t.test('the page belongs to the browser that typed the code, and to its user', a
   t.equal(stolen.forms[0]?.action, '/device', 'a browser in which it was not typed')
   await openConfirmation(server, device.user_code, thief, bob)
   t.equal(pageOf(await thief.submit(page, { decision: 'approve' })).status, 403, 'another session')
+  agent.cookies.delete('lychgate_session')
+  await openConfirmation(server, device.user_code, agent, bob)
+  const ofAlice = pageOf(await agent.submit(page, { decision: 'approve' }))
+  t.equal(ofAlice.status, 403, 'the page of another user of this browser')
+  agent.cookies.delete('lychgate_session')
+  const ownPage = await openConfirmation(server, device.user_code, agent)
   const { csrf: _, ...withoutToken } = Object.fromEntries(
-    page.forms[0]?.fields.map(({ name, value }) => [name, value]) ?? [],
+    ownPage.forms[0]?.fields.map(({ name, value }) => [name, value]) ?? [],
   )
   const forged = await agent.send(`${server.issuer}/device/confirm`, {
     method: 'POST',
@@ -326,7 +332,7 @@ t.test('the page belongs to the browser that typed the code, and to its user', a
   })
   t.equal(crossSite.status, 403, 'another site')
   await assertRejected(t, await asks(device), 'authorization_pending', 400, 'nothing was approved')
-  const narrowed = pageOf(await agent.submit(page, { decision: 'approve', scope: [] }))
+  const narrowed = pageOf(await agent.submit(ownPage, { decision: 'approve', scope: [] }))
   t.match(narrowed.html, /Your device is connected/)
   t.equal((await json(await asks(device)))['scope'], 'openid', 'the user took a scope away')
 })
@@ -344,6 +350,21 @@ t.test('what ends in the meantime ends the device', async (t) => {
   t.ok(
     login.forms[0]?.fields.some(({ name }) => name === 'password'),
     'signed out: asks again',
+  )
+  await assertRejected(t, await asks(sessionEnded), 'authorization_pending')
+
+  // The session ends between the check of the page and the transaction.
+  const asked = await openConfirmation(server, sessionEnded.user_code, agent)
+  let isEnding = true
+  server.app.onApproval(async ({ session }) => {
+    if (isEnding) await store.write(endSession(session.id, clock()))
+    isEnding = false
+    return {}
+  })
+  const overtaken = pageOf(await agent.submit(asked, { decision: 'approve' }))
+  t.ok(
+    overtaken.forms[0]?.fields.some(({ name }) => name === 'password'),
+    'overtaken: asks again',
   )
   await assertRejected(t, await asks(sessionEnded), 'authorization_pending')
 

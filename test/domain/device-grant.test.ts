@@ -1,6 +1,8 @@
 import t from 'tap'
 import { OAuthError } from '../../src/domain/errors.ts'
+import { issueGrant } from '../../src/domain/grant.ts'
 import type { Client } from '../../src/domain/model.ts'
+import { indexResources } from '../../src/domain/resource.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import {
   formatUserCode,
@@ -13,6 +15,7 @@ import {
   decideDevice,
   openDevice,
   pollDevice,
+  redeemDevice,
 } from '../../src/rfc8628-device-grant/rules/device.ts'
 
 const deviceCode = `lyc_device_WDJBMJHT${'x'.repeat(43)}`
@@ -78,6 +81,30 @@ t.test('the states of a device', async (t) => {
   for (const over of [undefined, approved, { ...device, state: 'denied' } as const])
     t.strictSame(decide(over), { result: false, writes: [] })
   t.strictSame(decide(device, 1600), { result: false, writes: [] })
+})
+
+t.test('of several polls that found the device approved, one redeems the grant', async (t) => {
+  const own = {
+    identifier: 'https://id.example',
+    name: 'x',
+    scopes: new Set(['openid']),
+    tokenFormat: 'opaque' as const,
+  }
+  const resources = indexResources({ ...own, accessTokenSeconds: 60 }, [])
+  const lifetimes = {
+    codeSeconds: 60,
+    refreshTokenIdleSeconds: 600,
+    refreshTokenAbsoluteSeconds: 6000,
+    refreshReuseSeconds: 10,
+  }
+  const about = { clientId: client.id, scope: ['openid'], resource: [own.identifier] }
+  const grant = { ...issueGrant(about, { id: 'g', secret: 's' }, 1000, 600), seq: 0 }
+  const owner = { ...client, grantTypes: ['refresh_token'] }
+  const redeem = (found: typeof grant | undefined) =>
+    redeemDevice(found, device, owner, [], resources, lifetimes, 1001)
+  t.match(redeem(grant), { result: { grant: { seq: 1 } }, writes: [{ op: 'redeemGrant' }, { op: 'update' }] })
+  for (const lost of [{ ...grant, seq: 1 }, undefined])
+    t.throws(() => redeem(lost), { code: 'invalid_grant' })
 })
 
 t.test('a code opens in five browsers', async (t) => {

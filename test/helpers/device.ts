@@ -1,5 +1,5 @@
 import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
-import { type Fields, postAs, type TestClient } from './flow.ts'
+import { type Fields, type Issuer, postAs, type TestClient } from './flow.ts'
 import { alice } from './server.ts'
 import { type Page, UserAgent } from './user-agent.ts'
 import { addClient, json } from './wire.ts'
@@ -28,17 +28,13 @@ export function addDeviceClient(server: TestServer, request: Parameters<typeof a
 }
 
 /** The response of the device authorization endpoint; fields override or (undefined) omit. */
-export function requestDevice(
-  server: TestServer,
-  client: TestClient,
-  fields: Fields = {},
-): Promise<Response> {
+export function requestDevice(server: Issuer, client: TestClient, fields: Fields = {}): Promise<Response> {
   return postAs(server, client, '/oauth/device_authorization', { scope: 'openid courses:read', ...fields })
 }
 
 /** The codes of a new device. */
 export async function startDevice(
-  server: TestServer,
+  server: Issuer,
   client: TestClient,
   fields: Fields = {},
 ): Promise<StartedDevice> {
@@ -50,7 +46,7 @@ export async function startDevice(
 
 /** The response to a poll, RFC 8628 §3.4. */
 export function poll(
-  server: TestServer,
+  server: Issuer,
   client: TestClient,
   device: Pick<StartedDevice, 'device_code'>,
   fields: Fields = {},
@@ -69,14 +65,14 @@ export function pageOf(landing: Awaited<ReturnType<UserAgent['open']>>): Page {
 }
 
 /** Types a code, and returns the page that follows. */
-export async function typeCode(server: TestServer, agent: UserAgent, userCode: string): Promise<Page> {
+export async function typeCode(server: Issuer, agent: UserAgent, userCode: string): Promise<Page> {
   const form = pageOf(await agent.open(`${server.issuer}/device`))
   return pageOf(await agent.submit(form, { user_code: userCode }))
 }
 
 /** Types a code and signs in: the page on which the user decides. */
 export async function openConfirmation(
-  server: TestServer,
+  server: Issuer,
   userCode: string,
   agent = new UserAgent(server.issuer),
   person = alice,
@@ -88,7 +84,7 @@ export async function openConfirmation(
 
 /** Types a code, signs in, and decides. */
 export async function decide(
-  server: TestServer,
+  server: Issuer,
   userCode: string,
   decision: 'approve' | 'deny' = 'approve',
   agent = new UserAgent(server.issuer),

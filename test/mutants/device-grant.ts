@@ -67,7 +67,7 @@ export const deviceGrantFaults = [
   },
   {
     id: 'device-tokens-for-every-poll',
-    rule: 'rfc8628-3.5-success-once',
+    tests,
     file: device,
     find: '  assertNotRedeemed(grant.revokedAt === undefined && grant.seq > 0)\n',
     replace: '',
@@ -146,8 +146,8 @@ export const deviceGrantFaults = [
     id: 'device-approved-after-sign-out',
     tests,
     file: pages,
-    find: ', basis: { sessionId: session.id } }',
-    replace: ' }',
+    find: '      basis: { sessionId: session.id },\n',
+    replace: '',
   },
   {
     id: 'device-of-a-renamed-client',

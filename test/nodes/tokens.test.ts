@@ -3,6 +3,7 @@
 import t from 'tap'
 import { put } from '../../src/domain/decision.ts'
 import { throttleKind } from '../../src/users/rules/throttle.ts'
+import { addDeviceClient, decide, poll, startDevice } from '../helpers/device.ts'
 import {
   callApi,
   exchange,
@@ -72,6 +73,22 @@ t.test(
       t.equal(answers.filter(({ status, error }) => status === 400 && error === 'invalid_grant').length, 49)
       t.strictSame(await seenBy(winner?.access_token ?? ''), dead)
       t.equal((await refresh(two, client, winner?.refresh_token ?? '')).status, 400)
+    }
+  },
+)
+
+t.test(
+  'one of 20 simultaneous polls of a device over four nodes gets the tokens, and they stay',
+  async (t) => {
+    const tv = await addDeviceClient(server)
+    for (const round of [1, 2, 3]) {
+      const device = await startDevice(server, tv)
+      await decide(server, device.user_code)
+      const answers = await atOnce(20, (node) => poll(node, tv, device))
+      const [winner, ...others] = answers.filter(({ status }) => status === 200)
+      t.equal(others.length, 0, `round ${round}`)
+      t.equal(answers.filter(({ status, error }) => status === 400 && error === 'invalid_grant').length, 19)
+      t.strictSame(await seenBy(winner?.access_token ?? ''), alive)
     }
   },
 )

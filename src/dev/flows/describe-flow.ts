@@ -119,11 +119,11 @@ function sightOf({ tokenId: _id, ...sight }: SeenToken): TokenSight {
 /** Summarizes a flow; consecutive requests of the same step are counted. */
 export function lineOf(flow: Flow) {
   const steps: { readonly step: string; times: number; readonly refused: boolean }[] = []
-  for (const { step, refused } of flow.exchanges) {
+  for (const { step, refused, times = 1 } of flow.exchanges) {
     const isRefused = refused !== undefined
     const last = steps.at(-1)
-    if (last?.step === step && last.refused === isRefused) last.times += 1
-    else steps.push({ step, times: 1, refused: isRefused })
+    if (last?.step === step && last.refused === isRefused) last.times += times
+    else steps.push({ step, times, refused: isRefused })
   }
   const { id, client, user, startedAt, refused } = flow
   return { id, title: client?.name ?? client?.id ?? `Flow ${id}`, user, startedAt, steps, refused }

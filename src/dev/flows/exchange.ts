@@ -121,7 +121,9 @@ export function belongingOf(
   const browser = cookie.exec(`${request.headers.cookie} ${reply.getHeader('set-cookie')}`)?.[1]
   return {
     grantIds: [...new Set([...written, ...tokens.flatMap(({ grantId }) => grantId ?? [])])],
-    interactionIds: interactions.flatMap((id) => id?.slice(0, longestName) ?? []),
+    interactionIds: [...interactions, deviceOf(request, recorded)].flatMap(
+      (id) => id?.slice(0, longestName) ?? [],
+    ),
     ...(clientId !== undefined && { clientId }),
     ...(browser !== undefined && { browser: fingerprint(browser) }),
     ...(userId !== undefined && { userId }),
@@ -152,8 +154,15 @@ function judgementOf({ rule, found, stored, received }: PassedCheck): Judgement 
 }
 
 function errorOf({ code, message, detail }: OAuthError): RejectedCheck {
-  const { rule, stored, received } = detail
-  return { error: code, rule, clause: clauseOf(rule), found: message, ...compared(stored, received) }
+  const { rule, stored, received, isRoutine } = detail
+  return {
+    error: code,
+    rule,
+    clause: clauseOf(rule),
+    found: message,
+    ...compared(stored, received),
+    ...(isRoutine && { isRoutine }),
+  }
 }
 
 function compared(stored: ErrorDetail['stored'], received: ErrorDetail['received']) {
@@ -230,6 +239,13 @@ function userIdOf(write: Write): string | undefined {
 }
 
 /** A parameter of the body or the query that was sent once. */
+/** Returns the user code of a device, which its device code begins with: both belong to one flow, RFC 8628 §3. */
+function deviceOf(request: FastifyRequest, { answerBody }: Seen['recorded']): string | undefined {
+  const [, issued] = /"user_code":"([\w-]+)"/.exec(answerBody) ?? []
+  const [, polled] = /^lyc_device_([A-Z]{8})/.exec(parameter(request, 'device_code') ?? '') ?? []
+  return (issued ?? polled ?? parameter(request, 'user_code'))?.replaceAll('-', '').toUpperCase()
+}
+
 function parameter({ query, body }: FastifyRequest, name: string): string | undefined {
   for (const source of [body, query]) {
     if (typeof source !== 'object' || source === null) continue

@@ -128,6 +128,13 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
 
   const put = (flow: OpenFlow, exchange: KeptExchange) => {
     flow.lastMs = Math.max(flow.lastMs, exchange.startedMs)
+    const last = flow.exchanges.at(-1)
+    if (last !== undefined && isRepeated(last, exchange)) {
+      flow.characters -= sizeOf(last)
+      flow.exchanges[flow.exchanges.length - 1] = { ...exchange, times: (last.times ?? 1) + 1 }
+      flow.characters += sizeOf(exchange)
+      return
+    }
     flow.exchanges.push(exchange)
     flow.exchanges.sort((one, other) => one.startedMs - other.startedMs)
     flow.characters += sizeOf(exchange)
@@ -190,6 +197,16 @@ function sureKeys({ grantIds, interactionIds }: Belonging): readonly string[] {
 function isAuthorization({ step, url, location }: KeptExchange): boolean {
   const [path = ''] = url.split('?', 1)
   return step === 'authorization' && location?.includes(`${path}?`) !== true
+}
+
+/** Whether one of these routine rejections stands for both: a device polls until its user has decided. */
+function isRepeated(last: KeptExchange, next: KeptExchange): boolean {
+  return (
+    last.refused?.isRoutine === true &&
+    next.refused?.isRoutine === true &&
+    last.step === next.step &&
+    last.startedMs <= next.startedMs
+  )
 }
 
 function sizeOf(exchange: KeptExchange): number {

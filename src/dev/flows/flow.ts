@@ -18,6 +18,8 @@ export interface Judgement {
 /** The rule that rejected a request, and the error in the response. */
 export interface RejectedCheck extends Judgement {
   readonly error: string
+  /** It is part of every successful run, such as a poll before the user decides. */
+  readonly isRoutine?: true
 }
 
 /** A request or a response as it was on the wire, with secrets replaced by `(kind~fingerprint)`. */
@@ -67,6 +69,8 @@ export interface Exchange {
   /** The checks that passed, in order. */
   readonly passed: readonly Judgement[]
   readonly refused?: RejectedCheck
+  /** How many routine rejections in a row it stands for, the last of them; absent: one. */
+  readonly times?: number
   /** The changes it made in the store. */
   readonly writes: readonly string[]
   readonly presented: readonly TokenSight[]
