@@ -100,7 +100,7 @@ try {
 }
 
 async function measure(workload: Workload): Promise<void> {
-  const able = targets.filter(({ paths }) => workload.name !== 'API call' || paths.api !== undefined)
+  const able = targets.filter(({ paths }) => !workload.name.startsWith('API call') || paths.api !== undefined)
   const [most = 1] = connections
   for (const target of able) {
     for (let done = 0; done < warmUpSeconds; ) done += (await sampleTarget(workload, target, most)).seconds

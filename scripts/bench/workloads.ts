@@ -1,3 +1,5 @@
+import { type ClientKey, makeClientKey } from '../../test/helpers/assertions.ts'
+import { signProof } from '../../test/helpers/proofs.ts'
 import { UserAgent } from '../../test/helpers/user-agent.ts'
 import { basic, bearer, Connection, form, get, postForm, postJson } from './connection.ts'
 import { authorizeUrl, redirectUri, type Target, verifier } from './targets.ts'
@@ -54,14 +56,14 @@ class Client {
     return code ?? ''
   }
 
-  async exchange(code: string): Promise<Tokens> {
+  async exchange(code: string, headers = ''): Promise<Tokens> {
     const fields = {
       grant_type: 'authorization_code',
       code,
       redirect_uri: redirectUri,
       code_verifier: verifier,
     }
-    return this.#token({ ...fields, client_id: this.id })
+    return this.#token({ ...fields, client_id: this.id }, headers)
   }
 
   async refresh(token: string): Promise<Tokens> {
@@ -81,8 +83,8 @@ class Client {
     return this.exchange(landing.location.searchParams.get('code') ?? '')
   }
 
-  async #token(fields: Readonly<Record<string, string>>): Promise<Tokens> {
-    const answer = await this.connection.send(postForm(this.target.paths.token), form(fields))
+  async #token(fields: Readonly<Record<string, string>>, headers = ''): Promise<Tokens> {
+    const answer = await this.connection.send(postForm(this.target.paths.token, headers), form(fields))
     check(answer.status === 200, 'tokens', answer)
     const tokens = JSON.parse(answer.body) as Tokens
     check(tokens.access_token.length > 20 && tokens.refresh_token.length > 20, 'both tokens', answer)
@@ -186,6 +188,28 @@ async function revoking(target: Target): Promise<Lane> {
   }
 }
 
+/** An API call with a token that is bound to a key, RFC 9449 §7: each has a proof of its own. */
+async function calling(target: Target): Promise<Lane> {
+  const [client, key] = [new Client(target), makeClientKey('ES256')]
+  const path = target.paths.api ?? ''
+  const { access_token: token } = await client.exchange(
+    await client.code(),
+    proofOf(key, 'POST', target.paths.token),
+  )
+  function proofOf(by: ClientKey, method: string, place: string, bound?: string): string {
+    const now = Math.floor(Date.now() / 1000)
+    return `DPoP: ${signProof(by, { method, url: target.issuer + place, now, token: bound })}\r\n`
+  }
+  return {
+    operate: async () => {
+      const headers = `Authorization: DPoP ${token}\r\n${proofOf(key, 'GET', path, token)}`
+      const answer = await client.connection.send(get(path, headers))
+      check(answer.status === 200 && answer.body.includes('"caller":"user"'), 'the user', answer)
+    },
+    close: () => client.connection.close(),
+  }
+}
+
 /** The same metadata for both: a native client without a secret. */
 async function registering(target: Target): Promise<Lane> {
   const connection = new Connection(target.server.port)
@@ -266,6 +290,7 @@ export const workloads: readonly Workload[] = [
         }
       }),
   },
+  { name: 'API call, DPoP', floor: 'GET', lane: calling },
   { name: 'revocation', lane: revoking },
   { name: 'registration', lane: registering },
 ]

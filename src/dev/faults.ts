@@ -139,7 +139,7 @@ async function claimedClient(
 ): Promise<string | undefined> {
   const basic = basicClientId(authorization)
   if (basic !== undefined) return basic
-  const [, token] = /^bearer (\S+)/i.exec(authorization) ?? []
+  const [, token] = /^\w+ +(\S+)/.exec(authorization) ?? []
   if (token !== undefined) {
     const handle = await keys.open(token, 'access')
     return handle && (await store.find('grant', handle.grantId))?.clientId

@@ -1,6 +1,7 @@
 import { check } from '../domain/check.ts'
 import { type Confirmation, isSameKey } from '../domain/confirmation.ts'
 import type { Proof, UsedProof } from '../domain/dpop-proof.ts'
+import { OAuthError } from '../domain/errors.ts'
 import type { AuthorizationRequest, Client } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { recordKind } from '../domain/record.ts'
@@ -56,12 +57,11 @@ export function readKey(parameters: Parameters, extra: RequestExtra): RequestExt
  * @throws {OAuthError} `invalid_dpop_proof`
  */
 export function assertMayOmitProof({ extra }: Client): void {
-  check(
-    extra?.['dpop_bound_access_tokens'] !== true,
-    'rfc9449-5.2-client-requires',
+  if (extra?.['dpop_bound_access_tokens'] !== true) return
+  throw new OAuthError(
     'invalid_dpop_proof',
     'this client registered for bound tokens (dpop_bound_access_tokens); send a DPoP header',
-    { passed: 'the client may ask for bearer tokens' },
+    { rule: 'rfc9449-5.2-client-requires' },
   )
 }
 

@@ -1,6 +1,7 @@
 /** The trace of a development server, compared with what its clients sent and received. */
 import t from 'tap'
 import type { Exchange, Flow, TokenNode } from '../../src/dev/flows/flow.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
 import {
   callApi,
@@ -15,6 +16,7 @@ import {
   type TestClient,
 } from '../helpers/flow.ts'
 import { startLogoutReceiver } from '../helpers/logout-receiver.ts'
+import { postProven, signProof, tokenPath } from '../helpers/proofs.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
@@ -205,6 +207,31 @@ t.test('no secret appears in full: not in JSON, not in HAR, not on a page', asyn
     for (const secret of secrets) t.notOk(text.includes(secret), `${path}: ${secret.slice(0, 14)}`)
     t.notOk(/lyc_[a-z]+_[\w-]/.test(text), path)
   }
+})
+
+t.test('a proof shows each check of RFC 9449 §4.3, by name the one that failed, and no secret', async (t) => {
+  const client = await register(server)
+  const key = makeClientKey('ES256')
+  const fields = {
+    grant_type: 'authorization_code',
+    code: await obtainCode(server, client),
+    redirect_uri: client.redirectUri,
+    code_verifier: 'v'.repeat(43),
+  }
+  const at = { url: server.issuer + tokenPath, now: server.now() }
+  const response = await postProven(server, client, tokenPath, fields, signProof(key, at))
+  const { access_token: token } = (await response.json()) as Record<string, string>
+  const url = `${server.issuer}/api/courses`
+  const proof = signProof(key, { ...at, url, method: 'GET', token: 'another token' })
+  await fetch(url, { headers: { authorization: `DPoP ${token}`, dpop: proof } })
+  const { exchanges, id } = await flowOf(client)
+  const checks = ['single-header', 'well-formed', 'typ', 'alg', 'private-key', 'claims', 'htm', 'htu', 'iat']
+  const redeemed = exchanges.find(({ step }) => step === 'code exchange')
+  const passed = new Set(redeemed?.passed.map(({ rule }) => rule))
+  for (const name of [...checks, 'signature']) t.ok(passed.has(`rfc9449-4.3-${name}`), name)
+  t.equal(exchanges.at(-1)?.refused?.rule, 'rfc9449-4.3-ath')
+  const shown = await (await fetch(`${server.issuer}/_dev/flows/${id}.json`)).text()
+  for (const secret of [token ?? '', proof]) t.notOk(shown.includes(secret))
 })
 
 t.test('the same secret has the same mark everywhere, and other secrets have others', async (t) => {

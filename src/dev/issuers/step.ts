@@ -105,11 +105,12 @@ function sentWith(
   authorization: string | undefined,
   place: Place,
 ): Sent {
-  const bearer = /^bearer +(.*)$/i.exec(authorization ?? '')?.[1] ?? asked['access_token']
+  // Bearer, or the scheme of tokens that are bound to a key.
+  const token = /^(?!basic )\w+ +(.*)$/i.exec(authorization ?? '')?.[1] ?? asked['access_token']
   const sent = {
     code: place === 'token' ? asked['code'] : undefined,
     refreshToken: asked['grant_type'] === 'refresh_token' ? (asked['refresh_token'] ?? '') : undefined,
-    accessToken: place === 'api' || place === 'userinfo' ? bearer : undefined,
+    accessToken: place === 'api' || place === 'userinfo' ? token : undefined,
     grantType: asked['grant_type'],
     challengeMethod: asked['code_challenge_method'],
     ...assertionIn(asked['client_assertion']),
