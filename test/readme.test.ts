@@ -10,7 +10,7 @@ t.test('[rfc6749-2.2-document-sizes] issued values are no longer than docs/secur
   const { access_token: access, refresh_token: refresh } = await obtainTokens(server, client)
   const code = await obtainCode(server, client)
   const longest = documentedLengths()
-  t.equal(longest.size, 9)
+  t.equal(longest.size, 10)
   const [link, sealing, initial] = (['link', 'sealing', 'initialToken'] as const).map((kind) =>
     mintSecret(kind, Buffer.alloc(secretBytes)),
   )

@@ -8,12 +8,7 @@ import {
   type SigningAlgorithm,
 } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import {
-  hasResponseParameter,
-  isHttpsRedirect,
-  isLoopbackRedirect,
-  isLoopbackUri,
-} from '../domain/redirect-uri.ts'
+import { hasResponseParameter, isHttpsRedirect, isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import { formatScope, isScope, narrowScope, parseScope } from '../domain/scope.ts'
 import {
   assertText,
@@ -105,7 +100,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
   // The redirects decide, so another type is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
   readChoice(members, 'application_type', ['native', 'web'], 'oidc-reg-2-application-type-values')
   const metadata: ClientMetadata = {
-    applicationType: redirectUris.some(isLoopbackUri) ? 'native' : 'web',
+    applicationType: redirectUris.length > 0 && redirectUris.every(isHttpsRedirect) ? 'web' : 'native',
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
     grantTypes,

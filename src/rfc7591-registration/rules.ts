@@ -4,7 +4,6 @@ import { parseBearer } from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { type InitialToken, nameOfToken, wrongInitialToken } from '../domain/initial-token.ts'
 import type { AdmittedClient, Client, Hash, Seconds } from '../domain/model.ts'
-import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import { hashSecret, mintSecret, secretMatches } from '../domain/secret.ts'
 
 /** Random bytes of one registration: 16 for the identifier, `secretBytes` for each secret. */
@@ -39,7 +38,7 @@ const toldMembers = [
 
 /**
  * Registers a client, RFC 7591 §3.2.1. The server chooses a unique identifier, RFC 6749 §2.2, and the omitted members,
- * RFC 7591 §2: `none` as the authentication method of a client on loopback (RFC 8252 §8.4), and both grant types.
+ * RFC 7591 §2: `none` as the authentication method of a native client (RFC 8252 §8.4), and both grant types.
  * Every registration has a different secret, RFC 6749 §10.1.
  * @throws {OAuthError} `invalid_redirect_uri`, `invalid_client_metadata`
  */
@@ -50,8 +49,7 @@ export function registerClient(
   { now, from, token }: RegistrationContext,
 ): Registration {
   const { authenticationMethod: named, ...said } = parseClientMetadata(metadata, policy)
-  const isOnLoopback = said.redirectUris.some(isLoopbackUri)
-  const authenticationMethod = named ?? (isOnLoopback ? 'none' : 'client_secret_basic')
+  const authenticationMethod = named ?? (said.applicationType === 'web' ? 'client_secret_basic' : 'none')
   const registrationToken = mintSecret('registration', fresh.registrationToken)
   const client: Client = {
     ...said,
