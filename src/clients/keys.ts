@@ -1,7 +1,6 @@
 import { isObject } from '../domain/is-object.ts'
 import { KeySetFault, type PublicKey, parseKeySet } from '../domain/key-set.ts'
-import { isLoopbackUri } from '../domain/redirect-uri.ts'
-import { type JsonObject, readUri, rejection } from './members.ts'
+import { type JsonObject, rejection } from './members.ts'
 
 /** Reads `jwks`, RFC 7591 §2: public keys only, and not together with `jwks_uri`. */
 export function readKeys(
@@ -18,13 +17,6 @@ export function readKeys(
     if (error instanceof KeySetFault) throw rejection(`jwks ${error.message}`)
     throw error
   }
-}
-
-/** Reads `jwks_uri`, RFC 7591 §2: https, or loopback for development. */
-export function readKeysUri(members: JsonObject, name: string): string | undefined {
-  const uri = readUri(members, name)
-  if (uri === undefined || /^https:/i.test(uri) || isLoopbackUri(uri)) return uri
-  throw rejection(`${name} must be an https URI`, { rule: 'rfc7591-2-uri-members-valid' })
 }
 
 /** Returns the keys that are registered by value. */

@@ -3,6 +3,7 @@ import { type ErrorDetail, OAuthError } from '../domain/errors.ts'
 import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { RecordRow } from '../domain/record.ts'
+import { isLoopbackUri } from '../domain/redirect-uri.ts'
 
 /** A JSON object as a client sent it; nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -177,6 +178,13 @@ export function readUri(members: JsonObject, name: string): string | undefined {
   throw rejection(`${name} must be an absolute http or https URI of at most ${longestUri} characters`, {
     rule: 'rfc7591-2-uri-members-valid',
   })
+}
+
+/** The same, with https; or loopback, for development. */
+export function readHttpsUri(members: JsonObject, name: string): string | undefined {
+  const uri = readUri(members, name)
+  if (uri === undefined || /^https:/i.test(uri) || isLoopbackUri(uri)) return uri
+  throw rejection(`${name} must be an https URI`, { rule: 'rfc7591-2-uri-members-valid' })
 }
 
 /** One of a closed list of values, or absent. */

@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { bearerError } from '../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../domain/claims.ts'
+import { signingAlgorithms } from '../domain/key-term.ts'
 import { securityFor } from '../http/openapi.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
@@ -12,7 +13,8 @@ const UserInfoResponse = Type.Object(
   { sub: Type.String() },
   {
     additionalProperties: true,
-    description: 'The claims the scope and the claims parameter open, OpenID Connect Core §5.1.',
+    description:
+      'The claims the scope and the claims parameter open, OpenID Connect Core §5.1; as a JWT for a client that registered userinfo_signed_response_alg.',
   },
 )
 
@@ -20,11 +22,11 @@ const UserInfoResponse = Type.Object(
  * OpenID Connect Core §5.3 and OpenID Connect Core §5.3.2: UserInfo, by GET and by POST with the token in the header
  * or the form.
  */
-export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service' | 'store'>> = async (
-  app,
-  { config, service, store },
-) => {
+export const userInfo: FastifyPluginAsyncTypebox<
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>
+> = async (app, { config, service, store, keys }) => {
   app.advertise({
+    userinfo_signing_alg_values_supported: signingAlgorithms,
     claims_supported: [
       'sub',
       'iss',
@@ -41,7 +43,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
     ],
   })
   await app.register(formBodies, { config })
-  const answer = async ({ access }: FastifyRequest) => {
+  const answer = async ({ access }: FastifyRequest, reply: FastifyReply) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
     const user = access.kind === 'user' ? await store.find('user', access.sub) : undefined
     if (user === undefined) {
@@ -63,7 +65,13 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
       requested,
     })
     const claims = await app.claimsOf(user)
-    return { ...granted, ...describe({ id: user.id, claims }, scope, requested, service.scopeClaims) }
+    const body = { ...granted, ...describe({ id: user.id, claims }, scope, requested, service.scopeClaims) }
+    const { extra } = (await app.resolveClient(clientId)) ?? {}
+    const algorithm = signingAlgorithms.find((name) => name === extra?.['userinfo_signed_response_alg'])
+    if (algorithm === undefined) return body
+    // OpenID Connect Core §5.3.2: the members iss and aud say whose it is.
+    const signed = await keys.sign(algorithm, 'JWT', { ...body, iss: service.issuer, aud: clientId })
+    return reply.type('application/jwt').send(signed)
   }
   const schema = {
     tags: ['api'],

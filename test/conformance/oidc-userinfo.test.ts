@@ -1,9 +1,10 @@
+import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
 import { removeUser, update } from '../../src/domain/decision.ts'
 import { callApi, claimsOf, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { bob } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { assertRejected, challengeOf, json, startFlow } from '../helpers/wire.ts'
+import { addClient, assertRejected, challengeOf, json, startFlow } from '../helpers/wire.ts'
 
 const lessons = 'https://lessons.example/api'
 const { server, client, tokens } = await startFlow(t, {
@@ -256,3 +257,40 @@ t.test('UserInfo returns the current claims, and none when the user is deleted',
   t.equal(challengeOf(response).params['error'], 'invalid_token')
   await assertRejected(t, response, 'invalid_token', 401)
 })
+
+t.test(
+  '[oidc-core-5.3.2-signed-userinfo] [oidc-reg-2-initiate-login-uri] a client may have its UserInfo as a signed JWT',
+  async (t) => {
+    const keys = createRemoteJWKSet(new URL(`${server.issuer}/api/oauth/jwks`))
+    const about = '[oidc-core-5.3.2-signed-userinfo]'
+    for (const algorithm of ['RS256', 'ES256', 'EdDSA']) {
+      const signed = await addClient(server, { description: { userinfo_signed_response_alg: algorithm } })
+      const { access_token: token } = await tokens({ scope: 'openid email' }, signed)
+      for (const method of ['GET', 'POST']) {
+        const response = await fetch(url, { method, headers: { authorization: `Bearer ${token}` } })
+        t.equal(response.headers.get('content-type'), 'application/jwt', `${about} ${method}`)
+        t.equal(response.headers.get('cache-control'), 'no-store')
+        const options = { issuer: server.issuer, audience: signed.id, algorithms: [algorithm] }
+        const { payload } = await jwtVerify(await response.text(), keys, options)
+        t.match(payload, { email: 'alice@example.test', sub: String }, `${about} ${algorithm}`)
+      }
+      t.equal((await callApi(server, path, 'wrong')).status, 401)
+    }
+    const invalid = { code: 'invalid_client_metadata' }
+    for (const description of [
+      { userinfo_signed_response_alg: 'none' },
+      { userinfo_signed_response_alg: 'HS256' },
+      { initiate_login_uri: 'http://a.example/login' },
+      { initiate_login_uri: 'x' },
+    ])
+      await t.rejects(addClient(server, { description }), invalid, JSON.stringify(description))
+    const initiate = { initiate_login_uri: 'https://a.example/login', userinfo_signed_response_alg: '' }
+    const { id } = await addClient(server, { description: initiate })
+    const stored = await server.deps.store.find('client', id)
+    t.strictSame(
+      stored?.extra,
+      { initiate_login_uri: 'https://a.example/login' },
+      '[oidc-reg-2-initiate-login-uri]',
+    )
+  },
+)

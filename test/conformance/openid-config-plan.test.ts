@@ -54,6 +54,7 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   protected_resources: 'list',
   claim_types_supported: 'list',
   claims_supported: 'list',
+  userinfo_signing_alg_values_supported: 'list',
   ui_locales_supported: 'list',
   claims_locales_supported: 'list',
   claims_parameter_supported: 'flag',

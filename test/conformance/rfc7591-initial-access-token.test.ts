@@ -147,6 +147,8 @@ t.test('a client with a token may have https redirects, keys, request and logout
     backchannel_logout_uri: 'https://app.example/backchannel',
     backchannel_logout_session_required: true,
     logo_uri: 'https://app.example/logo.png',
+    initiate_login_uri: 'https://app.example/login',
+    userinfo_signed_response_alg: 'ES256',
     redirect_uris: [callback, `${callback}?a=b`],
   }
   const body = await registered(await mint(), { ...metadata, legacy_audience: true, trusted_issuers: [] })

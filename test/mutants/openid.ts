@@ -168,4 +168,25 @@ export const openidFaults = [
     find: 'hintedSub ?? sub',
     replace: 'hintedSub',
   },
+  {
+    id: 'signed-userinfo-for-anyone',
+    rule: 'oidc-core-5.3.2-signed-userinfo',
+    file: 'src/oidc-core/userinfo.ts',
+    find: 'iss: service.issuer, aud: clientId })',
+    replace: 'iss: service.issuer })',
+  },
+  {
+    id: 'userinfo-never-signed',
+    rule: 'oidc-core-5.3.2-signed-userinfo',
+    file: 'src/oidc-core/userinfo.ts',
+    find: 'if (algorithm === undefined) return body',
+    replace: 'if (algorithm !== null) return body',
+  },
+  {
+    id: 'http-uri-where-https-is-required',
+    rule: 'oidc-reg-2-initiate-login-uri',
+    file: 'src/clients/members.ts',
+    find: 'if (uri === undefined || /^https:/i.test(uri) || isLoopbackUri(uri)) return uri',
+    replace: 'if (uri !== null) return uri',
+  },
 ] as const satisfies readonly Fault[]

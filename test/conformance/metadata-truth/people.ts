@@ -1,7 +1,9 @@
+import { decodeProtectedHeader } from 'jose'
 import type { Test } from 'tap'
 import { endSession, insert } from '../../../src/domain/decision.ts'
 import { completeCatalogue } from '../../../src/domain/scope-catalogue.ts'
 import { declared } from '../../../src/features.ts'
+import { integrate } from '../../helpers/authorization.ts'
 import { claimsOf, signInAndApprove } from '../../helpers/flow.ts'
 import { alice } from '../../helpers/server.ts'
 import { type Json, json } from '../../helpers/wire.ts'
@@ -187,6 +189,23 @@ export const peoplePromises: Promises = {
         scope: 'openid profile email',
       })
       t.notMatch(Object.keys(await json(await userInfoAt(subject, token))).join(' '), /_claim_/)
+    },
+  },
+  userinfo_signing_alg_values_supported: {
+    every: async (t, subject, name) => {
+      const client = await integrate(subject.server, {
+        consent: 'skip',
+        description: { userinfo_signed_response_alg: name },
+      })
+      const { access_token: token } = await tokensOf(subject, client)
+      const response = await userInfoAt(subject, token)
+      t.equal(response.headers.get('content-type'), 'application/jwt')
+      t.equal(decodeProtectedHeader(await response.text()).alg, name)
+    },
+    unlisted: async (t, { server }, listed) => {
+      t.notOk(listed.includes('none'))
+      const registering = integrate(server, { description: { userinfo_signed_response_alg: 'none' } })
+      await t.rejects(registering, { code: 'invalid_client_metadata' })
     },
   },
   claims_supported: {
