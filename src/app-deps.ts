@@ -1,9 +1,9 @@
 import fp from 'fastify-plugin'
 import type { AppDeps, Deps, Development } from './deps.ts'
-import { subjectOf } from './domain/jwt-access-token.ts'
+import { signInOf, subjectOf } from './domain/jwt-access-token.ts'
 import { declared } from './features.ts'
 import { createGuardedFetch } from './fetch/guarded-fetch.ts'
-import { callerKind } from './guard/access.ts'
+import { authenticationOf, callerKind } from './guard/access.ts'
 import { type Access, type GuardOptions, guard, type Refused } from './guard/guard.ts'
 import { tokenReader } from './http/token-reader.ts'
 import { describeService } from './service.ts'
@@ -49,6 +49,7 @@ function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): 
       clientId: grant.clientId,
       scope,
       audience,
+      ...authenticationOf(signInOf(grant)),
       requestedClaims: grant.claims,
       ...(confirmation && { confirmation }),
     }
@@ -58,6 +59,7 @@ function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): 
       ...options,
       verifyToken,
       resource: resources.own.identifier,
+      clock: deps.clock,
       schemes: app.tokenSchemes(),
       resourceMetadata,
     })

@@ -21,7 +21,6 @@ export function jwtAccessTokenPayload(
   confirmation?: Confirmation,
 ): Readonly<Record<string, unknown>> {
   const [audience, ...others] = access.resource
-  const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
     iss: issuer,
     sub: subjectOf(grant),
@@ -30,11 +29,19 @@ export function jwtAccessTokenPayload(
     scope: formatScope(access.scope),
     iat: now,
     exp: now + access.seconds,
-    ...(grant.userId !== undefined && { auth_time: grant.authenticatedAt }),
-    ...(acr !== undefined && { acr }),
+    ...signInOf(grant),
     ...(grant.methods.length > 0 && { amr: grant.methods }),
     jti: jtiOf(grant, tokenId),
     ...(confirmation !== undefined && { cnf: confirmation }),
+  }
+}
+
+/** Returns how and when the user of a grant signed in (RFC 9470 §6); nothing for a client that acts for itself. */
+export function signInOf({ userId, acr: requested, methods, authenticatedAt }: Grant) {
+  const acr = requested ?? contextClassOf(methods)
+  return {
+    ...(userId !== undefined && { auth_time: authenticatedAt }),
+    ...(acr !== undefined && { acr }),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Confirmation } from '../domain/confirmation.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { ClaimsRequest, Scope } from '../domain/model.ts'
+import type { ClaimsRequest, Scope, Seconds } from '../domain/model.ts'
 
 /** The caller, and what the token allows. */
 export interface Access {
@@ -12,8 +12,28 @@ export interface Access {
   readonly audience: readonly string[]
   /** The key of the client that the token is bound to, RFC 7800 §3.1; absent: a bearer token. */
   readonly confirmation?: Confirmation
+  /** How the user signed in. Absent: the client acts for itself, or the verifier does not say. */
+  readonly authentication?: Authentication
   /** Claims requested individually, OpenID Connect Core §5.5; known only to the authorization server itself. */
   readonly requestedClaims?: ClaimsRequest
+}
+
+/** How and when a user signed in, RFC 9470 §6. */
+export interface Authentication {
+  /** The authentication context class. */
+  readonly acr?: string
+  /** In seconds since the epoch. */
+  readonly authTime?: Seconds
+}
+
+/** Reads `acr` and `auth_time` of a token or its introspection, RFC 9470 §6; nothing if it has neither. */
+export function authenticationOf(members: object): Pick<Access, 'authentication'> {
+  const { acr, auth_time: authTime }: { readonly acr?: unknown; readonly auth_time?: unknown } = members
+  const authentication = {
+    ...(typeof acr === 'string' && { acr }),
+    ...(typeof authTime === 'number' && { authTime }),
+  }
+  return Object.keys(authentication).length === 0 ? {} : { authentication }
 }
 
 /** Whether a user or the client itself is the subject of a token; no user has the identifier of a client. */

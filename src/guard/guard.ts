@@ -18,15 +18,18 @@ import type { Scope } from '../domain/model.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
 import type { TokenScheme } from '../http/token-scheme.ts'
+import { systemClock } from '../system.ts'
 import type { Access, VerifyToken } from './access.ts'
 import { dpop } from './dpop.ts'
+import { type AuthenticationDemand, assertAuthentication } from './step-up.ts'
 
 export type { TokenScheme } from '../http/token-scheme.ts'
-export type { Access, Refused, VerifyToken } from './access.ts'
+export type { Access, Authentication, Refused, VerifyToken } from './access.ts'
 export { type DpopOptions, dpop } from './dpop.ts'
 export { type IntrospectionOptions, introspectedBy } from './introspected-by.ts'
 export { protectedResourceMetadata, type ResourceMetadataOptions } from './resource-metadata.ts'
 export { type SignatureOptions, signedBy } from './signed-by.ts'
+export type { AuthenticationDemand } from './step-up.ts'
 
 export interface GuardOptions {
   readonly verifyToken: VerifyToken
@@ -40,6 +43,8 @@ export interface GuardOptions {
   readonly schemes?: readonly TokenScheme[]
   /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Default: false. */
   readonly formToken?: boolean
+  /** Seconds since the epoch, for the age of a sign-in. Absent: those of the system. */
+  readonly clock?: () => number
 }
 
 declare module 'fastify' {
@@ -50,6 +55,11 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** A preHandler: the caller's token must hold every one of these scopes; a caller without a token follows `anonymous`. */
     requireScope(...scope: readonly string[]): preHandlerAsyncHookHandler
+    /**
+     * A preHandler after that of requireScope: the user must have signed in recently enough, and by one of these classes. A
+     * caller without a token is rejected, and so is a client that acts for itself.
+     */
+    requireAuthentication(demand: AuthenticationDemand): preHandlerAsyncHookHandler
   }
 }
 
@@ -66,19 +76,47 @@ export const guard = fp<GuardOptions>(
       schemes = [dpop()],
     } = options
     const checks = { ...options, resourceMetadata, schemes }
+    const { clock = systemClock } = options
     app.decorateRequest('access', undefined)
-    app.decorate('requireScope', (...scope: readonly string[]) => async (request, reply) => {
-      try {
+    app.decorate('requireScope', (...scope: readonly string[]) =>
+      responding(async (request, reply) => {
         request.access = await accessOf(request, reply, scope, checks)
-      } catch (error) {
-        if (!(error instanceof OAuthError)) throw error
-        if (error.status >= 500) request.log.error({ err: error }, 'an access token could not be verified')
-        return sendError(error, reply)
-      }
-    })
+      }),
+    )
+    app.decorate('requireAuthentication', (demand) =>
+      responding(async ({ access }) => {
+        if (access === undefined) throw noToken(resourceMetadata)
+        const { confirmation = {} } = access
+        const scheme = schemes.find(({ member }) => Object.hasOwn(confirmation, member))
+        assertAuthentication(access, demand, clock(), { scheme, resourceMetadata })
+      }),
+    )
   },
   { name: 'guard', fastify: '5.x' },
 )
+
+/** Sends the response to a request that the check rejects. */
+function responding(
+  check: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
+): preHandlerAsyncHookHandler {
+  return async (request, reply) => {
+    try {
+      await check(request, reply)
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error
+      if (error.status >= 500) request.log.error({ err: error }, 'an access token could not be verified')
+      return sendError(error, reply)
+    }
+  }
+}
+
+/** RFC 6750 §3.1: a request without a token gets a challenge without an error code. */
+function noToken(resourceMetadata: string): OAuthError {
+  return new OAuthError('invalid_token', 'this needs an access token', {
+    rule: 'rfc6750-3.1-no-error-without-credentials',
+    headers: { 'www-authenticate': bearerChallenge({ resourceMetadata }) },
+  })
+}
 
 type Checks = GuardOptions & { readonly resourceMetadata: string; readonly schemes: readonly TokenScheme[] }
 
@@ -95,10 +133,7 @@ async function accessOf(
       recordCheck('service-5-no-token-anonymous', 'no token: served as anonymous')
       return undefined
     }
-    throw new OAuthError('invalid_token', 'this needs an access token', {
-      rule: 'rfc6750-3.1-no-error-without-credentials',
-      headers: { 'www-authenticate': bearerChallenge({ resourceMetadata }) },
-    })
+    throw noToken(resourceMetadata)
   }
   const access = credentials.kind === 'token' ? await verifyToken(credentials.token) : undefined
   if (access === undefined || 'refused' in access) {

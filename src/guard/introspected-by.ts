@@ -1,5 +1,5 @@
 import { confirmationOf } from '../domain/confirmation.ts'
-import { callerKind, cannotVerify, type VerifyToken } from './access.ts'
+import { authenticationOf, callerKind, cannotVerify, type VerifyToken } from './access.ts'
 
 export interface IntrospectionOptions {
   /** The authorization server's `introspection_endpoint`. */
@@ -31,6 +31,7 @@ export function introspectedBy(options: IntrospectionOptions): VerifyToken {
       clientId: answer.client_id,
       scope: answer.scope?.split(' ') ?? [],
       audience: [answer.aud ?? []].flat(),
+      ...authenticationOf(answer),
       ...(confirmation && { confirmation }),
     }
   }
@@ -60,6 +61,8 @@ interface ActiveAccessToken {
   readonly scope?: string
   readonly aud?: string | readonly string[]
   readonly cnf?: unknown
+  readonly acr?: unknown
+  readonly auth_time?: unknown
 }
 
 /** Whether the response is about an access token. A refresh token can be active too, but has no token_type. */

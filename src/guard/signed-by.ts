@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { confirmationOf } from '../domain/confirmation.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { callerKind, cannotVerify, type VerifyToken } from './access.ts'
+import { authenticationOf, callerKind, cannotVerify, type VerifyToken } from './access.ts'
 
 export interface SignatureOptions {
   /** The authorization server's `issuer`, character for character. */
@@ -34,6 +34,7 @@ export function signedBy({ issuer, jwksUri }: SignatureOptions): VerifyToken {
         clientId,
         scope: typeof scope === 'string' && scope !== '' ? scope.split(' ') : [],
         audience: [aud ?? []].flat(),
+        ...authenticationOf(payload),
         ...(confirmation && { confirmation }),
       }
     } catch (error) {

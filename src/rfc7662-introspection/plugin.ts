@@ -4,7 +4,7 @@ import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
 import { check, recordCheck } from '../domain/check.ts'
 import { type DeclaredBindings, tokenTypeOf } from '../domain/confirmation.ts'
-import { jtiOf, subjectOf } from '../domain/jwt-access-token.ts'
+import { jtiOf, signInOf, subjectOf } from '../domain/jwt-access-token.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf, signingAlgorithmsAt } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -33,6 +33,10 @@ const IntrospectionResponse = Type.Object(
     aud: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
     iss: Type.Optional(Type.String()),
     jti: Type.Optional(Type.String()),
+    acr: Type.Optional(
+      Type.String({ description: 'The authentication context class of the sign-in, RFC 9470 §6.2.' }),
+    ),
+    auth_time: Type.Optional(Type.Integer({ description: 'When the user signed in, RFC 9470 §6.2.' })),
     cnf: Type.Optional(
       Type.Record(Type.String(), Type.String(), {
         description: 'The key of the client that it is bound to, RFC 7800 §3.1.',
@@ -113,6 +117,7 @@ function describe(
     aud: audience !== undefined && others.length === 0 ? audience : [...facts.resource],
     iss: issuer,
     jti: jtiOf(facts.grant, facts.tokenId),
+    ...(facts.kind === 'access' && signInOf(facts.grant)),
     ...(facts.confirmation && { cnf: facts.confirmation }),
   }
 }

@@ -30,7 +30,7 @@ t.test(
     t.equal(response.status, 200, '[rfc7662-2.1-post-form]')
     t.match(response.headers.get('content-type'), /^application\/json/, '[rfc7662-2.1-post-form]')
     t.equal(response.headers.get('cache-control'), 'no-store', '[rfc7662-4-no-store]')
-    const { iat, exp, jti, sub, ...rest } = await json(response)
+    const { iat, exp, jti, sub, auth_time: authTime, ...rest } = await json(response)
     t.strictSame(rest, {
       active: true,
       scope: 'openid courses:read',
@@ -38,7 +38,9 @@ t.test(
       token_type: 'Bearer',
       aud: server.issuer,
       iss: server.issuer,
+      acr: 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport',
     })
+    t.type(authTime, 'number')
     t.equal(rest['active'], true, '[rfc7662-2.2-active-boolean]')
     const person = await server.deps.store.find('userByLogin', 'alice')
     t.equal(sub, person?.id)

@@ -1,10 +1,15 @@
 /** The MCP TypeScript SDK's own `auth()`, as any MCP client runs it: from the URL of an API to a token that works there. */
 
+import { createServer } from 'node:https'
 import {
   auth,
   extractWWWAuthenticateParams,
   type OAuthClientProvider,
 } from '@modelcontextprotocol/sdk/client/auth.js'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import type {
   OAuthClientInformationMixed,
   OAuthClientMetadata,
@@ -13,10 +18,12 @@ import type {
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { remove } from '../../src/domain/decision.ts'
-import { guard, protectedResourceMetadata, signedBy } from '../../src/guard/guard.ts'
+import { guard, introspectedBy, protectedResourceMetadata, signedBy } from '../../src/guard/guard.ts'
+import { makeKnownCertificates } from '../helpers/doctor.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { addResourceServer } from '../helpers/guarded-api.ts'
 import { newPerson } from '../helpers/person.ts'
-import { startServer } from '../helpers/server.ts'
+import { startServer, type TestServer } from '../helpers/server.ts'
 
 const signed = `http://127.0.0.1:${await freePort()}`
 const server = await startServer(t, {
@@ -32,6 +39,7 @@ class Provider implements OAuthClientProvider {
   readonly redirectUrl = 'http://127.0.0.1:33418/callback'
   readonly clientMetadata: OAuthClientMetadata
   readonly invalidated: string[] = []
+  clientMetadataUrl?: string
   client: OAuthClientInformationMixed | undefined
   kept: OAuthTokens | undefined
   verifier = ''
@@ -176,3 +184,106 @@ t.test(
     t.equal((await call(`${signed}/mcp`, provider)).status, 200)
   },
 )
+
+t.test(
+  '[mcp-overview-cimd] a client with a metadata URL does not register, and steps up to a wider scope when a tool needs it',
+  async (t) => {
+    const resource = `http://127.0.0.1:${await freePort()}/mcp`
+    const development = await startServer(t, {
+      mode: 'dev',
+      nodes: 1,
+      resources: [
+        {
+          identifier: resource,
+          name: 'Tools',
+          scopes: ['courses:read', 'courses:write'],
+          tokenFormat: 'opaque',
+        },
+      ],
+    })
+    const provider = new Provider()
+    provider.clientMetadataUrl = await publish(t, provider)
+    await startTools(t, development, resource)
+    const user = newPerson(development)
+    const allow = async (): Promise<string> => {
+      if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')
+      return (await user.approve(provider.sentTo)).searchParams.get('code') ?? ''
+    }
+    const connected = async () => {
+      const transport = new StreamableHTTPClientTransport(new URL(resource), { authProvider: provider })
+      const client = new Client({ name: 'Test', version: '1.0.0' })
+      return {
+        transport,
+        client,
+        connect: () => client.connect(transport as Parameters<Client['connect']>[0]),
+      }
+    }
+    const first = await connected()
+    await t.rejects(first.connect(), { name: /Unauthorized/ })
+    t.equal(provider.sentTo?.searchParams.get('client_id'), provider.clientMetadataUrl, '[mcp-overview-cimd]')
+    t.equal(provider.sentTo?.searchParams.get('scope'), 'courses:read')
+    await first.transport.finishAuth(await allow())
+
+    const second = await connected()
+    await second.connect()
+    t.teardown(() => second.client.close())
+    t.match(await second.client.callTool({ name: 'list' }), { content: [{ text: 'list' }] })
+    await t.rejects(second.client.callTool({ name: 'clear' }), { name: /Unauthorized/ })
+    t.equal(
+      provider.sentTo?.searchParams.get('scope'),
+      'courses:read courses:write',
+      'the scope of the challenge',
+    )
+    await second.transport.finishAuth(await allow())
+    t.match(await second.client.callTool({ name: 'clear' }), { content: [{ text: 'clear' }] })
+    t.equal(provider.client?.client_id, provider.clientMetadataUrl)
+  },
+)
+
+/** Publishes the document of a client by https on this computer; returns its URL. */
+async function publish(t: Test, { clientMetadata }: Provider): Promise<string> {
+  const port = await freePort()
+  const url = `https://localhost:${port}/oauth/client.json`
+  // Without a refresh token, because the SDK refreshes on a challenge for more scope if it has one.
+  const document = { ...clientMetadata, client_id: url, grant_types: ['authorization_code'] }
+  const server = createServer(makeKnownCertificates(t).localhost, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document))
+  })
+  await new Promise<void>((resolve) => server.listen(port, 'localhost', resolve))
+  t.teardown(() => server.close())
+  return url
+}
+
+/** An MCP server with a tool to read and one that needs another scope. */
+async function startTools(t: Test, { issuer, ...own }: TestServer, resource: string): Promise<void> {
+  const app = Fastify()
+  await app.register(protectedResourceMetadata, {
+    resource,
+    authorizationServers: [issuer],
+    scopes: ['courses:read'],
+    name: 'Tools',
+  })
+  const verifyToken = introspectedBy(await addResourceServer({ issuer, ...own }, resource))
+  await app.register(guard, { resource, verifyToken, anonymous: 'challenge' })
+  const [read, both] = [app.requireScope('courses:read'), app.requireScope('courses:read', 'courses:write')]
+  app.post<{ Body: { params?: { name?: string } } }>(
+    '/mcp',
+    {
+      preHandler: async (request, reply) => {
+        const needed = request.body.params?.name === 'clear' ? both : read
+        return needed.call(app, request, reply)
+      },
+    },
+    async (request, reply) => {
+      const server = new McpServer({ name: 'tools', version: '1.0.0' })
+      for (const name of ['list', 'clear'])
+        server.registerTool(name, { description: name }, () => ({ content: [{ type: 'text', text: name }] }))
+      const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true })
+      reply.hijack()
+      await server.connect(transport as Parameters<McpServer['connect']>[0])
+      await transport.handleRequest(request.raw, reply.raw, request.body)
+    },
+  )
+  t.teardown(() => app.close())
+  await app.listen({ port: Number(new URL(resource).port), host: '127.0.0.1' })
+}

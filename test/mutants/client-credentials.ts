@@ -65,7 +65,7 @@ export const clientCredentialsFaults = [
     id: 'machine-token-signed-in',
     rule: 'rfc9068-2.2-sub-semantics',
     file: 'src/domain/jwt-access-token.ts',
-    find: '...(grant.userId !== undefined && { auth_time: grant.authenticatedAt }),',
-    replace: 'auth_time: grant.authenticatedAt,',
+    find: '...(userId !== undefined && { auth_time: authenticatedAt }),',
+    replace: 'auth_time: authenticatedAt,',
   },
 ] as const satisfies readonly Fault[]

@@ -31,6 +31,7 @@ import { requestObjectFaults } from './request-objects.ts'
 import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
 import { signInFaults } from './sign-in.ts'
+import { stepUpFaults } from './step-up.ts'
 import { storageFaults } from './storage.ts'
 import { textFaults } from './texts.ts'
 import { tokenFaults } from './token.ts'
@@ -55,6 +56,7 @@ export const faults: readonly Fault[] = [
   ...resourceFaults,
   ...bearerFaults,
   ...introspectionFaults,
+  ...stepUpFaults,
   ...revocationFaults,
   ...registrationFaults,
   ...initialTokenFaults,
