@@ -19,6 +19,7 @@ const checking = ['--project', 'tsconfig.removable.json', '--incremental', '--ts
 /** The folders that can be removed, and what no public document may contain then. */
 const removable: Readonly<Record<string, readonly string[]>> = {
   'client-id-metadata': ['client_id_metadata_document_supported'],
+  'fapi2-security-profile': ['fapi2', 'security_profile'],
   groups: ['"groups"'],
   'oidc-backchannel-logout': ['backchannel_logout', '"sid"'],
   'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],

@@ -1,5 +1,6 @@
-import { type TObject, Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { IntegrationChange } from './clients/integration.ts'
 import { readFlag } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
 import type {
@@ -10,6 +11,7 @@ import type {
   PublishedClients,
   Schemas,
 } from './deps.ts'
+import type { Client } from './domain/model.ts'
 
 /**
  * A specification as one folder. What is needed before the application exists (options, client metadata, grant types,
@@ -19,10 +21,10 @@ export interface Feature {
   /** The document that it implements: `RFC 9126`. */
   readonly spec: string
   /**
-   * Its section of the configuration, by name. The folder also declares it in `FeatureSettings` of config/schema.ts, so
+   * Its section of the configuration, or its one option, by name. The folder also declares it in `FeatureSettings` of config/schema.ts, so
    * that `config.<name>` has a type.
    */
-  readonly settings?: Readonly<Record<string, TObject>>
+  readonly settings?: Readonly<Record<string, TSchema>>
   /** Client metadata that it adds (RFC 7591 §2): registration, updates and `lychgate client` accept it. */
   readonly clientMetadata?: Declared['clientMetadata']
   /** Grant types that it adds (RFC 6749 §4.5); its plugin calls `app.addGrantType` for each. */
@@ -47,12 +49,38 @@ export interface Feature {
   load(): Promise<FeaturePlugin>
   /** How clients that publish their metadata are fetched, for `lychgate client document`. */
   readonly loadPublishedClients?: () => Promise<(deps: PublishedClientDeps) => PublishedClients>
+  /** The profiles that operators choose clients for by `lychgate client profile`. */
+  readonly clientProfiles?: Readonly<Record<string, ClientProfile>>
   /** The URLs that its settings have the server fetch: `lychgate doctor` tries them if an operator set any of these. */
   readonly fetches?: (config: Config) => readonly string[]
   /** Its pages, if it has both endpoints for clients and pages for browsers. */
   loadPages?(): Promise<FeaturePlugin>
   /** What it adds to a development server below `/_dev`, where bodies are JSON. */
   loadDevelopment?(): Promise<FeaturePlugin>
+}
+
+/** A profile that narrows several specifications, as an operator sees it. */
+export interface ClientProfile {
+  /**
+   * Returns what to change about a client that an operator chooses.
+   * @throws {OAuthError} for a client that cannot conform to it.
+   */
+  readonly put: (client: Client) => IntegrationChange
+  /** What to change about a client that an operator chooses no longer. */
+  readonly take: IntegrationChange
+  /** Returns what of it a configuration and clients fall short of, for `lychgate doctor`. */
+  readonly shortcomings: (config: Config, clients: readonly Client[]) => readonly Shortcoming[]
+}
+
+/** A requirement of a profile that a configuration or some clients miss. */
+export interface Shortcoming {
+  readonly said: string
+  readonly expected: string
+  readonly found: readonly string[]
+  /** The option to set, and its value. */
+  readonly setting?: readonly [path: string, value: string]
+  /** The commands to run. */
+  readonly change?: readonly string[]
 }
 
 /** A Fastify plugin; one that is wrapped by fastify-plugin decorates the application. */

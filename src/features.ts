@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { clientIdMetadata } from './client-id-metadata/feature.ts'
 import type { AppDeps } from './deps.ts'
+import { securityProfile } from './fapi2-security-profile/feature.ts'
 import { declarationsOf, type Feature } from './feature.ts'
 import { groups } from './groups/feature.ts'
 import { backchannelLogout } from './oidc-backchannel-logout/feature.ts'
@@ -39,6 +40,7 @@ export const features: readonly Feature[] = [
   deviceGrant,
   pushedRequests,
   dpop,
+  securityProfile,
   openidConnect,
   groups,
   resourceMetadata,

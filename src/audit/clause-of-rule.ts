@@ -29,6 +29,11 @@ const documents: readonly {
     url: 'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-rfc7523bis',
     sections: true,
   },
+  {
+    prefix: 'fapi2',
+    name: 'FAPI 2.0 Security Profile',
+    url: 'https://openid.net/specs/fapi-security-profile-2_0-final.html',
+  },
   { prefix: 'cimd', name: 'OAuth Client ID Metadata Document' },
   { prefix: 'mcp', name: 'MCP authorization' },
   { prefix: 'service', name: 'the service specification' },

@@ -25,7 +25,7 @@ export function verifyAccessToken(
   resources: Resources,
   now: Seconds,
 ): TokenFacts | undefined {
-  if (handle.kind !== 'access' || !isLive(handle, grant, now)) return undefined
+  if (handle.kind !== 'access' || !isLive(handle, grant) || now >= handle.expiresAt) return undefined
   if (grant.revokedTokens.includes(handle.tokenId)) return undefined
   return {
     kind: 'access',
@@ -40,20 +40,25 @@ export function verifyAccessToken(
   }
 }
 
-/** Returns the facts of a refresh token that is valid now. A rotated one is invalid, even in its reuse window. */
+/**
+ * Returns the facts of a refresh token that is valid now. A rotated one is invalid, even in its reuse window. The row says
+ * when the current one expires: a client that keeps it moves that by using it.
+ */
 export function verifyRefreshToken(
   handle: OpenedHandle,
   grant: Grant | undefined,
   now: Seconds,
 ): TokenFacts | undefined {
-  if (handle.kind !== 'refresh' || !isLive(handle, grant, now) || handle.seq !== grant.seq) return undefined
+  if (handle.kind !== 'refresh' || !isLive(handle, grant) || handle.seq !== grant.seq) return undefined
+  const { refreshExpiresAt: expiresAt = 0 } = grant
+  if (now >= expiresAt) return undefined
   return {
     kind: 'refresh',
     grant,
     scope: grant.scope,
     resource: grant.resource,
     issuedAt: handle.issuedAt,
-    expiresAt: handle.expiresAt,
+    expiresAt,
     tokenId: handle.tokenId,
     ...(handle.confirmation && { confirmation: handle.confirmation }),
   }
@@ -83,7 +88,8 @@ export function whyInactive(
   grant: GrantOfToken | undefined,
   now: Seconds,
 ): Inactivity | undefined {
-  const { kind, seq, expiresAt, tokenId } = token
+  const { kind, seq, tokenId } = token
+  const expiresAt = (kind === 'refresh' && seq === grant?.seq && grant.refreshExpiresAt) || token.expiresAt
   const expired = now >= expiresAt && { rule: endOfTime[kind], why: `it expired at ${expiresAt}` }
   if (grant === undefined) {
     const gone = { rule: 'lychgate-grant-exists', why: 'its client or its user was removed' }
@@ -117,12 +123,11 @@ export function whyInactive(
   return undefined
 }
 
-function isLive<G extends Grant>(handle: OpenedHandle, grant: G | undefined, now: Seconds): grant is G {
+function isLive<G extends Grant>(handle: OpenedHandle, grant: G | undefined): grant is G {
   return (
     grant !== undefined &&
     handleBelongsTo(handle, grant) &&
     grant.revokedAt === undefined &&
-    handle.seq <= grant.seq &&
-    now < handle.expiresAt
+    handle.seq <= grant.seq
   )
 }

@@ -16,6 +16,14 @@ export interface AuthenticationRealm {
   readonly alwaysUnauthorized: boolean
 }
 
+/** A client that has authenticated, and how. */
+export interface Authenticated {
+  readonly client: Client
+  /** The secret or the assertion; absent: a public client sent its `client_id` alone. */
+  readonly proof: string | undefined
+  readonly realm: AuthenticationRealm
+}
+
 /** Why a proof is not the client's, for the log: the response does not tell. */
 export interface FailedProof {
   readonly rule?: string

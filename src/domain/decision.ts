@@ -95,6 +95,14 @@ export type Write =
       readonly refreshExpiresAt: Seconds
       readonly expiresAt: Seconds
     }
+  /** Moves the end of a grant that is still at `seq`. */
+  | {
+      readonly op: 'extendGrant'
+      readonly grantId: string
+      readonly seq: number
+      readonly refreshExpiresAt: Seconds
+      readonly expiresAt: Seconds
+    }
   /** `rule`: the reason, for `lychgate explain`. */
   | { readonly op: 'revokeGrant'; readonly grantId: string; readonly at: Seconds; readonly rule: string }
   /** Every grant of a user, or those at one client, in any state. */

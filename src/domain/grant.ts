@@ -2,7 +2,7 @@ import { contextClassOf, lacksAcr } from './authentication-context.ts'
 import { check, recordCheck } from './check.ts'
 import { accept, type Decision, reject, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
-import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
+import type { AuthorizationRequest, Grant, Scope, Seconds, Session, SigningAlgorithm } from './model.ts'
 
 /*
  * The state machine of one grant. One row, from the code to the last refresh token.
@@ -10,12 +10,15 @@ import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './mod
  *     state      meaning                          redeem         refresh(current)  refresh(older)      revoke
  *     approved   a code is issued, seq 0          → active       –                 –                   → revoked
  *     active     seq n > 0, token n is current    → revoked (1)  → active, n + 1   → revoked (2)       → revoked
+ *       of a client that keeps its token          → revoked (1)  → active, n (4)   → revoked (2)       → revoked
  *     revoked    everything issued is invalid     rejected       rejected          rejected            rejected
  *     expired    past its expiry                  rejected (3)   rejected          rejected            → revoked
  *
  * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the
  * one just rotated, sent again in time while its successor is unused: then the same successor is returned.
  * (3) a code redeemed before revokes the grant even when it has expired in the meantime.
+ * (4) the token stays the current one, FAPI 2.0 Security Profile §5.3.2.1. A grant follows the rule that its client has now:
+ * token n is the current one under both, so that a change of the rule revokes nothing.
  *
  * A grant without a user begins as active, with one access token.
  */
@@ -26,6 +29,20 @@ export interface GrantLifetimes {
   readonly refreshTokenIdleSeconds: Seconds
   readonly refreshTokenAbsoluteSeconds: Seconds
   readonly refreshReuseSeconds: Seconds
+}
+
+/** The lifetimes of a grant, and what is particular to its client. */
+export interface GrantRules extends GrantLifetimes {
+  /** Its refresh token stays the same when it is used; absent: each use rotates it. */
+  readonly keepsRefreshToken?: true
+}
+
+/** What a feature demands of the grants of a client. */
+export interface GrantRule {
+  readonly mostCodeSeconds?: Seconds
+  readonly keepsRefreshToken?: true
+  /** What its JWT access tokens are signed with. Absent: RS256, which every API can verify (RFC 9068 §4). */
+  readonly accessTokenAlgorithm?: SigningAlgorithm
 }
 
 /** What is issued along with a transition. */
@@ -157,8 +174,9 @@ export function redeemGrant(
 }
 
 /**
- * active → active: rotates the refresh token (RFC 9700 §2.2.2, §4.14.2). The result's `seq` is the number of the token
- * to issue: the next one, or the current one again when this is the retry after a lost response.
+ * active → active: rotates the refresh token (RFC 9700 §2.2.2, §4.14.2), or extends it for a client that keeps it. The
+ * result's `seq` is the number of the token to issue: the next one, or the current one again when the client keeps it or
+ * when this is the retry after a lost response.
  * @param seq The number in the refresh token presented.
  * @throws {OAuthError} `invalid_grant` when the token has expired or the grant was revoked.
  */
@@ -166,7 +184,7 @@ export function rotateGrant(
   grant: Grant,
   seq: number,
   issue: Issue,
-  lifetimes: GrantLifetimes,
+  rules: GrantRules,
   now: Seconds,
 ): Decision<Grant> {
   if (grant.revokedAt !== undefined) throw gone(grant, 'rfc6749-6-invalid-refresh')
@@ -179,8 +197,13 @@ export function rotateGrant(
   )
   if (seq === grant.seq) {
     recordCheck(reuse, 'the refresh token is the current one', grant.seq, seq)
-    const rotated = { ...grant, seq: seq + 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
-    const { refreshExpiresAt = now, expiresAt } = rotated
+    const next = ends(grant, issue, rules, now)
+    const { refreshExpiresAt = now, expiresAt } = next
+    if (rules.keepsRefreshToken) {
+      const extended = { op: 'extendGrant', grantId: grant.id, seq, refreshExpiresAt, expiresAt } as const
+      return accept({ ...grant, ...next }, extended)
+    }
+    const rotated = { ...grant, seq: seq + 1, rotatedAt: now, ...next }
     return accept(rotated, {
       op: 'rotateGrant',
       grantId: grant.id,
@@ -190,7 +213,7 @@ export function rotateGrant(
       expiresAt,
     })
   }
-  if (seq === grant.seq - 1 && isRetry(grant, lifetimes, now)) {
+  if (seq === grant.seq - 1 && isRetry(grant, rules, now)) {
     recordCheck(reuse, 'the refresh token was just rotated: the same successor again', grant.seq, seq)
     return accept(grant)
   }

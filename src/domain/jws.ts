@@ -65,7 +65,10 @@ export function assertSignature(
     const material = keyObject(key)
     return algorithm === undefined || material === undefined ? [] : [{ algorithm, material }]
   })
-  const [key, ...others] = usable
+  // FAPI 2.0 Security Profile §5.4.3: several keys may have one kid; each has its algorithm all the same.
+  const isDoubled = kid !== undefined && usable.length > 1
+  const fitting = isDoubled ? usable.filter(({ algorithm }) => algorithm === algorithmNamed(alg)) : usable
+  const [key, ...others] = fitting
   // OpenID Connect Core §10.1: with several keys, kid says which.
   check(
     key !== undefined && others.length === 0,

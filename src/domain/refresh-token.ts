@@ -1,8 +1,8 @@
 import type { Issued } from './authorization-code.ts'
 import { check, recordCheck } from './check.ts'
 import type { Decision } from './decision.ts'
-import { type GrantLifetimes, rotateGrant } from './grant.ts'
-import { handleBelongsTo, type OpenedHandle } from './handle.ts'
+import { type GrantRules, rotateGrant } from './grant.ts'
+import { type Handle, handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Scope, Seconds } from './model.ts'
 import { narrowAccess, type Resources } from './resource.ts'
 import { parseScope } from './scope.ts'
@@ -16,7 +16,7 @@ export interface RefreshRequest {
 }
 
 /**
- * Rotates a refresh token, RFC 6749 §6 and RFC 9700 §4.14.2. Everything is validated before anything changes; reuse
+ * Uses a refresh token, RFC 6749 §6, which rotates it unless its client keeps it, RFC 9700 §4.14.2. Everything is validated before anything changes; reuse
  * of a rotated token revokes the grant.
  * @throws {OAuthError} `invalid_grant`, `invalid_scope` or `invalid_target`, with the token still usable.
  */
@@ -24,7 +24,7 @@ export function refresh(
   grant: Grant | undefined,
   request: RefreshRequest,
   resources: Resources,
-  lifetimes: GrantLifetimes,
+  rules: GrantRules,
   now: Seconds,
 ): Decision<Issued> {
   const { handle, client } = request
@@ -44,10 +44,23 @@ export function refresh(
   )
   const access = narrowAccess(grant, narrowedScope(grant, request.scope), request.resource, resources)
   const issue = { accessTokenSeconds: access.seconds, refreshable: true }
-  const decision = rotateGrant(grant, handle.seq, issue, lifetimes, now)
+  const decision = rotateGrant(grant, handle.seq, issue, rules, now)
   return 'rejection' in decision
     ? decision
     : { result: { grant: decision.result, access }, writes: decision.writes }
+}
+
+/**
+ * Returns the contents of the current refresh token of a grant. One that its client keeps has the same contents after each
+ * use, so it names the end of the grant; when it expires is in the row.
+ */
+export function refreshHandle(
+  grant: Grant,
+  { keepsRefreshToken }: Pick<GrantRules, 'keepsRefreshToken'>,
+): Handle {
+  const { id: grantId, seq, rotatedAt = 0, refreshExpiresAt = 0, absoluteExpiresAt } = grant
+  const expiresAt = keepsRefreshToken ? absoluteExpiresAt : refreshExpiresAt
+  return { kind: 'refresh', grantId, seq, issuedAt: rotatedAt, expiresAt }
 }
 
 function narrowedScope(grant: Grant, requested: string | undefined): Scope {

@@ -2,6 +2,7 @@ import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps, Declared } from '../deps.ts'
 import {
+  type Authenticated,
   type AuthenticationMethod,
   type AuthenticationRealm,
   authenticateClient,
@@ -26,6 +27,9 @@ export interface ClientResolver {
   find(clientId: string, reason: LookupReason): Promise<Client | undefined>
 }
 
+/** @throws {OAuthError} `invalid_client` for a client that must authenticate in another way. */
+export type AuthenticationCheck = (authenticated: Authenticated) => void
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated client, once `requireClient` has run. */
@@ -34,6 +38,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Adds a client authentication method that its feature declares. */
     addClientAuthentication(name: string, method: ClientAuthentication): void
+    /** Adds a check of clients that have authenticated. */
+    afterClientAuthentication(assert: AuthenticationCheck): void
     /** Adds a place where clients are found. The first that owns the identifier decides. */
     addClientResolver(resolver: ClientResolver): void
     /** Finds a client by its identifier. */
@@ -57,7 +63,9 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
       declared.clientAuthentication,
     )
     const resolvers: ClientResolver[] = []
+    const checks: AuthenticationCheck[] = []
     app.decorateRequest('client', undefined)
+    app.decorate('afterClientAuthentication', (assert) => void checks.push(assert))
     app.decorate('addClientAuthentication', (name, method) => {
       const { usesSecret } = declared.clientAuthentication[name] ?? {}
       methods.add(name, { ...method, name, ...(usesSecret && { usesSecret }) })
@@ -86,7 +94,9 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
           const client =
             clientId === undefined ? undefined : await app.resolveClient(clientId, 'authentication')
           const failed = await claimed.method.verify(client, claimed.proof)
-          request.client = authenticateClient(client, claimed, failed, realm)
+          const authenticated = authenticateClient(client, claimed, failed, realm)
+          for (const assert of checks) assert({ client: authenticated, proof: claimed.proof, realm })
+          request.client = authenticated
         },
     )
   },

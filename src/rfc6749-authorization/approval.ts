@@ -46,8 +46,8 @@ export type ApprovalHook = (approved: Approved) => Promise<{
 }>
 
 /** Decorates `app.approve`, for the routes on which a user approves. */
-export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
-  async (app, { config, keys, random }) => {
+export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
+  async (app, { keys, random }) => {
     const hooks: ApprovalHook[] = []
     app.decorate('onApproval', (hook) => void hooks.push(hook))
     app.decorate('approve', async (request, client, session, scope, now) => {
@@ -56,7 +56,7 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
         grantSecret: random(16).toString('base64url'),
         authTimeOwed: owesAuthTime(request, client),
       }
-      const approved = approveGrant(request, session, scope, fresh, config.lifetimes, now)
+      const approved = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
       const { grant, writes } = await withFeatures({ request, grant: approved, client, session })
       const handle = {
         kind: 'code',
@@ -76,5 +76,5 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
       return { grant: Object.keys(extra).length === 0 ? grant : { ...grant, extra }, writes }
     }
   },
-  { name: 'approval' },
+  { name: 'approval', dependencies: ['grant-rules'] },
 )

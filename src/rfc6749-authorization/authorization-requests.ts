@@ -40,7 +40,7 @@ export type RequestReader = (parameters: Parameters, extra: RequestExtra) => Req
 export type PushReader = (request: FastifyRequest, reply: FastifyReply) => Promise<RequestExtra>
 
 /** Checks a request whose client and redirect URI are proven. Its errors are redirects. */
-export type RequestCheck = (client: Client, extra: RequestExtra) => void
+export type RequestCheck = (client: Client, extra: RequestExtra, parameters: Parameters) => void
 
 /**
  * Checks whether a user may use a client, before consent and before every code; undefined: they may. A page explains
@@ -80,7 +80,7 @@ export interface AuthorizationRequests {
     redirect: ProvenRedirect,
   ): Promise<AuthorizationRequest>
   /** Throws what the loader found wrong, and runs the checks of features. */
-  assert(client: Client, loaded: Omit<LoadedRequest, 'parameters'>): void
+  assert(client: Client, loaded: LoadedRequest): void
   /** What features store with a request that is pushed. */
   extraOfPush(request: FastifyRequest, reply: FastifyReply): Promise<RequestExtra>
   /** Runs the checks of features about the user; the first that denies wins. */
@@ -126,9 +126,9 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         const extra = { ...given, ...Object.assign({}, ...readers.map((read) => read(parameters, given))) }
         return Object.keys(extra).length === 0 ? request : { ...request, extra }
       },
-      assert: (client, { extra = {}, rejection }) => {
+      assert: (client, { parameters, extra = {}, rejection }) => {
         if (rejection !== undefined) throw rejection
-        for (const assert of checks) assert(client, extra)
+        for (const assert of checks) assert(client, extra, parameters)
       },
       extraOfPush: async (request, reply) => {
         const read = await Promise.all(pushReaders.map((reader) => reader(request, reply)))

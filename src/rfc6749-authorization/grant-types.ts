@@ -32,10 +32,10 @@ declare module 'fastify' {
 
 /**
  * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the token
- * on every use (RFC 9700 §4.14.2).
+ * on every use (RFC 9700 §4.14.2) unless a feature has another rule for the client.
  */
 export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
-  const { config, service, store, keys, clock } = deps
+  const { service, store, keys, clock } = deps
 
   app.addGrantType('authorization_code', async (client, parameters, request) => {
     const code = single(parameters, 'code')
@@ -54,7 +54,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       resource: every(parameters, 'resource'),
     }
     return issue(handle, client, request, (grant, now) =>
-      redeemCode(grant, redemption, service.resources, config.lifetimes, now),
+      redeemCode(grant, redemption, service.resources, app.grantRulesOf(client), now),
     )
   })
 
@@ -78,7 +78,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     const scope = single(parameters, 'scope')
     const wanted = { handle, client, scope, resource: every(parameters, 'resource') }
     return issue(handle, client, request, (grant, now) =>
-      refresh(grant, wanted, service.resources, config.lifetimes, now),
+      refresh(grant, wanted, service.resources, app.grantRulesOf(client), now),
     )
   })
 

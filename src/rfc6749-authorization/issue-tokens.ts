@@ -5,8 +5,10 @@ import { type Confirmation, tokenTypeOf } from '../domain/confirmation.ts'
 import { sealHandle, tokenIdOf } from '../domain/handle.ts'
 import { jwtAccessTokenPayload } from '../domain/jwt-access-token.ts'
 import type { Client, Grant, Seconds } from '../domain/model.ts'
+import { refreshHandle } from '../domain/refresh-token.ts'
 import { type Access, scopeAt } from '../domain/resource.ts'
 import { formatScope } from '../domain/scope.ts'
+import type { RulesOfClient } from './grant-rules.ts'
 
 /** A token response, RFC 6749 §5.1. */
 export type TokenResponse = Readonly<Record<string, unknown>> & {
@@ -61,7 +63,9 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
       // A confidential client proves itself whenever it refreshes; its key may change.
       const refreshKey = client.authenticationMethod === 'none' ? confirmation : undefined
       const refreshToken =
-        grant.refreshExpiresAt === undefined ? undefined : sealRefreshToken(grant, refreshKey)
+        grant.refreshExpiresAt === undefined
+          ? undefined
+          : sealRefreshToken(grant, refreshKey, app.grantRulesOf(client))
       const members: Record<string, unknown> = {}
       for (const membersOf of added)
         Object.assign(members, await membersOf({ grant, client, accessToken, idTokenSeconds, now }))
@@ -107,7 +111,8 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         now,
         confirmation,
       )
-      return keys.sign('RS256', 'at+jwt', { ...(await addedClaims(grant, client)), ...claims })
+      const { accessTokenAlgorithm = 'RS256' } = app.grantRulesOf(client)
+      return keys.sign(accessTokenAlgorithm, 'at+jwt', { ...(await addedClaims(grant, client)), ...claims })
     }
 
     /** What features add to a JWT, RFC 9068 §2.2.3.1; a token without a user has nothing of a user. */
@@ -123,12 +128,14 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
       return access.resource.length === grant.resource.length && access.scope.length === whole.length
     }
 
-    const sealRefreshToken = (grant: Grant, confirmation: Confirmation | undefined): string => {
-      const { rotatedAt = 0, refreshExpiresAt = 0 } = grant
-      const contents = { grantId: grant.id, seq: grant.seq, issuedAt: rotatedAt, expiresAt: refreshExpiresAt }
+    const sealRefreshToken = (
+      grant: Grant,
+      confirmation: Confirmation | undefined,
+      rules: RulesOfClient,
+    ): string => {
       const bound = confirmation && { confirmation }
-      return sealHandle({ kind: 'refresh', ...contents, ...bound }, keys.handles.current, grant.secret)
+      return sealHandle({ ...refreshHandle(grant, rules), ...bound }, keys.handles.current, grant.secret)
     }
   },
-  { name: 'token-issuer' },
+  { name: 'token-issuer', dependencies: ['grant-rules'] },
 )

@@ -5,6 +5,7 @@ import { approval } from './approval.ts'
 import { authorizationRequests } from './authorization-requests.ts'
 import { authorizationResponse } from './authorization-response.ts'
 import { secretMethods } from './client-secret.ts'
+import { grantRules } from './grant-rules.ts'
 import { addGrantTypes } from './grant-types.ts'
 import { tokenIssuer } from './issue-tokens.ts'
 import { grantTypes } from './token.ts'
@@ -23,6 +24,7 @@ export const authorizationFramework = fp<AppDeps>(
     app.addClientAuthentication('client_secret_basic', basic)
     await app.register(authorizationResponse)
     await app.register(authorizationRequests, deps)
+    await app.register(grantRules, deps)
     await app.register(approval, deps)
     await app.register(tokenBindings, deps)
     await app.register(tokenIssuer, deps)

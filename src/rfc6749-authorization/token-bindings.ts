@@ -23,6 +23,9 @@ export interface TokenBinding {
   readonly scheme: Omit<TokenScheme, 'name' | 'member'>
 }
 
+/** @throws {OAuthError} for a client that must prove a key and does not. */
+export type ConfirmationCheck = (client: Client, confirmation: Confirmation | undefined) => void
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** The key that a token request proved: what is issued is bound to it. */
@@ -31,6 +34,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Adds how tokens are bound by a member of `cnf`, which its feature declares as `tokenBindings`. */
     bindTokens(member: string, binding: TokenBinding): void
+    /** Adds a check of the key that a token request proves, or of its absence. */
+    afterConfirmation(assert: ConfirmationCheck): void
     /** The schemes of `bindTokens`, for the guard. */
     tokenSchemes(): readonly TokenScheme[]
     readonly tokenBindings: TokenBindings
@@ -55,6 +60,8 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
     const bindings = additions<TokenBinding>('token binding', declared.tokenBindings)
     app.decorateRequest('confirmation', undefined)
     app.decorate('bindTokens', bindings.add)
+    const checks: ConfirmationCheck[] = []
+    app.decorate('afterConfirmation', (assert) => void checks.push(assert))
     app.addHook('onReady', async () => bindings.assertComplete())
     app.decorate('tokenSchemes', () =>
       [...bindings.added].map(([member, { scheme }]) => ({
@@ -65,11 +72,11 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
     )
     app.decorate('tokenBindings', {
       async confirm(request, reply, client) {
-        for (const binding of bindings.added.values()) {
-          const confirmation = await binding.confirm(request, reply, client)
-          if (confirmation !== undefined) return confirmation
-        }
-        return undefined
+        let confirmation: Confirmation | undefined
+        for (const binding of bindings.added.values())
+          confirmation ??= await binding.confirm(request, reply, client)
+        for (const assert of checks) assert(client, confirmation)
+        return confirmation
       },
       assertKey(handle, grant, client, used) {
         // What is not the client's is rejected later, and its binding says nothing to others.

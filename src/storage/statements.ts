@@ -385,6 +385,10 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
       .update(grants)
       .set(next)
       .where(and(isActive, eq(grants.seq, value('fromSeq')))),
+    extendGrant: builder
+      .update(grants)
+      .set({ refreshExpiresAt: next.refreshExpiresAt, expiresAt: next.expiresAt })
+      .where(and(isActive, eq(grants.seq, value('seq')))),
     revokeGrant: revoke(isActive),
     revokeGrantsOf: revoke(activeOf),
     revokeGrantsOfConnection: revoke(and(activeOf, ofConnection)),

@@ -161,7 +161,8 @@ function changesOf(write: Write): readonly Change[] {
     case 'insertGrant':
       return [insertionOf(write)]
     case 'redeemGrant':
-    case 'rotateGrant': {
+    case 'rotateGrant':
+    case 'extendGrant': {
       const values = { ...write, grantId: keyOf(write.grantId), ...grantEnds(write) }
       return [{ statement: write.op, values, exact: notDecidedHere }]
     }

@@ -24,7 +24,10 @@ t.test('an expired token or code names the rule of its kind', async (t) => {
   for (const kind of ['access', 'refresh', 'code'] as const) {
     const expected = { rule: rules[kind], why: `it expired at ${approvedAt + 100}` }
     for (const now of [approvedAt + 100, approvedAt + 101])
-      t.strictSame(whyInactive({ ...ending, kind }, active(2), now), expected)
+      t.strictSame(
+        whyInactive({ ...ending, kind }, active(2, { refreshExpiresAt: approvedAt + 100 }), now),
+        expected,
+      )
   }
 })
 

@@ -3,9 +3,10 @@ import { verifyAccessToken, verifyRefreshToken } from '../../src/domain/access-t
 import { type Issued, redeemCode } from '../../src/domain/authorization-code.ts'
 import type { Decision } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
+import type { GrantRules } from '../../src/domain/grant.ts'
 import { openHandle, sealHandle, tokenIdOf } from '../../src/domain/handle.ts'
 import type { GrantOfToken } from '../../src/domain/model.ts'
-import { refresh } from '../../src/domain/refresh-token.ts'
+import { refresh, refreshHandle } from '../../src/domain/refresh-token.ts'
 import { scopeAt } from '../../src/domain/resource.ts'
 import { revokeToken } from '../../src/rfc7009-revocation/rules.ts'
 import { fc } from '../helpers/generated.ts'
@@ -26,7 +27,8 @@ import {
 
 /*
  * A grant under every interleaving of its clients' requests. The model below is independent of grant.ts: it states the
- * rules of RFC 6749 §4.1.2 and RFC 9700 §4.14.2, and the real grant has to agree.
+ * rules of RFC 6749 §4.1.2, of RFC 9700 §4.14.2 and of FAPI 2.0 Security Profile §5.3.2.1 for a client that keeps its
+ * refresh token, and the real grant has to agree. The rule of the client may change at any time.
  */
 
 /** Short, so that a few steps reach every end. */
@@ -38,15 +40,22 @@ interface Token {
   readonly expiresAt: number
 }
 
+interface RefreshToken extends Token {
+  /** Issued while the client kept its refresh token. */
+  readonly isKept: boolean
+}
+
 /** What an observer can know. */
 interface Model {
   now: number
   redemptions: number
   /** Refresh tokens in the order they were first issued; the last is the current one. */
-  readonly refreshTokens: Token[]
+  readonly refreshTokens: RefreshToken[]
   readonly accessTokens: (Token & { isRevoked: boolean })[]
   rotatedAt: number
   isRevoked: boolean
+  /** The rule of the client: it keeps its refresh token, or each use rotates it. */
+  keeps: boolean
 }
 
 /** The domain over one row, with the writes applied as a store does. */
@@ -54,6 +63,11 @@ class Real {
   row: GrantOfToken = approved
   readonly code = sealHandle(contentsOf(approved, 'code'), handleKey, approved.secret)
   highestSeq = 0
+  keeps = false
+
+  get rules(): GrantRules {
+    return this.keeps ? { ...lifetimes, keepsRefreshToken: true } : lifetimes
+  }
 
   /** The new row, or the error code. */
   #decide<T>(decision: () => Decision<T>): T | string {
@@ -76,6 +90,11 @@ class Real {
       const { refreshExpiresAt = row.refreshExpiresAt, expiresAt } = ends
       const moved = { seq: row.seq + 1, rotatedAt: at, expiresAt }
       this.row = { ...row, ...moved, ...(refreshExpiresAt !== undefined && { refreshExpiresAt }) }
+    } else if (write.op === 'extendGrant') {
+      const { refreshExpiresAt, expiresAt } = write
+      if (row.revokedAt !== undefined) throw new Error('a revoked grant was written to')
+      if (write.seq !== row.seq) throw new Error('from a stale row')
+      this.row = { ...row, refreshExpiresAt, expiresAt }
     } else if (write.op === 'revokeGrant') this.row = { ...row, revokedAt: row.revokedAt ?? write.at }
     else if (write.op === 'revokeAccessToken') {
       this.row = { ...row, revokedTokens: [...row.revokedTokens, write.tokenId] }
@@ -93,7 +112,7 @@ class Real {
     const handle = openHandle(handleKeys, token, 'refresh')
     if (handle === undefined) return 'no handle'
     const request = { handle, client, scope, resource: [] }
-    return this.#decide(() => refresh(this.row, request, resources, lifetimes, now))
+    return this.#decide(() => refresh(this.row, request, resources, this.rules, now))
   }
 
   revoke(token: string, now: number, client = publicClient): string | undefined {
@@ -103,14 +122,14 @@ class Real {
   }
 
   /** The tokens of a response, as the token endpoint seals them. */
-  issue({ grant, access }: Issued, now: number): { readonly refresh: Token; readonly access: Token } {
-    const next = contentsOf(grant, 'refresh')
+  issue({ grant, access }: Issued, now: number): { readonly refresh: RefreshToken; readonly access: Token } {
+    const text = sealHandle(refreshHandle(grant, this.rules), handleKey, grant.secret)
     const whole = scopeAt(grant.scope, grant.resource, resources).length === access.scope.length
     const narrowing = whole ? {} : { narrowing: { scope: access.scope, resource: access.resource } }
     const expiresAt = now + access.seconds
     const token = { ...contentsOf(grant, 'access'), issuedAt: now, expiresAt, ...narrowing }
     return {
-      refresh: { text: sealHandle(next, handleKey, grant.secret), expiresAt: next.expiresAt },
+      refresh: { text, expiresAt: grant.refreshExpiresAt ?? 0, isKept: this.keeps },
       access: { text: sealHandle(token, handleKey, grant.secret), expiresAt },
     }
   }
@@ -146,7 +165,7 @@ function agree(model: Model, real: Real): void {
   }
 }
 
-function keep(model: Model, real: Real, issued: Issued, scope: string | undefined): Token {
+function keep(model: Model, real: Real, issued: Issued, scope: string | undefined): RefreshToken {
   const tokens = real.issue(issued, model.now)
   const granted = scope === undefined ? [...approved.scope] : scope.split(' ')
   assert(
@@ -214,11 +233,19 @@ const refreshIt = (age: number, scope: string | undefined) =>
     }
     assert(typeof outcome === 'object', `a good refresh is rejected: ${outcome}`)
     const next = keep(model, real, outcome, scope)
+    const isSameRule = current.isKept === model.keeps
     if (age === 1) {
-      assert(next.text === current.text, 'a retry got another successor')
+      assert(next.text === current.text || !isSameRule, 'a retry got another successor')
       return
     }
     assert(next.expiresAt <= approved.absoluteExpiresAt, 'a refresh token outlives the absolute end')
+    if (model.keeps) {
+      assert(next.text === current.text || !isSameRule, 'a client that keeps its refresh token got another')
+      assert(next.expiresAt >= current.expiresAt, 'a use shortened the refresh token')
+      assert(real.lives(current.text, model.now), 'the refresh token does not work again')
+      model.refreshTokens[model.refreshTokens.length - 1] = next
+      return
+    }
     model.rotatedAt = model.now
     model.refreshTokens.push(next)
   })
@@ -247,6 +274,11 @@ const revokeAccess = (age: number) =>
     assert(tokenIdOf(token.text).length === 22, 'it has a name')
   })
 
+const changeRule = step('change the rule', (model, real) => {
+  model.keeps = !model.keeps
+  real.keeps = model.keeps
+})
+
 const wait = (seconds: number) =>
   step(`wait ${seconds}`, (model) => {
     model.now += seconds
@@ -264,7 +296,7 @@ t.test('a grant behaves as the RFCs require under every interleaving', async (t)
   const goesOn = fc.tuple(fc.constantFrom(0, 0, 1), scope).map(([back, names]) => refreshIt(back, names))
   const harmless = fc.oneof(
     fc.constantFrom(redeemWrongly('w'.repeat(43), false), redeemWrongly(codeVerifier, true)),
-    fc.constant(refreshAsStranger),
+    fc.constantFrom(refreshAsStranger, changeRule),
     age.map(revokeAccess),
   )
   const waits = fc.constantFrom(1, 5, 9, 10, 40, 60, 95, 99, 100, 119, 120).map(wait)
@@ -275,8 +307,9 @@ t.test('a grant behaves as the RFCs require under every interleaving', async (t)
   )
   let runs = 0
   let deepest = 0
+  let kept = 0
   fc.assert(
-    fc.property(steps, fc.boolean(), (commands, startsRedeemed) => {
+    fc.property(steps, fc.boolean(), fc.boolean(), (commands, startsRedeemed, keeps) => {
       const setup = () => {
         const model: Model = {
           now: approvedAt,
@@ -285,8 +318,10 @@ t.test('a grant behaves as the RFCs require under every interleaving', async (t)
           accessTokens: [],
           rotatedAt: 0,
           isRevoked: false,
+          keeps,
         }
         const real = new Real()
+        real.keeps = keeps
         // Half of the runs begin where a grant spends most of its life.
         if (startsRedeemed) redeemIt.run(model, real)
         return { model, real }
@@ -296,10 +331,12 @@ t.test('a grant behaves as the RFCs require under every interleaving', async (t)
       assert(model.redemptions <= 1, 'redeemed twice')
       runs += 1
       deepest = Math.max(deepest, model.refreshTokens.length)
+      if (model.refreshTokens.length === 1 && model.accessTokens.length > 3) kept += 1
     }),
     { seed: 9700, numRuns: 1500 },
   )
   t.ok(runs >= 1500)
   t.ok(deepest >= 4, `rotations were reached: ${deepest}`)
+  t.ok(kept >= 20, `refresh tokens were used several times: ${kept}`)
   t.equal(ownApi.accessTokenSeconds, 100, 'the model counts on it')
 })

@@ -227,6 +227,23 @@ t.test(
   },
 )
 
+t.test('a client that keeps its refresh token gets the same number again, with a later end', async (t) => {
+  const grant = active(3, { rotatedAt: approvedAt + 100 })
+  const now = approvedAt + 500
+  const rules = { ...lifetimes, keepsRefreshToken: true } as const
+  const decision = rotateGrant(grant, 3, issue, rules, now)
+  const rotated = rotateGrant(grant, 3, issue, lifetimes, now)
+  t.match(decision, {
+    result: { seq: 3, rotatedAt: approvedAt + 100 },
+    writes: [{ op: 'extendGrant', seq: 3 }],
+  })
+  if ('rejection' in decision || 'rejection' in rotated) throw new Error('rejected')
+  const { refreshExpiresAt, expiresAt } = rotated.result
+  t.match(decision.result, { refreshExpiresAt, expiresAt }, 'it ends when a rotated one would')
+  t.match(decision.writes, [{ refreshExpiresAt, expiresAt }])
+  t.match(rotateGrant(grant, 1, issue, rules, now), { rejection: { code: 'invalid_grant' } }, 'an older one')
+})
+
 t.test('any other reuse is an error and a revocation', async (t) => {
   const grant = active(3, { rotatedAt: approvedAt + 100 })
   const never = { ...lifetimes, refreshReuseSeconds: 0 }

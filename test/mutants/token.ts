@@ -94,8 +94,8 @@ export const tokenFaults = [
     id: 'access-token-outlives-its-end',
     rule: 'rfc6750-5.2-lifetime-limited',
     file: 'src/domain/access-token.ts',
-    find: 'now < handle.expiresAt',
-    replace: 'now <= handle.expiresAt',
+    find: 'now >= handle.expiresAt',
+    replace: 'now > handle.expiresAt',
   },
   {
     id: 'narrowed-scope-not-told',

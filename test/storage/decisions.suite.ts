@@ -48,6 +48,19 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 3, rotatedAt: 1020, ...lifetimes })
   })
 
+  t.test('extending moves the expiry times of the number it was decided on', async (t) => {
+    const store = await openEmpty(t)
+    const later = { refreshExpiresAt: 5000, expiresAt: 6000 }
+    await store.write(...grantOwners, insertGrant, redeem, {
+      op: 'extendGrant',
+      grantId: id,
+      seq: 1,
+      ...later,
+    })
+    t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 1, rotatedAt: 1010, ...later })
+    await t.rejects(store.write({ op: 'extendGrant', grantId: id, seq: 2, ...lifetimes }))
+  })
+
   t.test('redeeming deletes what only the code needed', async (t) => {
     const store = await openEmpty(t)
     const grant = { ...sample.grant, codeChallenge: sample.digest(8), nonce: 'n-0S6' }

@@ -185,6 +185,8 @@ function describeWrite(write: Write): readonly string[] {
       return [`grant ${write.grantId}: code redeemed, now at number 1`]
     case 'rotateGrant':
       return [`grant ${write.grantId}: rotated from number ${write.fromSeq} to ${write.fromSeq + 1}`]
+    case 'extendGrant':
+      return [`grant ${write.grantId}: refresh token number ${write.seq} stays the current one`]
     case 'revokeGrant':
       return [`grant ${write.grantId}: revoked by ${write.rule}`]
     case 'revokeAccessToken':

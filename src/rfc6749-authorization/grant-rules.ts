@@ -1,0 +1,34 @@
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import type { GrantRule, GrantRules } from '../domain/grant.ts'
+import type { Client } from '../domain/model.ts'
+
+/** What applies to the grants of a client. */
+export type RulesOfClient = GrantRules & Pick<GrantRule, 'accessTokenAlgorithm'>
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds what a feature demands of the grants of some clients. */
+    addGrantRule(ruleOf: (client: Client) => GrantRule): void
+    /** The lifetimes of the settings, with the rules of features for this client. */
+    grantRulesOf(client: Client): RulesOfClient
+  }
+}
+
+/** The extension point for rules about the grants of a client. They apply when they are used: nothing is stored. */
+export const grantRules = fp<Pick<AppDeps, 'config'>>(
+  async (app, { config: { lifetimes } }) => {
+    const added: ((client: Client) => GrantRule)[] = []
+    app.decorate('addGrantRule', (ruleOf) => void added.push(ruleOf))
+    app.decorate('grantRulesOf', (client) => {
+      const demanded = added.map((ruleOf) => ruleOf(client))
+      const { mostCodeSeconds: _, ...rules } = Object.assign({}, ...demanded) as GrantRule
+      const codeSeconds = Math.min(
+        lifetimes.codeSeconds,
+        ...demanded.flatMap(({ mostCodeSeconds = [] }) => mostCodeSeconds),
+      )
+      return { ...lifetimes, codeSeconds, ...rules }
+    })
+  },
+  { name: 'grant-rules' },
+)
