@@ -164,7 +164,8 @@ export interface UserDenial {
 
 /** Returns the error for the client of a user who may not use it. */
 export function denialError({ rule, why }: UserDenial): OAuthError {
-  return new OAuthError('access_denied', why, { rule })
+  const page = { title: { key: 'denied.title' }, advice: { key: 'denied.about' } }
+  return new OAuthError('access_denied', why, { rule, page })
 }
 
 /**

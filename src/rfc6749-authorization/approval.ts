@@ -4,6 +4,7 @@ import { owesAuthTime } from '../domain/authorization-request.ts'
 import type { Write } from '../domain/decision.ts'
 import { approveGrant, mintGrantId } from '../domain/grant.ts'
 import { sealHandle } from '../domain/handle.ts'
+import { denialError } from '../domain/interaction.ts'
 import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../domain/model.ts'
 
 declare module 'fastify' {
@@ -11,7 +12,7 @@ declare module 'fastify' {
     /** Adds what a feature stores with every grant that a user approves. */
     onApproval(hook: ApprovalHook): void
     /**
-     * An approved grant and its code, RFC 6749 §4.1.2. The code works once the grant has been inserted, together with
+     * An approved grant and its code, RFC 6749 §4.1.2; `access_denied` for a user who may not use the client. The code works once the grant has been inserted, together with
      * `writes`.
      */
     approve(
@@ -51,6 +52,9 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
     const hooks: ApprovalHook[] = []
     app.decorate('onApproval', (hook) => void hooks.push(hook))
     app.decorate('approve', async (request, client, session, scope, now) => {
+      // Pages check it before they ask. Here no other way to a grant can leave it out.
+      const denial = await app.authorizationRequests.denialOf(client, session.userId)
+      if (denial !== undefined) throw denialError(denial)
       const fresh = {
         grantId: mintGrantId(random(8), now),
         grantSecret: random(16).toString('base64url'),

@@ -7,6 +7,7 @@ import type { Client } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { ask, integrate, pageOf, sentAway, signedIn, title } from '../helpers/authorization.ts'
+import { addDeviceClient, openConfirmation, poll, startDevice } from '../helpers/device.ts'
 import {
   callApi,
   claimsOf,
@@ -20,6 +21,7 @@ import {
   type Tokens,
 } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
 
 const library = 'https://library.example/api'
@@ -269,6 +271,16 @@ t.test('a group that is deleted lets no user in', async (t) => {
   await changeGroups(store, (groups) => deleteGroup(groups, team, operator()))
   t.equal((await refresh(server, client, tokens.refresh_token)).status, 400)
   t.equal(pageOf(await ask(server, client, {}, await signedIn(server, client))).status, 403)
+})
+
+t.test('nor does a device of a user who may not use its client get a token', async (t) => {
+  const device = await addDeviceClient(server, allow([staff]))
+  const started = await startDevice(server, device)
+  const agent = new UserAgent(server.issuer)
+  const page = await openConfirmation(server, started.user_code, agent, bob)
+  const denied = pageOf(await agent.submit(page, { decision: 'approve' }))
+  t.equal(denied.status, 403)
+  t.equal((await json(await poll(server, device, started)))['error'], 'authorization_pending')
 })
 
 t.test('clients that act for themselves are not affected', async (t) => {

@@ -10,6 +10,7 @@ import { clientDocumentFaults } from './client-documents.ts'
 import { configurationFaults } from './configuration.ts'
 import { deviceGrantFaults } from './device-grant.ts'
 import type { Fault } from './fault.ts'
+import { groupFaults } from './groups.ts'
 import { headerFaults } from './headers.ts'
 import { initialTokenFaults } from './initial-tokens.ts'
 import { interactionFaults } from './interaction.ts'
@@ -67,6 +68,7 @@ export const faults: readonly Fault[] = [
   ...backchannelLogoutFaults,
   ...interactionFaults,
   ...signInFaults,
+  ...groupFaults,
   ...headerFaults,
   ...parsingFaults,
   ...storageFaults,

@@ -89,6 +89,13 @@ const aboutPerson: Exercise = async (t, subject, claim) => {
   t.strictSame(inIdToken[claim], value)
 }
 
+/** The groups of alice, who is in none. */
+const aboutGroups: Exercise = async (t, subject, claim) => {
+  const { inIdToken, atUserInfo } = await askFor(subject, claim)
+  t.strictSame(atUserInfo[claim], [])
+  t.strictSame(inIdToken[claim], [])
+}
+
 const personalClaims = [
   'name',
   'family_name',
@@ -228,6 +235,7 @@ export const peoplePromises: Promises = {
       },
       amr: aboutToken(() => ['pwd']),
       at_hash: aboutToken(() => /^[\w-]{22}$/),
+      groups: aboutGroups,
       sid: aboutToken(() => /^[\w-]{22}$/),
     },
     unlisted: nothingElse,

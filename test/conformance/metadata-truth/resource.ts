@@ -27,7 +27,7 @@ const scopeOpens: Exercise = async (t, subject, name) => {
   t.equal(refused.status, 403)
   t.match(challengeOf(refused).params, { error: 'insufficient_scope', scope: name })
 }
-const identity = ['openid', 'profile', 'email']
+const identity = ['openid', 'profile', 'email', 'groups']
 
 const bearerMethods: Promises[string] = {
   each: {
