@@ -1,22 +1,28 @@
 import * as oauth from 'oauth4webapi'
 import * as client from 'openid-client'
 import t from 'tap'
+import type { IntegrationRequest } from '../../src/clients/integration.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
+import { signInAndApprove } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
 import { addClient } from '../helpers/wire.ts'
 
 const server = await startServer(t)
 const issuer = new URL(server.issuer)
 
-/** A client that acts for itself and signs with this key. */
-async function add(alg: 'ES256' | 'PS256' | 'RS256' | 'EdDSA') {
+/** A client that signs with this key, and acts for itself unless the request says otherwise. */
+async function add(alg: 'ES256' | 'PS256' | 'RS256' | 'EdDSA', request: Partial<IntegrationRequest> = {}) {
   const key = makeClientKey(alg)
+  const machine = { grantTypes: ['client_credentials'], redirectUris: [], scope: ['courses:read'] }
   const { id } = await addClient(server, {
     authenticationMethod: 'private_key_jwt',
-    grantTypes: ['client_credentials'],
-    redirectUris: [],
-    scope: ['courses:read'],
-    description: { jwks: { keys: [key.jwk] }, token_endpoint_auth_signing_alg: alg },
+    ...(Object.keys(request).length > 0 ? request : machine),
+    description: {
+      jwks: { keys: [key.jwk] },
+      token_endpoint_auth_signing_alg: alg,
+      request_object_signing_alg: alg,
+    },
   })
   const algorithm = {
     ES256: { name: 'ECDSA', namedCurve: 'P-256' },
@@ -48,3 +54,46 @@ t.test('openid-client authenticates by PrivateKeyJwt, also to introspect and rev
   await client.tokenRevocation(config, tokens.access_token)
   t.match(await client.tokenIntrospection(config, tokens.access_token), { active: false })
 })
+
+t.test(
+  'openid-client and oauth4webapi sign authorization requests, RFC 9101, also pushed ones',
+  async (t) => {
+    const agent = new UserAgent(server.issuer)
+    const insecure = { [oauth.allowInsecureRequests]: true }
+    const as = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, insecure))
+    for (const alg of ['ES256', 'PS256', 'RS256', 'EdDSA'] as const) {
+      const { id, key } = await add(alg, {
+        grantTypes: ['authorization_code'],
+        redirectUris: ['https://client.example/callback'],
+      })
+      const config = await client.discovery(issuer, id, undefined, client.PrivateKeyJwt(key), {
+        execute: [client.allowInsecureRequests],
+      })
+      const verifier = client.randomPKCECodeVerifier()
+      const parameters = {
+        redirect_uri: 'https://client.example/callback',
+        scope: 'openid',
+        state: `state-${alg}`,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+      }
+      const signed = await client.buildAuthorizationUrlWithJAR(config, parameters, key)
+      const pushed = await client.buildAuthorizationUrlWithPAR(config, signed.searchParams)
+      t.notOk(signed.searchParams.has('scope') || pushed.searchParams.has('scope'), `${alg}: all is signed`)
+      const request = await oauth.issueRequestObject(
+        as,
+        { client_id: id },
+        { response_type: 'code', ...parameters },
+        key,
+      )
+      const byHand = new URL(String(as.authorization_endpoint))
+      byHand.search = String(new URLSearchParams({ client_id: id, request }))
+      for (const url of [signed, pushed, byHand]) {
+        const location = await signInAndApprove(agent, await agent.open(url.href))
+        const checks = { pkceCodeVerifier: verifier, expectedState: parameters.state }
+        const tokens = await client.authorizationCodeGrant(config, location, checks)
+        t.type(tokens.id_token, 'string', alg)
+      }
+    }
+  },
+)
