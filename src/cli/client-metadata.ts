@@ -97,7 +97,10 @@ export function addMetadataFlags(command: Command): Command {
     .option('--client-uri <url>', 'its website, shown on the consent page')
     .option('--policy-uri <url>', 'its privacy policy, shown on the consent page')
     .option('--tos-uri <url>', 'its terms of service, shown on the consent page')
-    .option('--logo-uri <url>', 'its logo, returned with its metadata; the server never fetches it')
+    .option(
+      '--logo-uri <url>',
+      'its logo, a PNG, JPEG or WebP image of 64 KiB at most, shown on the consent page',
+    )
     .option('--contact <text>', 'a contact of the client, such as an email address; may be repeated', collect)
     .option(
       '--localized <member#tag=text>',

@@ -146,7 +146,7 @@ function assertSize(metadata: ClientMetadata, { metadataBytes }: RegistrationPol
   })
 }
 
-/** The members for users besides the name, RFC 7591 §2; never fetched. */
+/** The members for users besides the name, RFC 7591 §2; only a logo may be fetched, see client-logo.ts. */
 export type ClientDescription = Pick<
   Client,
   'contacts' | 'localized' | 'clientUri' | 'logoUri' | 'policyUri' | 'tosUri'

@@ -11,7 +11,9 @@ const texts = (description: string) =>
 const described = {
   client_name: Type.Optional(text('The name that users see; `client_name#fr` is its French name.')),
   client_uri: Type.Optional(text('Its home page, http or https.')),
-  logo_uri: Type.Optional(text('Its logo, http or https; never fetched by this server.')),
+  logo_uri: Type.Optional(
+    text('Its logo, http or https; with an initial access token it is shown if it is PNG, JPEG or WebP.'),
+  ),
   policy_uri: Type.Optional(text('Its privacy policy, http or https.')),
   tos_uri: Type.Optional(text('Its terms of service, http or https.')),
   contacts: Type.Optional(texts('How to reach its developers.')),

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
 
@@ -67,6 +68,9 @@ t.test(
         const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
         assertRejected(t, answer, 'invalid_client_metadata', String(method))
       }
+      const jwks = { keys: [makeClientKey('ES256').jwk] }
+      const signing = { redirect_uris: [loopback], token_endpoint_auth_method: 'private_key_jwt', jwks }
+      assertRejected(t, await post(signing), 'invalid_client_metadata', 'private_key_jwt with keys')
     })
     const client = await register({ token_endpoint_auth_method: 'client_secret_basic' })
     t.equal(await tokenError({}, [client['client_id'], client['client_secret']]), 'invalid_grant')

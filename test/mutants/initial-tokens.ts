@@ -86,4 +86,25 @@ export const initialTokenFaults = [
     find: 'registrationPolicy({ config, service, keys, declared }, client.admitted)',
     replace: 'registrationPolicy({ config, service, keys, declared })',
   },
+  {
+    id: 'logo-of-a-stranger-fetched',
+    rule: 'rfc7591-5-display-uri-origin',
+    file: 'src/pages/sign-in/client-logo.ts',
+    find: "origin === 'registered' && admitted === undefined ? undefined : logoUri",
+    replace: "origin === 'registered' && admitted === null ? undefined : logoUri",
+  },
+  {
+    id: 'logo-of-any-type',
+    tests: ['test/conformance/client-logo.test.ts'],
+    file: 'src/pages/theme/theme.ts',
+    find: 'return bitmaps.find(([, , matches]) => matches(body))?.[1]',
+    replace: 'return kinds.find(([, , matches]) => matches(body))?.[1]',
+  },
+  {
+    id: 'logo-fetched-each-time',
+    rule: 'rfc7591-2-display-uris',
+    file: 'src/pages/sign-in/client-logo.ts',
+    find: 'if (known !== undefined && now < known.expiresAt) return known',
+    replace: '',
+  },
 ] as const satisfies readonly Fault[]

@@ -74,8 +74,8 @@ export const registrationFaults = [
     id: 'private-key-jwt-registered',
     rule: 'service-2-reg-auth-other',
     file: metadata,
-    find: 'clientAuthentication: open(declared.clientAuthentication),',
-    replace: 'clientAuthentication: declared.clientAuthentication,',
+    find: 'const open = admission === undefined ? openToAll : openWithToken',
+    replace: 'const open = admission === null ? openToAll : openWithToken',
   },
   {
     id: 'secret-for-a-public-client',

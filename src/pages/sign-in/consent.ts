@@ -34,6 +34,7 @@ import {
 } from '../describe.ts'
 import { assertOwnForm, type FormModel } from '../forms.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../scopes.ts'
+import { clientLogoUrl } from './client-logo.ts'
 import { showDenial } from './denial.ts'
 import type { codeIssuer } from './issue-code.ts'
 import {
@@ -63,6 +64,8 @@ declare module '../pages.ts' {
             readonly redirectUri: string
             /** http(s) links, shown with their host and never fetched. */
             readonly links: readonly ClientLink[]
+            /** Its logo, from this server. */
+            readonly logoUrl?: string
           }
         /** The resources of the access, if it is not only the service itself. */
         readonly resources: readonly NamedResource[]
@@ -160,6 +163,7 @@ export function consentPage(
     const asked = askedOf(pending)
     const { identity, areas } = layOutScope(asked, scopesIn(language), isChecked)
     const canChange = areas.some(({ write }) => write !== undefined)
+    const logoUrl = clientLogoUrl(prefix, client)
     const outlives = client.grantTypes.includes('refresh_token')
     const model = {
       action: `${prefix}/consent`,
@@ -174,6 +178,7 @@ export function consentPage(
         id: client.id,
         redirectUri: request.redirectUri,
         links: clientLinks(client, language),
+        ...(logoUrl !== undefined && { logoUrl }),
       },
       resources: foreignResources(request.resource, service, language),
       identity,

@@ -3,6 +3,7 @@ import type { AppDeps } from '../../deps.ts'
 import { errorOf } from '../../domain/interaction.ts'
 import { formBodies } from '../../http/parameters.ts'
 import { assertSameSite } from '../forms.ts'
+import { clientLogo } from './client-logo.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
 import { loginPage } from './login.ts'
@@ -37,4 +38,5 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 
   loginPage(app, deps, continueFlow)
   consentPage(app, deps, continueFlow, issueCode)
+  clientLogo(app, deps)
 }

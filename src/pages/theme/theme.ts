@@ -58,12 +58,19 @@ export function loadTheme({ service, views: folder }: ThemeOptions): Theme {
 /** Every sign-in loads the logo. */
 const mostBytes = 262_144
 
-const kinds: readonly (readonly [extension: string, type: string, matches: (body: Buffer) => boolean])[] = [
+type ImageKind = readonly [extension: string, type: string, matches: (body: Buffer) => boolean]
+
+const bitmaps: readonly ImageKind[] = [
   ['png', 'image/png', (body) => body.subarray(0, 8).toString('latin1') === '\x89PNG\r\n\x1a\n'],
   ['jpg', 'image/jpeg', (body) => body.subarray(0, 3).toString('latin1') === '\xff\xd8\xff'],
   ['webp', 'image/webp', (body) => /^RIFF.{4}WEBP$/s.test(body.subarray(0, 12).toString('latin1'))],
-  ['svg', 'image/svg+xml', isSvg],
 ]
+const kinds: readonly ImageKind[] = [...bitmaps, ['svg', 'image/svg+xml', isSvg]]
+
+/** Returns the type of a PNG, JPEG or WebP image by its first bytes; undefined for anything else, SVG included: it can have scripts. */
+export function imageType(body: Buffer): string | undefined {
+  return bitmaps.find(([, , matches]) => matches(body))?.[1]
+}
 
 /**
  * Reads the image that a setting names. Its type is that of its content, whatever its name says.

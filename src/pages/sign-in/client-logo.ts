@@ -1,0 +1,80 @@
+import type { FastifyInstance } from 'fastify'
+import type { AppDeps } from '../../deps.ts'
+import { put } from '../../domain/decision.ts'
+import type { Client, Hash, Seconds } from '../../domain/model.ts'
+import { single } from '../../domain/parameters.ts'
+import { recordKind } from '../../domain/record.ts'
+import { hashSecret } from '../../domain/secret.ts'
+import { FetchFailed } from '../../fetch/guarded-fetch.ts'
+import { parametersOf } from '../../http/parameters.ts'
+import { imageType } from '../theme/theme.ts'
+
+/** A logo that was fetched, or could not be. */
+interface ClientLogo {
+  readonly id: Hash
+  readonly clientId: string
+  /** Base64; absent: there is no image to show. */
+  readonly image?: string
+  readonly expiresAt: Seconds
+}
+
+export const clientLogoKind = recordKind<ClientLogo>('client-logo', {
+  id: ({ id }) => id,
+  clientId: ({ clientId }) => clientId,
+  expiresAt: ({ expiresAt }) => expiresAt,
+})
+
+/** How long a logo is kept, and how long none is looked for again. */
+const keepSeconds = { image: 30 * 86_400, nothing: 3600 }
+const path = '/client-logo'
+
+/**
+ * Returns where a page has the logo of a client from, RFC 7591 §2: from this server. What clients that registered themselves
+ * without an initial access token name is never fetched.
+ */
+export function clientLogoUrl(prefix: string, client: Client): string | undefined {
+  if (logoOf(client) === undefined) return undefined
+  return `${prefix}${path}?${new URLSearchParams({ client_id: client.id })}`
+}
+
+function logoOf({ origin, admitted, logoUri }: Client): string | undefined {
+  return origin === 'registered' && admitted === undefined ? undefined : logoUri
+}
+
+/**
+ * Serves the logos of clients. One is fetched when the first page needs it, through the guarded fetcher, and shown if its
+ * first bytes are those of a PNG, JPEG or WebP image.
+ */
+export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: AppDeps): void {
+  app.get(path, { config: { limit: 'authorization' }, schema: { hide: true } }, async (request, reply) => {
+    const client = await store.find('client', single(parametersOf(request.query), 'client_id') ?? '')
+    const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
+    const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
+    const body = Buffer.from(logo?.image ?? '', 'base64')
+    const type = imageType(body)
+    if (type === undefined) return reply.code(404).send()
+    return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
+  })
+
+  async function load(client: Client, uri: string): Promise<ClientLogo> {
+    const [id, now] = [hashSecret(JSON.stringify([client.id, uri])), clock()]
+    const known = await store.find(clientLogoKind, id)
+    if (known !== undefined && now < known.expiresAt) return known
+    const image = await fetchImage(uri)
+    const seconds = image === undefined ? keepSeconds.nothing : keepSeconds.image
+    const logo = { id, clientId: client.id, expiresAt: now + seconds, ...(image !== undefined && { image }) }
+    await store.write(put(clientLogoKind, logo))
+    return logo
+  }
+
+  async function fetchImage(uri: string): Promise<string | undefined> {
+    try {
+      const { body } = await fetchUrl(uri)
+      return imageType(body) === undefined ? undefined : body.toString('base64')
+    } catch (error) {
+      if (!(error instanceof FetchFailed)) throw error
+      app.log.warn({ err: error, url: uri }, 'the logo of a client could not be fetched')
+      return undefined
+    }
+  }
+}

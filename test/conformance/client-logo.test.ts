@@ -1,0 +1,97 @@
+/** The logo of a client, RFC 7591 §2: from this server, fetched once, and an image only. */
+import { createServer } from 'node:http'
+import t from 'tap'
+import { insert } from '../../src/domain/decision.ts'
+import { initialTokenKind, mintInitialToken } from '../../src/domain/initial-token.ts'
+import { pageOf, signedIn } from '../helpers/authorization.ts'
+import { authorizationUrl, register, type TestClient } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { startServer } from '../helpers/server.ts'
+import { addClient, json } from '../helpers/wire.ts'
+
+const server = await startServer(t, { mode: 'dev', nodes: 1 })
+const origin = `http://127.0.0.1:${await freePort()}`
+const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
+const images: Readonly<Record<string, string | Buffer>> = {
+  '/logo.png': png,
+  '/logo.jpg': Buffer.from('ffd8ffe000104a464946', 'hex'),
+  '/logo.webp': Buffer.from('RIFF0000WEBPVP8 '),
+  '/logo.svg': '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+  '/page.png': '<!doctype html><script>alert(1)</script>',
+  '/empty.png': '',
+  '/large.png': Buffer.concat([png, Buffer.alloc(70_000)]),
+}
+const requests: string[] = []
+const site = createServer((request, response) => {
+  const path = request.url ?? ''
+  requests.push(path)
+  response.writeHead(path in images ? 200 : 404, { 'content-type': 'image/png' })
+  response.end(images[path])
+})
+await new Promise<void>((resolve) => site.listen(Number(new URL(origin).port), '127.0.0.1', resolve))
+t.teardown(() => site.close())
+
+const add = (path: string) =>
+  addClient(server, { consent: 'always', description: { logo_uri: origin + path } })
+
+/** The logo as the consent page has it. */
+async function logoOf(client: TestClient) {
+  const agent = await signedIn(server, client)
+  const { html } = pageOf(await agent.open(authorizationUrl(server, client)))
+  const [, src] = /<img class="client-logo" src="([^"]*)" alt=""/.exec(html) ?? []
+  return { html, url: src === undefined ? undefined : server.origin + src.replaceAll('&amp;', '&') }
+}
+
+t.test('[rfc7591-2-display-uris] the consent page shows the logo of a client from this server', async (t) => {
+  for (const [path, type] of [
+    ['/logo.png', 'image/png'],
+    ['/logo.jpg', 'image/jpeg'],
+    ['/logo.webp', 'image/webp'],
+  ] as const) {
+    const { html, url = '' } = await logoOf(await add(path))
+    t.notOk(html.includes(origin), 'the browser is not told where it comes from')
+    t.strictSame(requests, [], 'a page does not wait for it')
+    const response = await fetch(url)
+    t.equal(response.headers.get('content-type'), type)
+    t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+    t.strictSame(Buffer.from(await response.arrayBuffer()), images[path])
+    t.equal((await fetch(url)).status, 200)
+    t.strictSame(requests.splice(0), [path], 'it is fetched once')
+  }
+})
+
+t.test('anything but a small PNG, JPEG or WebP image is not shown, and not asked for again', async (t) => {
+  for (const path of ['/logo.svg', '/page.png', '/empty.png', '/large.png', '/missing.png']) {
+    const { url = '' } = await logoOf(await add(path))
+    for (const _ of [1, 2]) t.equal((await fetch(url)).status, 404, path)
+    t.strictSame(requests.splice(0), [path])
+    server.advance(3601)
+    t.equal((await fetch(url)).status, 404)
+    t.strictSame(requests.splice(0), [path], 'after an hour it is')
+  }
+  for (const query of ['', '?client_id=x', '?client_id=a&client_id=b'])
+    t.ok([400, 404].includes((await fetch(`${server.issuer}/client-logo${query}`)).status), query)
+})
+
+t.test(
+  '[rfc7591-5-display-uri-origin] a client needs an initial access token to have its logo shown',
+  async (t) => {
+    const metadata = { logo_uri: `${origin}/logo.png` }
+    const open = await register(server, metadata)
+    t.equal((await logoOf(open)).url, undefined)
+    t.equal((await fetch(`${server.issuer}/client-logo?client_id=${open.id}`)).status, 404)
+    t.strictSame(requests, [], 'nothing is fetched')
+    const request = { redirects: 'https', pkce: 'required', uses: 1 } as const
+    const { token, record } = mintInitialToken(request, Buffer.alloc(32, 1), 60, server.now())
+    await server.deps.store.write(insert(initialTokenKind, record))
+    const response = await fetch(`${server.issuer}/api/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify({ redirect_uris: ['https://app.example/cb'], ...metadata }),
+    })
+    const { client_id: id, client_secret: secret } = await json(response)
+    const client = { id: String(id), secret: String(secret), method: 'client_secret_basic' }
+    const { url = '' } = await logoOf({ ...client, redirectUri: 'https://app.example/cb' })
+    t.equal((await fetch(url)).status, 200)
+  },
+)
