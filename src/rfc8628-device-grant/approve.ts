@@ -3,6 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import type { GrantBasis } from '../domain/decision.ts'
 import type { Client, Scope, Session } from '../domain/model.ts'
+import { hashSecret } from '../domain/secret.ts'
 import { grantLimit } from '../users/sessions.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind } from './rules/device.ts'
 
@@ -41,4 +42,9 @@ export function deviceApproval(app: FastifyInstance, { config, store }: Pick<App
       ),
     )
   }
+}
+
+/** Identifies what a page shows of a client: it differs as soon as the client changes any of it. */
+export function shownOf({ name, localized, clientUri, policyUri, tosUri, grantTypes }: Client): string {
+  return hashSecret(JSON.stringify([name, localized, clientUri, policyUri, tosUri, grantTypes]))
 }

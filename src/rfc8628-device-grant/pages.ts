@@ -3,7 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { endSession } from '../domain/decision.ts'
 import type { OAuthError } from '../domain/errors.ts'
-import { narrowByUser } from '../domain/interaction.ts'
+import { narrowByUser, type UserDenial } from '../domain/interaction.ts'
 import { clientWords } from '../domain/localized.ts'
 import type { Client, Scope, Seconds, Session, User } from '../domain/model.ts'
 import { every, type Parameters, single } from '../domain/parameters.ts'
@@ -28,7 +28,7 @@ import { msg } from '../pages/i18n/i18n.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../pages/scopes.ts'
 import { whileSignedIn } from '../users/sessions.ts'
 import { throttled } from '../users/throttling.ts'
-import { deviceApproval } from './approve.ts'
+import { deviceApproval, shownOf } from './approve.ts'
 import { formatUserCode, parseUserCode, wrongCodeBuckets } from './rules/codes.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind, isWaiting, openDevice } from './rules/device.ts'
 
@@ -74,6 +74,8 @@ interface Visit {
 interface UserVisit extends Visit {
   readonly session: Session
   readonly user: User
+  /** Why this user may not use the client. */
+  readonly denial: UserDenial | undefined
 }
 
 /**
@@ -81,10 +83,10 @@ interface UserVisit extends Visit {
  * `verification_uri_complete` only fills in the code (RFC 8628 §3.3.1): nothing is looked up before the form is sent.
  */
 export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service, store, clock } = deps
+  const { config, service, store, clock, declared } = deps
   const { prefix } = service
   const approveDevice = deviceApproval(app, deps)
-  const scopesIn = scopesFor(service.catalogue, app.texts)
+  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
   const pageUrl = `${prefix}/device`
@@ -128,8 +130,9 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     async (request, reply) => {
       const visit = await enter(request, reply, request.query)
       if (visit === undefined) return reply
+      const { device, session, now, denial } = visit
+      if (denial !== undefined) return showDenial(visit, denial)
       if (!app.shortcuts?.agrees) return show(visit)
-      const { device, session, now } = visit
       await whileSignedIn(store, session, now, () => approve(visit, device.request.scope))
       return reply.redirect(prefix + confirmPath(device), 303)
     },
@@ -141,12 +144,13 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     async (request, reply) => {
       const visit = await enter(request, reply, request.body)
       if (visit === undefined) return reply
-      const { sent, device, now, session } = visit
+      const { sent, device, now, session, denial } = visit
       const url = prefix + confirmPath(device)
       assertOwnForm(sent, csrfOf(visit), url)
       const isApproved = single(sent, 'decision') === 'approve'
+      if (isApproved && denial !== undefined) return reply.redirect(url, 303)
       // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
-      if (isApproved && single(sent, 'shown') !== shownOf(visit))
+      if (isApproved && single(sent, 'shown') !== shownOf(visit.client))
         return reply.redirect(`${url}&changed=1`, 303)
       const scope = isApproved ? narrowByUser(device.request, device.request.scope, every(sent, 'scope')) : []
       // The page finds out what has ended, and shows it.
@@ -209,7 +213,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const user = session && (await store.find('user', session.userId))
     const isSwitching = request.method === 'GET' && single(sent, 'switch') !== undefined
     if (!isSwitching && session !== undefined && user !== undefined && user.lockedAt === undefined)
-      return { ...visit, session, user }
+      return { ...visit, session, user, denial: await app.authorizationRequests.denialOf(client, user.id) }
     // A session that outlived its user would only lead here again.
     if (!isSwitching && session !== undefined) await store.write(endSession(session.id, now))
     const prompt = isSwitching ? ['select_account'] : []
@@ -225,6 +229,19 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     return reply.page('device-done', { accountUrl, ...(name !== undefined && { clientName: name }) })
   }
 
+  const showDenial = (visit: UserVisit, { contact }: UserDenial): FastifyReply => {
+    const { device, client, request, reply, user } = visit
+    const model = {
+      action: `${prefix}/device/confirm`,
+      hidden: { user_code: formatUserCode(device.userCode), csrf: csrfOf(visit) },
+      clientName: clientWords(client, request.language).name ?? client.id,
+      user: displayName(user),
+      switchUrl: `${prefix}${confirmPath(device)}&switch=1`,
+      ...(contact !== undefined && { contact }),
+    }
+    return reply.page('denied', model, { status: 403 })
+  }
+
   const show = (visit: UserVisit): FastifyReply => {
     const { device, client, request, reply, sent, user, now } = visit
     const { language } = request
@@ -233,7 +250,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const outlives = client.grantTypes.includes('refresh_token')
     return reply.page('device-confirm', {
       action: `${prefix}/device/confirm`,
-      hidden: { user_code: userCode, csrf: csrfOf(visit), shown: shownOf(visit) },
+      hidden: { user_code: userCode, csrf: csrfOf(visit), shown: shownOf(visit.client) },
       userCode,
       requestedAgoSeconds: ago(device.createdAt, now),
       ...(requestedFrom && { requestedFrom }),
@@ -275,11 +292,6 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   /** Bound to the session, too: a page shown to one user cannot be submitted as another. */
   const csrfOf = ({ browserSecret, device, session }: UserVisit) =>
     app.browser.csrfToken(browserSecret, 'device-confirm', device.deviceHash, session.id)
-}
-
-/** Identifies what the page shows of a client: it differs as soon as the client changes any of it. */
-function shownOf({ client: { name, localized, clientUri, policyUri, tosUri, grantTypes } }: Visit): string {
-  return hashSecret(JSON.stringify([name, localized, clientUri, policyUri, tosUri, grantTypes]))
 }
 
 function throttledText({ status, headers }: OAuthError): Text {

@@ -337,6 +337,23 @@ t.test('the page belongs to the browser that typed the code, and to its user', a
   t.equal((await json(await asks(device)))['scope'], 'openid', 'the user took a scope away')
 })
 
+t.test('a user who may not use the client cannot approve its device', async (t) => {
+  const { store } = server.deps
+  const closed = await addDeviceClient(server)
+  const found = await store.find('client', closed.id)
+  if (found === undefined) throw new Error('no client')
+  const device = await start(closed)
+  const agent = new UserAgent(server.issuer)
+  const page = await openConfirmation(server, device.user_code, agent)
+  await store.write(update('client', { ...found, extra: { allowed_groups: ['none'] } }))
+  const denial = pageOf(await agent.submit(page, { decision: 'approve' }))
+  t.equal(denial.status, 403)
+  t.notOk(denial.html.includes('value="approve"'))
+  await assertRejected(t, await asks(device, closed), 'authorization_pending', 400, 'nothing is approved')
+  t.match(pageOf(await agent.submit(denial, { decision: 'deny' })).html, /You denied access/)
+  await assertRejected(t, await asks(device, closed), 'access_denied')
+})
+
 t.test('what ends in the meantime ends the device', async (t) => {
   const { store, clock } = server.deps
   const sessionEnded = await start()
@@ -366,6 +383,7 @@ t.test('what ends in the meantime ends the device', async (t) => {
     overtaken.forms[0]?.fields.some(({ name }) => name === 'password'),
     'overtaken: asks again',
   )
+  server.advance(10)
   await assertRejected(t, await asks(sessionEnded), 'authorization_pending')
 
   const locked = await start()
@@ -400,7 +418,12 @@ t.test('[rfc7591-2.1-grant-response-consistency] a device may register itself', 
   }
   const { status, body } = await answer({})
   t.equal(status, 201)
-  t.match(body, { grant_types: [grantType, 'refresh_token'].sort(), response_types: [], redirect_uris: [] })
+  t.match(body, {
+    token_endpoint_auth_method: 'none',
+    grant_types: [grantType, 'refresh_token'].sort(),
+    response_types: [],
+    redirect_uris: [],
+  })
   const loopback = { redirect_uris: ['http://127.0.0.1/cb'] }
   t.equal((await answer(loopback)).status, 201, 'with a loopback redirect URI')
   const both = ['authorization_code', grantType]

@@ -115,3 +115,16 @@ for (const [profile, said] of [
     t.match(await cli.start('whoami').end(), { code: 1, output: said })
   })
 }
+
+t.test('[rfc8628-3.3-interaction] the device shows a code, and is signed in once it was typed', async (t) => {
+  const device = runExample(t, ['device-cli/device.ts'], { ISSUER: issuer })
+  const output = await device.until(/type ([A-Z]{4}-[A-Z]{4})/)
+  const [, code = ''] = /type ([A-Z]{4}-[A-Z]{4})/.exec(output) ?? []
+  const approved = await fetch(`${issuer}/_dev/devices/${code}/approve`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ user: 'alice' }),
+  })
+  t.equal(approved.status, 200)
+  t.match(await device.end(), { code: 0, output: /Signed in as Alice.*, for openid profile courses:read/ })
+})

@@ -153,7 +153,7 @@ export const deviceGrantFaults = [
     id: 'device-of-a-renamed-client',
     tests,
     file: pages,
-    find: "if (isApproved && single(sent, 'shown') !== shownOf(visit))",
+    find: "if (isApproved && single(sent, 'shown') !== shownOf(visit.client))",
     replace: "if (isApproved && single(sent, 'shown') === '')",
   },
   {
