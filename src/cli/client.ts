@@ -15,6 +15,7 @@ import {
   clientSet,
   describeClient,
 } from './client-metadata.ts'
+import { addClientProfileCommand } from './client-profile.ts'
 import { addClientTrustCommands } from './client-trust.ts'
 import { requireClient } from './find.ts'
 import {
@@ -125,6 +126,7 @@ export function addClientCommands(program: Command): void {
   addClientKeyCommands(group)
   addClientTrustCommands(group)
   addClientDocumentCommands(group)
+  addClientProfileCommand(group)
   addClientAccessCommand(group)
   addClientClaimsCommand(group)
   const lock = command('lock <client_id>', 'lock a client: its tokens are invalid while it is locked')

@@ -242,6 +242,8 @@ export interface StoreFacts {
   readonly seededUsers?: readonly string[]
   /** Client ids of those that may leave PKCE out. */
   readonly clientsWithoutPkce?: readonly string[]
+  /** The clients that operators added, without resource servers. */
+  readonly integrations?: readonly Client[]
   /** Client ids of those that took no logout token of late, and failed to take some. */
   readonly unreachableClients?: readonly string[]
   /** The quickest of a few commits; absent when none could be made. */

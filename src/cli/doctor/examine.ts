@@ -8,6 +8,7 @@ import { examineFetches } from './fetches.ts'
 import { type Finding, ok, problem, type Setup, setting, unchecked, upstreamOf } from './finding.ts'
 import { headerOf, NoResponse, type Reference, startReference } from './http.ts'
 import { examineIssuer, examinePublishedKeys, examineServer } from './issuer.ts'
+import { examineProfiles } from './profiles.ts'
 import { examineProxy } from './proxy.ts'
 import { examineFiles, examineSettings, settingFault } from './settings.ts'
 import { compareClocks, examineDatabase, examineKeys } from './store.ts'
@@ -46,7 +47,16 @@ export async function examine(examination: Examination): Promise<readonly Findin
         ...(await examineNetwork(setup, facts?.keys ?? [])),
       ]
   const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
-  return [...examineSettings(setup), ...examineFiles(setup), ...findings, ...clock, ...keys, ...network]
+  const profiles = examineProfiles(setup, facts?.integrations ?? [])
+  return [
+    ...examineSettings(setup),
+    ...profiles,
+    ...examineFiles(setup),
+    ...findings,
+    ...clock,
+    ...keys,
+    ...network,
+  ]
 }
 
 /** Checks that the mail server accepts this sender, if one is configured; sends no email. */

@@ -1,0 +1,123 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeClientKey } from '../helpers/assertions.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runHere as run } from '../helpers/commands.ts'
+import { faultsOf } from '../helpers/doctor.ts'
+import { folderWithKeys, keysSecret } from '../helpers/keys.ts'
+
+const data = await folderWithKeys(t)
+const files = newFolder(t)
+const client = (...args: string[]) => run(['client', ...args, '--data', data])
+const keyed = ['--auth', 'private_key_jwt', '--jwks']
+
+function keyFile(name: 'ES256' | 'RS256', members: object = {}): string {
+  const file = join(files, `${name}-${Object.keys(members).length}.json`)
+  writeFileSync(file, JSON.stringify({ ...makeClientKey(name).jwk, ...members }))
+  return file
+}
+
+async function add(...flags: string[]): Promise<string> {
+  const adding = ['add', '--name', 'Bank app', '--redirect-uri', 'https://bank.example/callback']
+  const { stdout, stderr } = await client(...adding, ...flags, '--json')
+  if (stdout === '') throw new Error(stderr)
+  return JSON.parse(stdout).client_id
+}
+
+const profile = async (name: string, id: string) => {
+  const { stdout, stderr } = await client('profile', name, id, '--json')
+  if (stdout === '') throw new Error(stderr)
+  return JSON.parse(stdout).changed
+}
+
+t.test('an operator chooses a profile for a client, sees what it changes, and takes it off', async (t) => {
+  const id = await add(...keyed, keyFile('ES256'), '--pkce', 'optional', '--legacy-audience', 'true')
+  const chosen = await client('profile', 'fapi2', id)
+  t.match(chosen.stdout, /security_profile +none +→ +fapi2\n/)
+  t.match(chosen.stdout, /pkce +optional +→ +required\n/)
+  t.match(chosen.stdout, /legacy_audience +true +→ +false\n/)
+  t.match(chosen.stdout, /id_token_signed_response_alg +RS256 +→ +ES256\n/)
+  t.match((await client('show', id, '--json')).stdout, /"security_profile": ?"fapi2"/)
+  t.match((await client('profile', 'fapi2', id)).stdout, /^nothing changed\n$/)
+  t.strictSame(await profile('none', id), { security_profile: { before: 'fapi2', after: null } })
+  t.strictSame(await profile('none', id), {})
+  const events = (await run(['audit', '--data', data])).stdout
+  t.match(events, /client-changed.*profile fapi2/)
+})
+
+t.test('a key of the RSA type signs with PS256 from then on', async (t) => {
+  const id = await add(...keyed, keyFile('RS256'), '--request-object-signing-alg', 'RS256')
+  t.match(await profile('fapi2', id), {
+    token_endpoint_auth_signing_alg: { before: null, after: 'PS256' },
+    request_object_signing_alg: { before: 'RS256', after: 'PS256' },
+  })
+  const fixed = await add(...keyed, keyFile('RS256', { alg: 'RS256' }))
+  t.match(
+    await client('profile', 'fapi2', fixed),
+    { code: 1, stderr: /jwks has no key/ },
+    'a key for RS256 only',
+  )
+})
+
+t.test('a client without a key of its own cannot have the profile', async (t) => {
+  const secret = await add()
+  t.match(await client('profile', 'fapi2', secret), {
+    code: 1,
+    stderr: /authenticates by client_secret_basic; add another with --auth private_key_jwt/,
+  })
+  const trusting = JSON.stringify([{ issuer: 'https://cluster.example', subject: 'import' }])
+  const workload = await add('--auth', 'private_key_jwt', '--trusted-issuers', trusting)
+  t.match(await client('profile', 'fapi2', workload), { code: 1, stderr: /no key of its own/ })
+  t.match(await client('profile', 'fapi2', 'client_unknown'), { code: 1 })
+  t.match(await client('profile', 'fapi1', secret), { code: 64 })
+})
+
+t.test('doctor has a finding for each requirement that is missed', async (t) => {
+  const settings = {
+    LYCHGATE_ISSUER: 'https://auth.example.org',
+    LYCHGATE_DATA: data,
+    LYCHGATE_SECRET: keysSecret,
+  }
+  const saidOf = async (more: Readonly<Record<string, string>>) => {
+    const found = await faultsOf({ ...settings, ...more }, { offline: true })
+    return found.filter(({ check }) => check === 'profile fapi2')
+  }
+  const long = { LYCHGATE_LIFETIMES_CODE_SECONDS: '90' }
+  const ids = [
+    await add('--auth', 'none'),
+    await add(...keyed, keyFile('RS256', { alg: 'RS256' })),
+    await add(
+      ...keyed,
+      keyFile('ES256'),
+      '--security-profile',
+      'fapi2',
+      '--legacy-audience',
+      'true',
+      '--pkce',
+      'optional',
+    ),
+  ]
+  const few = await saidOf(long)
+  t.match(
+    few.map(({ said }) => said),
+    [
+      /60 seconds/,
+      /endpoints as aud/,
+      /PKCE is optional/,
+      /signed with RS256, so that it cannot ask for openid/,
+    ],
+    'one client has the profile',
+  )
+  for (const { found } of few.slice(1)) t.match(found, ids[2])
+  t.match(few[0], { level: 'warning', found: '90', change: [/LYCHGATE_LIFETIMES_CODE_SECONDS=60/, /./] })
+  t.match(few[2], { change: [`lychgate client set ${ids[2]} --pkce required`] })
+  const all = await saidOf({ ...long, LYCHGATE_PROFILE: 'fapi2' })
+  t.match(
+    all.map(({ said }) => said),
+    [/60/, /public/, /a secret/, /a key of its own/, /signs with RS256/, /aud/, /PKCE/, /openid/],
+    'every client must have it',
+  )
+  t.match(all[1]?.found, ids[0])
+  t.match(all[4]?.found, ids[1])
+})
