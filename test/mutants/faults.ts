@@ -31,6 +31,7 @@ import { registrationFaults } from './registration.ts'
 import { requestObjectFaults } from './request-objects.ts'
 import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
+import { securityProfileFaults } from './security-profile.ts'
 import { signInFaults } from './sign-in.ts'
 import { stepUpFaults } from './step-up.ts'
 import { storageFaults } from './storage.ts'
@@ -53,6 +54,7 @@ export const faults: readonly Fault[] = [
   ...pushedRequestFaults,
   ...requestObjectFaults,
   ...boundTokenFaults,
+  ...securityProfileFaults,
   ...refreshFaults,
   ...resourceFaults,
   ...bearerFaults,

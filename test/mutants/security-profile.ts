@@ -1,0 +1,178 @@
+import type { Fault } from './fault.ts'
+
+const rules = 'src/fapi2-security-profile/rules.ts'
+const plugin = 'src/fapi2-security-profile/plugin.ts'
+const tests = ['test/conformance/fapi2.test.ts']
+const model = ['test/domain/grant-model.test.ts']
+
+/** Faults of the FAPI 2.0 Security Profile, and of refresh tokens that stay the same. */
+export const securityProfileFaults = [
+  {
+    id: 'profile-of-the-server-ignored',
+    tests,
+    file: rules,
+    find: '(profile === profileName || extra',
+    replace: '(profile === extra || extra',
+  },
+  {
+    id: 'profile-of-the-client-ignored',
+    tests,
+    file: rules,
+    find: 'extra?.[profileMember] === profileName)',
+    replace: 'extra === profileName)',
+  },
+  {
+    id: 'profile-takes-public-clients',
+    tests,
+    file: rules,
+    find: "authenticationMethod !== 'none',",
+    replace: "authenticationMethod !== '',",
+  },
+  {
+    id: 'profile-takes-secrets',
+    tests,
+    file: rules,
+    find: "authenticationMethod === method && claims?.['iss'] === client.id",
+    replace: 'authenticationMethod !== undefined',
+  },
+  {
+    id: 'profile-takes-a-list-as-audience',
+    tests,
+    file: rules,
+    find: "claims?.['aud'] === issuer",
+    replace: "[claims?.['aud']].flat().includes(issuer)",
+  },
+  {
+    id: 'profile-takes-endpoints-as-audience',
+    tests,
+    file: rules,
+    find: "claims?.['aud'] === issuer",
+    replace: "String(claims?.['aud']).startsWith(issuer)",
+  },
+  {
+    id: 'profile-takes-rs256',
+    tests,
+    file: rules,
+    find: "['PS256', 'ES256', 'EdDSA', 'Ed25519']",
+    replace: "['PS256', 'ES256', 'EdDSA', 'Ed25519', 'RS256']",
+  },
+  {
+    id: 'profile-takes-request-objects-by-rs256',
+    tests,
+    file: rules,
+    find: 'object === undefined || isAccepted(algorithm)',
+    replace: 'object === undefined || algorithm !== undefined',
+  },
+  {
+    id: 'profile-without-push',
+    tests,
+    file: rules,
+    find: 'extra[extraName] === true,',
+    replace: 'extra[extraName] !== false,',
+  },
+  {
+    id: 'profile-without-redirect-uri',
+    tests,
+    file: rules,
+    find: "single(parameters, 'redirect_uri') !== undefined",
+    replace: "single(parameters, 'redirect_uri') !== ''",
+  },
+  {
+    id: 'profile-without-pkce',
+    tests,
+    file: rules,
+    find: "single(parameters, 'code_challenge') !== undefined",
+    replace: "single(parameters, 'code_challenge') !== ''",
+  },
+  {
+    id: 'profile-with-id-tokens-by-rs256',
+    tests,
+    file: rules,
+    find: '!getsIdToken || signedFor(client).every(isAccepted)',
+    replace: '!getsIdToken || signedFor(client).length > 0',
+  },
+  {
+    id: 'profile-with-userinfo-by-rs256',
+    tests,
+    file: rules,
+    find: "typeof userInfo === 'string' ? [userInfo] : []",
+    replace: "typeof userInfo === 'string' ? [] : []",
+  },
+  {
+    id: 'profile-with-bearer-tokens',
+    tests,
+    file: rules,
+    find: '    confirmation !== undefined,',
+    replace: "    confirmation !== undefined || typeof confirmation === 'undefined',",
+  },
+  {
+    id: 'profile-with-long-codes',
+    tests,
+    file: rules,
+    find: 'export const mostCodeSeconds = 60',
+    replace: 'export const mostCodeSeconds = 600',
+  },
+  {
+    id: 'profile-rotates',
+    tests,
+    file: rules,
+    find: 'mostCodeSeconds, keepsRefreshToken: true, ',
+    replace: 'mostCodeSeconds, ',
+  },
+  {
+    id: 'profile-signs-access-tokens-by-rs256',
+    tests,
+    file: rules,
+    find: "accessTokenAlgorithm: 'ES256'",
+    replace: "accessTokenAlgorithm: 'RS256'",
+  },
+  {
+    id: 'profile-checks-no-authentication',
+    tests,
+    file: plugin,
+    find: 'if (isConcerned(authenticated.client)) assertAuthentication',
+    replace: 'if (isConcerned(authenticated.client) && !service) assertAuthentication',
+  },
+  {
+    id: 'kept-refresh-token-is-never-extended',
+    tests,
+    file: 'src/domain/grant.ts',
+    find: 'return accept({ ...grant, ...next }, extended)',
+    replace: 'return accept(grant)',
+  },
+  {
+    id: 'kept-refresh-token-of-any-number',
+    tests: model,
+    file: 'src/domain/grant.ts',
+    find: '  if (seq === grant.seq) {',
+    replace: '  if (seq === grant.seq || (rules.keepsRefreshToken && seq > 0)) {',
+  },
+  {
+    id: 'kept-refresh-token-changes-its-text',
+    tests: model,
+    file: 'src/domain/refresh-token.ts',
+    find: 'keepsRefreshToken ? absoluteExpiresAt : refreshExpiresAt',
+    replace: 'keepsRefreshToken ? refreshExpiresAt : refreshExpiresAt',
+  },
+  {
+    id: 'kept-refresh-token-outlives-its-row',
+    tests: model,
+    file: 'src/domain/access-token.ts',
+    find: '  if (now >= expiresAt) return undefined',
+    replace: '  if (now >= handle.expiresAt) return undefined',
+  },
+  {
+    id: 'rule-of-another-client',
+    tests,
+    file: 'src/rfc6749-authorization/grant-rules.ts',
+    find: 'return { ...lifetimes, codeSeconds, ...rules }',
+    replace: 'return { ...lifetimes, ...rules }',
+  },
+  {
+    id: 'key-of-a-doubled-kid-by-position',
+    tests,
+    file: 'src/domain/jws.ts',
+    find: 'usable.filter(({ algorithm }) => algorithm === algorithmNamed(alg)) : usable',
+    replace: 'usable.slice(0, 1) : usable',
+  },
+] as const satisfies readonly Fault[]
