@@ -57,17 +57,14 @@ export const userInfo: FastifyPluginAsyncTypebox<
       )
     }
     const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
-    const granted = await app.grantedClaims({
-      target: 'userinfo',
-      userId: user.id,
-      clientId,
-      scope,
-      requested,
-    })
+    const client = await app.resolveClient(clientId)
+    const use = { target: 'userinfo', userId: user.id, clientId, scope, requested } as const
+    const granted = await app.grantedClaims({ ...use, ...(client !== undefined && { client }) })
     const claims = await app.claimsOf(user)
     const body = { ...granted, ...describe({ id: user.id, claims }, scope, requested, service.scopeClaims) }
-    const { extra } = (await app.resolveClient(clientId)) ?? {}
-    const algorithm = signingAlgorithms.find((name) => name === extra?.['userinfo_signed_response_alg'])
+    const algorithm = signingAlgorithms.find(
+      (name) => name === client?.extra?.['userinfo_signed_response_alg'],
+    )
     if (algorithm === undefined) return body
     // OpenID Connect Core §5.3.2: the members iss and aud say whose it is.
     const signed = await keys.sign(algorithm, 'JWT', { ...body, iss: service.issuer, aud: clientId })
