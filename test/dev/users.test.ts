@@ -6,6 +6,7 @@ import { readUsers } from '../../src/dev/read-users.ts'
 import { type DevelopmentUser, seedUsers, withKnownPasswords } from '../../src/dev/users.ts'
 import { insert, update } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
+import { groupsOf, inOrder } from '../../src/users/groups.ts'
 import { verifyPassword } from '../../src/users/passwords.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import { testClock } from '../helpers/clock.ts'
@@ -153,4 +154,20 @@ t.test('a known password works on a development server only', async (t) => {
   t.equal(await check('x', '$argon2id$'), true)
   t.equal(await check('x', undefined), true)
   t.strictSame(asked, ['$argon2id$', undefined])
+})
+
+t.test('users are put into the groups of the list, and into no other', async (t) => {
+  const { store, find, seed, clock } = await world(t)
+  await seedUsers(store, clock)
+  const names = async (username: string) => {
+    const user = await find(username)
+    return inOrder(await groupsOf(store, user?.id ?? '')).map(({ name }) => name)
+  }
+  t.strictSame(await names('alice'), ['admins', 'staff'])
+  t.strictSame(await names('bob'), ['students'])
+  await seed({ username: 'alice', groups: ['Staff', 'choir'] }, { username: 'bob' })
+  t.strictSame(await names('alice'), ['choir', 'staff'])
+  t.strictSame(await names('bob'), ['students'], 'without a list they stay')
+  await seedUsers(store, clock)
+  t.strictSame(await names('alice'), ['choir', 'staff'], 'the default list changes no known user')
 })

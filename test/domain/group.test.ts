@@ -41,3 +41,32 @@ t.test('names are compared without regard to case and composition', async (t) =>
   const renamed = changeGroup(known, group('École'), { name: 'école' }, context)
   t.match(renamed, { result: { name: 'école' } }, 'a group may change the case of its own')
 })
+
+t.test('a name has no comma, no invisible character and a limit', async (t) => {
+  const create = (name: string) => createGroup([], { name }, Buffer.alloc(16), context)
+  for (const name of [
+    'a,b',
+    'a\u202eb',
+    'a\u0000b',
+    'a\nb',
+    'a"b',
+    'a;b',
+    '-a',
+    'a.',
+    '',
+    ' ',
+    'a'.repeat(101),
+  ])
+    t.throws(() => create(name), /the name of a group has 1 to 100 characters/, JSON.stringify(name))
+  for (const name of [
+    'a',
+    'staff',
+    'Students of 2026',
+    'team/core',
+    'a@b.c',
+    'écoliers',
+    '生徒',
+    'a'.repeat(100),
+  ])
+    t.match(create(name), { result: { name } })
+})

@@ -5,6 +5,7 @@ const plugin = 'src/groups/plugin.ts'
 const claims = 'src/groups/token-claims.ts'
 const over = ['test/conformance/groups.test.ts']
 const byCommand = ['test/cli/group.test.ts']
+const inDomain = ['test/domain/group.test.ts']
 
 /** Faults of groups: who may use a client, and what its tokens have of groups. */
 export const groupFaults = [
@@ -125,7 +126,7 @@ export const groupFaults = [
     file: 'src/domain/group.ts',
     find: 'nameSyntax.test(name)',
     replace: "name !== ''",
-    tests: byCommand,
+    tests: inDomain,
   },
   {
     id: 'group-below-itself',
@@ -146,7 +147,7 @@ export const groupFaults = [
     file: 'src/domain/group.ts',
     find: "{ op: 'deleteRecordsFrom', kind: membershipKind.name, prefix: membershipPrefix(group.id) },",
     replace: '',
-    tests: ['test/domain/group.test.ts'],
+    tests: inDomain,
   },
   {
     id: 'group-device-approved-by-anybody',
