@@ -76,12 +76,17 @@ t.test(
     const jkt = thumbprintOf(key)
     const own = await json(await ask(proof()))
     t.equal(own['token_type'], 'DPoP', '[rfc9449-5-token-type] client_credentials')
+    t.equal(String(own['access_token']).length, 159, 'as docs/security.md says')
     t.match(await introspect(server, machine, String(own['access_token'])), {
       token_type: 'DPoP',
       cnf: { jkt },
     })
     const tokens = await json(await redeem(client, {}, proof()))
-    t.match(tokens, { token_type: 'DPoP', refresh_token: /./, id_token: /./ }, '[rfc9449-5-token-type]')
+    t.match(
+      tokens,
+      { token_type: 'DPoP', refresh_token: /^.{160}$/, id_token: /./ },
+      '[rfc9449-5-token-type]',
+    )
     const seen = await introspect(server, client, String(tokens['access_token']))
     t.match(seen, { active: true, token_type: 'DPoP', cnf: { jkt } }, '[rfc9449-6.1-cnf-jkt] introspection')
     const narrow = await json(await redeem(client, { resource: library, scope: 'courses:read' }, proof()))

@@ -58,6 +58,22 @@ export const obeysTheAudience: Criterion = {
 /** Another server, at which the client is known by the same key. */
 export const demandedAudience = 'https://issuer.example'
 
+/** For a nonce that is never right. */
+export const repeatsTheProof: Criterion = {
+  text: 'it sends a fourth request with a proof to the token endpoint',
+  isMet: (_wrong, later, before) => {
+    const isProven = ({ place, sent }: Step) => place === 'token' && sent.proofNonce !== undefined
+    return isProven(later) && before.filter(isProven).length >= 2
+  },
+}
+
+/** For a token that is bound to a key and called a bearer token. */
+export const usesTheTokenWithoutAProof: Criterion = {
+  text: 'it sends the access token of that response to UserInfo or the API without a proof',
+  isMet: ({ gave }, { sent }) =>
+    sent.accessToken !== undefined && sent.accessToken === gave.accessToken && sent.proofNonce === undefined,
+}
+
 /** For wrong keys, which concern every token. */
 export const usesAnyToken: Criterion = {
   text: 'it uses a token of this issuer: an access token at UserInfo or the API, or a refresh token',

@@ -35,6 +35,8 @@ export interface Sent {
   readonly assertionAlgorithm?: string
   /** Its audiences. */
   readonly assertionAudience?: readonly string[]
+  /** Of a DPoP proof, RFC 9449 §4.2: its nonce, '' without one. */
+  readonly proofNonce?: string
 }
 
 /** What the response gave to the client. */
@@ -64,7 +66,7 @@ export function stepOf(
     method: request.method,
     path: path.replace(prefix, ''),
     status: reply.statusCode,
-    sent: sentWith(asked, request.headers.authorization, place),
+    sent: sentWith(asked, request.headers, place),
     gave: place === 'token' ? tokensIn(body, now) : { codes: callback?.getAll('code') ?? [] },
   }
 }
@@ -102,7 +104,7 @@ function placeOf(path: string, prefix: string, endpoint: string | undefined): Pl
 
 function sentWith(
   asked: Readonly<Record<string, string>>,
-  authorization: string | undefined,
+  { authorization, dpop }: FastifyRequest['headers'],
   place: Place,
 ): Sent {
   // Bearer, or the scheme of tokens that are bound to a key.
@@ -114,21 +116,29 @@ function sentWith(
     grantType: asked['grant_type'],
     challengeMethod: asked['code_challenge_method'],
     ...assertionIn(asked['client_assertion']),
+    proofNonce: dpop === undefined ? undefined : String(claimsOf(String(dpop))['nonce'] ?? ''),
   }
   return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined))
 }
 
 /** What an assertion says of itself; it may be anything. */
 function assertionIn(assertion = ''): Pick<Sent, 'assertionAlgorithm' | 'assertionAudience'> {
-  const [header = {}, claims = {}] = assertion
-    .split('.', 2)
-    .map((part) => objectOf(Buffer.from(part, 'base64url').toString()) ?? {})
+  const [header = {}, claims = {}] = partsOf(assertion)
   const { alg } = header
   const { aud } = claims
   return {
     ...(typeof alg === 'string' && { assertionAlgorithm: alg }),
     ...(aud !== undefined && { assertionAudience: [aud].flat().map(String) }),
   }
+}
+
+/** The claims of a JWT, which may be anything. */
+function claimsOf(jwt: string): Readonly<Record<string, unknown>> {
+  return partsOf(jwt)[1] ?? {}
+}
+
+function partsOf(jwt: string): readonly Readonly<Record<string, unknown>>[] {
+  return jwt.split('.', 2).map((part) => objectOf(Buffer.from(part, 'base64url').toString()) ?? {})
 }
 
 function textsOf(parsed: unknown): Readonly<Record<string, string>> {

@@ -3,6 +3,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { signAssertion, withAssertion } from '../../helpers/assertions.ts'
 import { claimsOf, pkce, signInAndApprove } from '../../helpers/flow.ts'
+import { signProof } from '../../helpers/proofs.ts'
 import { UserAgent } from '../../helpers/user-agent.ts'
 import type { Surroundings } from './client.ts'
 
@@ -62,6 +63,7 @@ export async function believe({
   note('introspection', dead.members)
   if (dead.members['active']) await tell?.('fooled')
   await actForItself({ issuer, metadata, service, now }, note)
+  await actWithKey({ issuer, service, now }, note)
   return facts
 }
 
@@ -100,6 +102,33 @@ async function actForItself(
     const grant = { grant_type: 'refresh_token', client_id: service.id, refresh_token: String(token) }
     note('service refresh', { status: (await post(`${issuer}/api/oauth/token`, grant)).status })
   }
+}
+
+/** Binds its token to a key, repeats when a nonce is demanded, and sends a token by its type. */
+async function actWithKey(
+  { issuer, service, now }: Pick<Surroundings, 'issuer' | 'service'> & { now: () => number },
+  note: Note,
+): Promise<void> {
+  const { id, key } = service
+  const url = `${issuer}/api/oauth/token`
+  const ask = async (nonce?: string) => {
+    const assertion = withAssertion(signAssertion(key, { id, issuer, now: now() }))
+    const fields = { grant_type: 'client_credentials', scope: 'courses:read', ...assertion }
+    const headers = { dpop: signProof(key, { url, now: now(), nonce }) }
+    return fetch(url, { method: 'POST', body: new URLSearchParams(fields), headers })
+  }
+  let response = await ask()
+  for (let times = 1; times < 4 && response.headers.has('dpop-nonce'); times += 1)
+    response = await ask(response.headers.get('dpop-nonce') ?? '')
+  const { status, members } = await read(response)
+  note('bound token', { status, token_type: members['token_type'] })
+  const [token, api] = [String(members['access_token']), `${issuer}/api/courses`]
+  const proof = signProof(key, { method: 'GET', url: api, now: now(), token })
+  const isBound = members['token_type'] === 'DPoP'
+  const headers = isBound
+    ? { authorization: `DPoP ${token}`, dpop: proof }
+    : { authorization: `Bearer ${token}` }
+  note('bound call', { status: (await fetch(api, { headers })).status })
 }
 
 /** An assertion by HMAC, with the text of the public key as the secret. */

@@ -117,10 +117,13 @@ export const lies: Readonly<Record<string, Lie>> = {
     msg: { 'service token': { refresh_token: 'string' } },
     so: ['service refresh'],
   },
-  'service-token-type-missing': { msg: { 'service token': { token_type: null } } },
+  'service-token-type-missing': {
+    msg: { 'service token': { token_type: null } },
+    so: ['bound token', 'bound call'],
+  },
   'service-without-access-token': {
     msg: { 'service token': { access_token: null, id_token: 'string' } },
-    so: ['service call'],
+    so: ['service call', 'bound call'],
   },
   'assertion-hmac-only': {
     msg: { metadata: { token_endpoint_auth_signing_alg_values_supported: ['HS256', 'none'] } },
@@ -138,6 +141,8 @@ export const lies: Readonly<Record<string, Lie>> = {
         error_description: 'aud must be https://issuer.example',
       },
     },
-    so: ['service call'],
+    so: ['service call', 'bound token', 'bound call'],
   },
+  'dpop-nonce-endless': { msg: { 'bound token': { status: 400, token_type: null } }, so: ['bound call'] },
+  'dpop-token-as-bearer': { msg: { 'bound token': { token_type: 'Bearer' } }, so: ['bound call'] },
 }

@@ -10,8 +10,10 @@ import {
   enableNonRepudiationChecks,
   fetchProtectedResource,
   fetchUserInfo,
+  getDPoPHandle,
   None,
   PrivateKeyJwt,
+  randomDPoPKeyPair,
   randomNonce,
   randomPKCECodeVerifier,
   randomState,
@@ -80,7 +82,15 @@ async function actForItself(
   const config = await discovery(new URL(issuer), service.id, undefined, authentication, { execute })
   const tokens = await clientCredentialsGrant(config, { scope: 'courses:read' })
   at('service API')
-  await fetchProtectedResource(config, tokens.access_token, new URL(`${issuer}/api/courses`), 'GET')
+  const api = new URL(`${issuer}/api/courses`)
+  await fetchProtectedResource(config, tokens.access_token, api, 'GET')
+  // A proof is for one URL: the issuer rejects that of an endpoint elsewhere.
+  if (!config.serverMetadata().token_endpoint?.startsWith(issuer)) return
+  at('key')
+  const DPoP = getDPoPHandle(config, await randomDPoPKeyPair('ES256'))
+  const bound = await clientCredentialsGrant(config, { scope: 'courses:read' }, { DPoP })
+  at('key API')
+  await fetchProtectedResource(config, bound.access_token, api, 'GET', null, undefined, { DPoP })
 }
 
 /** An authorization request, and the values to check its response against. */
