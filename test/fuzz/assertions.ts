@@ -1,5 +1,6 @@
 import { type AssertionChange, type ClientKey, signAssertion } from '../helpers/assertions.ts'
 import type { Dice } from './dice.ts'
+import type { Pair } from './request.ts'
 import { nasty } from './values.ts'
 import type { World } from './world.ts'
 
@@ -38,6 +39,15 @@ export function makeAssertion(world: World, dice: Dice): string {
   const assertion = signAssertion(key, about, change)
   good.set(signedPart(assertion), old ?? jti)
   return assertion
+}
+
+/** Makes request objects of RFC 9101 that no client may send: another kind of JWT of the client, and nonsense. */
+export function wrongRequests(world: World, dice: Dice): readonly Pair[] {
+  return [
+    ['request', makeAssertion(world, dice)],
+    ['request', dice.pick(['eyJhbGciOiJub25lIn0.e30.', 'a.b.c', 'a.b.c.d.e', ...nasty])],
+    ['request_uri', dice.pick(['https://client.example/r', 'http://127.0.0.1:1/', 'urn:x', ...nasty])],
+  ]
 }
 
 function faultOf(world: World, dice: Dice, jti: string): AssertionChange {

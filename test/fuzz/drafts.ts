@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { assertionType } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
-import { makeAssertion } from './assertions.ts'
+import { makeAssertion, wrongRequests } from './assertions.ts'
 import type { Dice } from './dice.ts'
 import { metadata } from './metadata.ts'
 import { basic, bearer, type Draft, type Pair } from './request.ts'
@@ -226,7 +226,7 @@ function authorize(world: World, dice: Dice): Draft {
     ['response_mode', dice.pick(['query', 'form_post'])],
     ['login_hint', dice.pick(['bob', ...markup])],
     ['ui_locales', 'se'],
-    ['display', 'popup'],
+    dice.pick([['display', 'popup'], ...wrongRequests(world, dice)]),
     ['id_token_hint', dice.draw(world.tokens)?.idToken ?? ''],
   ]
   const fields: Pair[] = [
