@@ -10,6 +10,8 @@ import {
   extraOfPush,
   grantRule,
   isProfiled,
+  narrowMetadata,
+  profileName,
 } from './rules.ts'
 
 /**
@@ -32,6 +34,7 @@ export const securityProfile = fp<AppDeps>(
     app.afterConfirmation((client, confirmation) => {
       if (isConcerned(client)) assertBound(confirmation)
     })
+    if (config.profile === profileName) app.narrowMetadata(narrowMetadata)
     app.addGrantRule((client) => (isConcerned(client) ? grantRule : {}))
   },
   { name: 'security-profile', dependencies: ['authorization-framework', 'client-authentication'] },

@@ -32,6 +32,18 @@ export function isAccepted(algorithm: unknown): boolean {
   return algorithms.includes(algorithm)
 }
 
+/** Returns the metadata of a server on which every client must conform: without what it rejects. */
+export function narrowMetadata(
+  members: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const narrowed = Object.entries(members).map(([name, value]) => {
+    if (/^(token|revocation)_endpoint_auth_methods_supported$/.test(name)) return [name, [method]]
+    const isOfAlgorithms = name.endsWith('_alg_values_supported') && Array.isArray(value)
+    return [name, isOfAlgorithms ? value.filter(isAccepted) : value]
+  })
+  return { ...Object.fromEntries(narrowed), require_pushed_authorization_requests: true }
+}
+
 /** What is signed for a client about its users with. */
 export function signedFor({ idTokenSignedResponseAlg, extra }: Client): readonly string[] {
   const { userinfo_signed_response_alg: userInfo } = extra ?? {}

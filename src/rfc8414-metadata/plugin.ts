@@ -10,6 +10,10 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Adds members to the metadata documents; arrays of the same name are joined. */
     advertise(members: Readonly<Record<string, unknown>>): void
+    /** Adds what a feature withholds of the documents, once all members are there. */
+    narrowMetadata(
+      narrow: (members: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>,
+    ): void
     /** The members advertised so far. */
     readonly advertised: () => Readonly<Record<string, unknown>>
   }
@@ -19,7 +23,9 @@ declare module 'fastify' {
 export const metadata = fp(
   async (app) => {
     let members: Readonly<Record<string, unknown>> = {}
-    app.decorate('advertised', () => members)
+    const narrowing: ((all: typeof members) => typeof members)[] = []
+    app.decorate('advertised', () => narrowing.reduce((all, narrow) => narrow(all), members))
+    app.decorate('narrowMetadata', (narrow) => void narrowing.push(narrow))
     app.decorate('advertise', (more: Readonly<Record<string, unknown>>) => {
       const joined = Object.entries(more).map(([name, value]) => {
         const known = members[name]

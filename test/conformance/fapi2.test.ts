@@ -510,6 +510,12 @@ t.test(
         '[fapi2-5.3.2.1-metadata]',
       )
     }
+    const narrow = await json(await fetch(`${strict.issuer}/.well-known/openid-configuration`))
+    t.equal(narrow['require_pushed_authorization_requests'], true, '[fapi2-5.3.2.1-metadata]')
+    t.strictSame(narrow['token_endpoint_auth_methods_supported'], ['private_key_jwt'])
+    t.notMatch(JSON.stringify(narrow), 'RS256', '[fapi2-5.4.1-algorithms] no algorithm that is not accepted')
+    const wide = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+    t.match(JSON.stringify(wide), 'RS256', 'a server for other clients, too')
     const chosen = await add('ES256', { security_profile: '' }, strict)
     const password = { grant_type: 'password', username: 'alice', password: 'alice-in-tests' }
     await assertRejected(t, await ask(chosen, password), 'unsupported_grant_type')
