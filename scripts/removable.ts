@@ -26,11 +26,7 @@ const removable: Readonly<Record<string, readonly string[]>> = {
   'oidc-logout': ['end_session_endpoint', '/oauth/logout'],
   'rfc6749-client-credentials': ['client_credentials'],
   'rfc7009-revocation': ['revocation_endpoint', '/api/oauth/revoke'],
-  'rfc7523-client-assertions': [
-    'private_key_jwt',
-    'client_assertion',
-    'signing_alg_values_supported":["ES256',
-  ],
+  'rfc7523-client-assertions': ['private_key_jwt', 'client_assertion', 'auth_signing_alg_values_supported'],
   'rfc7591-registration': ['registration_endpoint', 'registration_client_uri', '/api/oauth/register'],
   'rfc7662-introspection': ['introspection_endpoint', '/api/oauth/introspect'],
   'rfc9101-request-objects': ['request_object', 'require_request_uri_registration', '"request"'],
