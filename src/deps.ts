@@ -4,11 +4,10 @@ import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
 import type { DeclaredBindings } from './domain/confirmation.ts'
 import type { Client } from './domain/model.ts'
-import type { AddedScopes } from './domain/scope-catalogue.ts'
 import type { GuardedFetch } from './fetch/guarded-fetch.ts'
 import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
-import type { Service } from './service.ts'
+import type { DeclaredScopes, Service } from './service.ts'
 import type { Store } from './storage/store.ts'
 import type { Clock, RandomSource } from './system.ts'
 import type { PasswordCheck } from './users/passwords.ts'
@@ -92,7 +91,7 @@ export interface Declared extends ClientDeclarations {
   readonly authenticationParameters: Schemas
   readonly tokenBindings: DeclaredBindings
   readonly tokenMembers: Schemas
-  readonly scopes: AddedScopes
+  readonly scopes: DeclaredScopes
 }
 
 export interface AppOptions {

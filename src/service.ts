@@ -28,11 +28,30 @@ export interface Service {
   readonly resourceMetadataUrl: string
 }
 
+/** Scopes that features declare, by their names. */
+export type DeclaredScopes = Readonly<
+  Record<
+    string,
+    AddedScopes[string] & {
+      /** Whether a server with this configuration has it. Absent: every server has. */
+      readonly isOffered?: (config: Config) => boolean
+    }
+  >
+>
+
+/** Returns the scope catalogue of a configuration, with the scopes that every server has and those that features add. */
+export function catalogueOf(config: Config, declared: DeclaredScopes = {}): readonly CatalogueScope[] {
+  const offered = Object.entries(declared).flatMap(([name, { isOffered, ...scope }]) =>
+    (isOffered?.(config) ?? true) ? [[name, scope] as const] : [],
+  )
+  return completeCatalogue(config.scopes, Object.fromEntries(offered))
+}
+
 /** The service that a configuration describes, with the scopes that features add. */
-export function describeService(config: Config, added: AddedScopes = {}): Service {
+export function describeService(config: Config, added: DeclaredScopes = {}): Service {
   const url = new URL(config.issuer)
   const prefix = url.pathname === '/' ? '' : url.pathname
-  const catalogue = completeCatalogue(config.scopes, added)
+  const catalogue = catalogueOf(config, added)
   const own: Resource = {
     identifier: config.issuer,
     name: config.service.name,

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parse } from 'yaml'
+import { knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { withWrites } from '../domain/decision.ts'
@@ -9,7 +10,7 @@ import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
 import { declared } from '../features.ts'
 import type { Store } from '../storage/store.ts'
-import { knownTo } from './client-metadata.ts'
+
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, collect, type OperatorFlags } from './flags.ts'
@@ -81,7 +82,7 @@ async function clientClaims(clientId: string, { set, ...flags }: ClaimsFlags): P
       const change = { description: { [claimsMember]: await withIds(store, readRules(set)) } }
       const event = auditEvent('client-changed', operatorContext(), { clientId, changed: claimsMember })
       client = await store.transact('client', clientId, (current) =>
-        withWrites(changeIntegration(current, change, knownTo(config)), event),
+        withWrites(changeIntegration(current, change, knownTo(config, declared)), event),
       )
     }
     printJson(await withNames(store, client))
@@ -139,7 +140,7 @@ async function clientAccess(clientId: string, { allow, everyone, ...flags }: Acc
     const facts = { clientId, changed: member, allowed: names || 'everyone' }
     const event = auditEvent('client-changed', operatorContext(), facts)
     const changed = await store.transact('client', clientId, (current) =>
-      withWrites(changeIntegration(current, change, knownTo(config)), event),
+      withWrites(changeIntegration(current, change, knownTo(config, declared)), event),
     )
     await print(store, flags, changed)
   })

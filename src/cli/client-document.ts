@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { describeClient, knownTo } from '../clients/describe.ts'
 import { lockClient, unlockClient } from '../clients/integration.ts'
 import type { Config } from '../config/schema.ts'
 import { auditEvent } from '../domain/audit.ts'
@@ -12,7 +13,6 @@ import { declared, features } from '../features.ts'
 import { createGuardedFetch } from '../fetch/guarded-fetch.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
-import { describeClient } from './client-metadata.ts'
 import { CommandFailed } from './failure.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
@@ -128,7 +128,7 @@ async function describe(store: Store, config: Config, url: string) {
   if (client?.published === undefined && denied === undefined)
     throw new CommandFailed('no document of this URL is stored; lychgate client document refresh fetches it')
   return {
-    ...(client === undefined ? { client_id: url } : describeClient(client, config)),
+    ...(client === undefined ? { client_id: url } : describeClient(client, knownTo(config, declared))),
     ...omitUndefined({
       host: client?.published?.host,
       fetched_at: document?.fetchedAt,

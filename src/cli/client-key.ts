@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { type Decision, withWrites } from '../domain/decision.ts'
 import { isObject } from '../domain/is-object.ts'
 import { KeySetFault, type PublicKey, readKeyFile } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
-import { knownTo } from './client-metadata.ts'
+import { declared } from '../features.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
@@ -73,7 +74,7 @@ async function changeKeys(
     const event = auditEvent('client-changed', operatorContext(), { clientId, changed: 'jwks' })
     const client = await store.transact('client', clientId, (found): Decision<Client> => {
       const description = { jwks: { keys: change(keysOf(requireClient(found))) } }
-      return withWrites(changeIntegration(found, { description }, knownTo(config)), event)
+      return withWrites(changeIntegration(found, { description }, knownTo(config, declared)), event)
     })
     print(keysOf(client), flags)
   })

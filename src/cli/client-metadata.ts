@@ -1,24 +1,22 @@
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
+import { authenticationOf, describeClient, knownTo } from '../clients/describe.ts'
 import {
   addIntegration,
   changeIntegration,
   type IntegrationChange,
   type IntegrationRequest,
-  type Known,
 } from '../clients/integration.ts'
 import type { JsonObject } from '../clients/members.ts'
-import { clientMetadata, isLanguageTag, localizableMembers } from '../clients/metadata.ts'
-import type { Config } from '../config/schema.ts'
+import { isLanguageTag, localizableMembers } from '../clients/metadata.ts'
 import type { DeclaredClientMember } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { withWrites } from '../domain/decision.ts'
 import { KeySetFault } from '../domain/key-set.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
-import { type Client, consentRules } from '../domain/model.ts'
+import { consentRules } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { parseScope } from '../domain/scope.ts'
-import { completeCatalogue } from '../domain/scope-catalogue.ts'
 import { declared } from '../features.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
@@ -119,19 +117,24 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
       name: flags.name,
       postLogoutRedirectUris: flags.postLogoutRedirectUri ?? [],
     }
-    const { client, secret, writes } = addIntegration(request, knownTo(config), fresh, systemClock())
+    const { client, secret, writes } = addIntegration(
+      request,
+      knownTo(config, declared),
+      fresh,
+      systemClock(),
+    )
     const event = auditEvent('client-added', operatorContext(), { clientId: client.id, name: flags.name })
     await store.write(...writes, event).catch(subjectTaken)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     printResult(
       flags,
-      { ...describeClient(client, config), ...credentials },
+      { ...describeClient(client, knownTo(config, declared)), ...credentials },
       {
         ...credentials,
         client_name: client.name,
         redirect_uris: client.redirectUris,
         introspects: client.introspects,
-        token_endpoint_auth_method: authenticationOf(client),
+        token_endpoint_auth_method: authenticationOf(client, declared),
       },
     )
     if (secret !== undefined && !flags.json)
@@ -154,10 +157,10 @@ export async function clientSet(clientId: string, flags: MetadataFlags): Promise
     const event = auditEvent('client-changed', operatorContext(), { clientId, changed })
     const client = await store
       .transact('client', clientId, (found) =>
-        withWrites(changeIntegration(found, change, knownTo(config)), event),
+        withWrites(changeIntegration(found, change, knownTo(config, declared)), event),
       )
       .catch(subjectTaken)
-    const description = describeClient(client, config)
+    const description = describeClient(client, knownTo(config, declared))
     printResult(flags, description, description)
   })
 }
@@ -234,40 +237,3 @@ function readLocalized(text: string): readonly [string, string] {
     `--localized: must be MEMBER#TAG=TEXT, with a member of ${localizableMembers.join(', ')} and a language tag such as fr`,
   )
 }
-
-/** Returns what a client of this server may refer to. */
-export function knownTo({ issuer, resources, scopes }: Config): Known {
-  return {
-    scopes: completeCatalogue(scopes, declared.scopes).map(({ name }) => name),
-    resources: [issuer, ...resources.map(({ identifier }) => identifier)],
-    declared,
-  }
-}
-
-/** Describes a client with RFC 7591 §3.2.1 members and those that only an operator sets; never its secret. */
-export function describeClient(client: Client, config: Config) {
-  return {
-    ...clientMetadata(client, knownTo(config).scopes),
-    origin: client.origin,
-    ...(client.usedAt > client.issuedAt && { last_used_at: client.usedAt }),
-    ...(client.anySecretMethod && { token_endpoint_auth_methods_accepted: secretMethods }),
-    pkce: client.pkceOptional ? 'optional' : 'required',
-    consent: client.consent,
-    ...(client.introspects.length > 0 && { introspects: client.introspects }),
-    ...omitUndefined({ resources: client.resources, locked_at: client.lockedAt }),
-    ...(client.previousSecret !== undefined && {
-      ...omitUndefined({ secret_used_at: client.secretUsedAt }),
-      previous_secret_expires_at: client.previousSecret.expiresAt,
-      ...omitUndefined({ previous_secret_used_at: client.previousSecret.usedAt }),
-    }),
-  }
-}
-
-/** Names how a client authenticates at the token endpoint, RFC 7591 §2. */
-export function authenticationOf({ anySecretMethod, authenticationMethod }: Client): string {
-  return anySecretMethod ? secretMethods.join(' or ') : authenticationMethod
-}
-
-const secretMethods = Object.entries(declared.clientAuthentication)
-  .flatMap(([name, { usesSecret }]) => (usesSecret ? [name] : []))
-  .reverse()

@@ -1,11 +1,12 @@
 import { Argument, type Command } from 'commander'
+import { describeClient, knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { withWrites } from '../domain/decision.ts'
 import type { Client } from '../domain/model.ts'
 import type { ClientProfile } from '../feature.ts'
-import { features } from '../features.ts'
-import { describeClient, knownTo, subjectTaken } from './client-metadata.ts'
+import { declared, features } from '../features.ts'
+import { subjectTaken } from './client-metadata.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
@@ -47,9 +48,9 @@ async function clientProfile(name: string, clientId: string, flags: OperatorFlag
       const wanted = profiles[name]?.put(client) ?? {
         description: Object.assign({}, ...Object.values(profiles).map(({ take }) => take.description)),
       }
-      const decision = changeIntegration(client, wanted, knownTo(config))
+      const decision = changeIntegration(client, wanted, knownTo(config, declared))
       const [before, after] = [client, 'result' in decision ? decision.result : client].map((one) =>
-        describeClient(one, config),
+        describeClient(one, knownTo(config, declared)),
       )
       const differences = differencesOf(before ?? {}, after ?? {})
       return withWrites({ ...decision, result: differences }, ...(differences.length > 0 ? [event] : []))

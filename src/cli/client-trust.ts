@@ -1,11 +1,13 @@
 import type { Command } from 'commander'
+import { knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import type { JsonObject } from '../clients/members.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { type Decision, withWrites } from '../domain/decision.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
-import { knownTo, subjectTaken } from './client-metadata.ts'
+import { declared } from '../features.ts'
+import { subjectTaken } from './client-metadata.ts'
 import { CommandFailed } from './failure.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
@@ -100,7 +102,7 @@ async function changeTrust(
     const decide = (found: Client | undefined): Decision<Client> => {
       const trusted = change(trustedBy(requireClient(found)))
       const description = { trusted_issuers: trusted }
-      return withWrites(changeIntegration(found, { description }, knownTo(config)), event)
+      return withWrites(changeIntegration(found, { description }, knownTo(config, declared)), event)
     }
     const changed = await store.transact('client', clientId, decide).catch(subjectTaken)
     print(trustedBy(changed), flags)

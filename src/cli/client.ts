@@ -1,20 +1,16 @@
 import { type Command, Option } from 'commander'
-import { lockClient, rotateClientSecret, unlockClient } from '../clients/integration.ts'
+import { authenticationOf, describeClient, knownTo } from '../clients/describe.ts'
+import { lockClient, removeClient, rotateClientSecret, unlockClient } from '../clients/integration.ts'
 import { isUnusedSince } from '../clients/use.ts'
-import { type AuditContext, auditEvent } from '../domain/audit.ts'
-import { accept, type Decision, remove, withWrites } from '../domain/decision.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { accept, withWrites } from '../domain/decision.ts'
 import { type Client, type ClientOrigin, clientOrigins, type Seconds } from '../domain/model.ts'
+import { declared } from '../features.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { addClientAccessCommand, addClientClaimsCommand } from './client-access.ts'
 import { addClientDocumentCommands } from './client-document.ts'
 import { addClientKeyCommands } from './client-key.ts'
-import {
-  addMetadataFlags,
-  authenticationOf,
-  clientAdd,
-  clientSet,
-  describeClient,
-} from './client-metadata.ts'
+import { addMetadataFlags, clientAdd, clientSet } from './client-metadata.ts'
 import { addClientProfileCommand } from './client-profile.ts'
 import { addClientTrustCommands } from './client-trust.ts'
 import { requireClient } from './find.ts'
@@ -155,14 +151,14 @@ async function clientList({ origin, unused, ...flags }: ListFlags): Promise<void
       (origin === undefined || client.origin === origin) &&
       (since === undefined || isUnusedSince(client, since))
     const clients = (await store.list('client')).filter(isWanted)
-    printList(flags, clients, (client) => describeClient(client, config), lineOf)
+    printList(flags, clients, (client) => describeClient(client, knownTo(config, declared)), lineOf)
   })
 }
 
 function lineOf(client: Client): string[] {
   const { id, origin, issuedAt, usedAt, name = '' } = client
   const used = usedAt <= issuedAt ? 'never used' : `used ${instant(usedAt).slice(0, 10)}`
-  const rules = [authenticationOf(client), ...weaknessesOf(client)].join(', ')
+  const rules = [authenticationOf(client, declared), ...weaknessesOf(client)].join(', ')
   return [id, origin, rules, instant(issuedAt).slice(0, 10), used, name]
 }
 
@@ -178,7 +174,10 @@ function weaknessesOf({ lockedAt, pkceOptional, consent }: Client): string[] {
 /** `lychgate client show`: shows what is stored about a client; never its secret. */
 async function clientShow(clientId: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const description = describeClient(requireClient(await store.find('client', clientId)), config)
+    const description = describeClient(
+      requireClient(await store.find('client', clientId)),
+      knownTo(config, declared),
+    )
     printResult(flags, description, description)
   })
 }
@@ -273,9 +272,4 @@ async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlags): Pro
     if (flags.json) printJson({ removed })
     else process.stdout.write(`removed ${removed.length}\n`)
   })
-}
-
-function removeClient({ id: clientId, name }: Client, context: AuditContext): Decision<boolean> {
-  const event = auditEvent('client-removed', context, { clientId, ...(name && { name }) })
-  return accept(true, remove('client', clientId), event)
 }

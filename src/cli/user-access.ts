@@ -8,14 +8,14 @@ import { systemClock, systemRandom } from '../system.ts'
 import { userCredentials } from '../users/factors.ts'
 import { passkeyKind } from '../users/rules/passkey.ts'
 import { secondFactorKind } from '../users/rules/second-factor.ts'
-import { createUser, lockUser, unlockUser } from '../users/rules/user.ts'
+import { createUser, describeUser, lockUser, unlockUser } from '../users/rules/user.ts'
 import { CommandFailed } from './failure.ts'
 import { changeUser, findUser, requireUser, userEvent } from './find.ts'
 import type { DestructiveFlags, OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printResult } from './print.ts'
-import { type ClaimFlags, describeUser, newClaims, taken, unlessTaken } from './user-profile.ts'
+import { type ClaimFlags, newClaims, taken, unlessTaken } from './user-profile.ts'
 
 interface LinkFlags extends OperatorFlags {
   readonly print?: true

@@ -12,7 +12,7 @@ import { passkeyKind } from '../users/rules/passkey.ts'
 import { secondFactorKind } from '../users/rules/second-factor.ts'
 import { isSessionLive } from '../users/rules/session.ts'
 import { rowKeys, throttleKind } from '../users/rules/throttle.ts'
-import { changePassword, changeProfile, createUser, endAccess } from '../users/rules/user.ts'
+import { changePassword, changeProfile, createUser, describeUser, endAccess } from '../users/rules/user.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { changeUser, findUser, userEvent } from './find.ts'
 import type { OperatorFlags } from './flags.ts'
@@ -170,19 +170,6 @@ async function readPasswordHash(): Promise<string> {
   const password = await readNewPassword()
   const { hashPassword } = await import('../users/passwords.ts')
   return hashPassword(password, systemRandom)
-}
-
-/** Describes a user without the hash of the password. */
-export function describeUser({ id, username, seeded, createdAt, passwordHash, lockedAt, claims }: User) {
-  return {
-    sub: id,
-    username,
-    seeded,
-    created_at: createdAt,
-    has_password: passwordHash !== undefined,
-    ...(lockedAt !== undefined && { locked_at: lockedAt }),
-    claims,
-  }
 }
 
 function stateOf({ seeded, lockedAt, passwordHash }: User): string {

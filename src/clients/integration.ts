@@ -1,5 +1,6 @@
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
-import { accept, type Decision, insert, update, type Write } from '../domain/decision.ts'
+import { accept, type Decision, insert, remove, update, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import {
   type Client,
@@ -213,6 +214,12 @@ export function lockClient(found: Client | undefined, now: Seconds): Decision<Cl
 export function unlockClient(found: Client | undefined): Decision<Client> {
   const { lockedAt: _, ...unlocked } = requireClient(found)
   return accept(unlocked, update('client', unlocked))
+}
+
+/** Removes a client and every token it has. */
+export function removeClient({ id: clientId, name }: Client, context: AuditContext): Decision<boolean> {
+  const event = auditEvent('client-removed', context, { clientId, ...(name && { name }) })
+  return accept(true, remove('client', clientId), event)
 }
 
 /**

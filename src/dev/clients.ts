@@ -9,9 +9,9 @@ import { OAuthError } from '../domain/errors.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import type { Client } from '../domain/model.ts'
 import { parseScope } from '../domain/scope.ts'
-import { completeCatalogue } from '../domain/scope-catalogue.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { declared } from '../features.ts'
+import { catalogueOf } from '../service.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { faultsOf } from './json-body.ts'
@@ -61,7 +61,7 @@ export async function seedClients(
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
 ): Promise<readonly ClientCredentials[]> {
   const known = {
-    scopes: completeCatalogue(config.scopes, declared.scopes).map(({ name }) => name),
+    scopes: catalogueOf(config, declared.scopes).map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
     declared,
   }

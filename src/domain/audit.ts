@@ -15,12 +15,14 @@ export interface AuditContext {
   readonly at: Seconds
   /** The network a request came from, never the address, or `user@host` of the operator who ran a command. */
   readonly from?: string | undefined
+  /** What else is known of the actor, for every event of the request. */
+  readonly facts?: AuditEvent['facts']
 }
 
 /** Returns the write of one event; it belongs in the transaction of the change. */
 export function auditEvent(
   name: AuditEventName,
-  { by, at, from }: AuditContext,
+  { by, at, from, facts: actor }: AuditContext,
   { userId, clientId, ...facts }: Pick<AuditEvent, 'userId' | 'clientId'> & AuditEvent['facts'] = {},
 ): Write {
   const event: AuditEvent = {
@@ -30,7 +32,7 @@ export function auditEvent(
     ...(from !== undefined && { from }),
     ...(userId !== undefined && { userId }),
     ...(clientId !== undefined && { clientId }),
-    facts,
+    facts: actor === undefined ? facts : { ...facts, ...actor },
   }
   return insert('auditEvent', event)
 }

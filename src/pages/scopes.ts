@@ -71,7 +71,7 @@ export function scopesFor(
       const own = localized({ ...scope }, member, language) ?? scope[member]
       const isShipped = own === scope[member] && own === shipped.get(scope.name)?.[member]
       if (!isShipped) return own
-      const area = `area.${scope.name.split(':')[0]}`
+      const area = `area.${scope.name.replace(/:\w+$/, '').replaceAll(':', '.')}`
       return texts.in(language).t({ key: member === 'group' ? area : `${area}.about` }).text
     }
     return { ...scope, group: inLanguage('group'), description: inLanguage('description') }

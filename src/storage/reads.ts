@@ -25,10 +25,12 @@ import type {
   Found,
   ListKind,
   NewestGrants,
+  Numbered,
   OwnedKind,
   Population,
   PrefixPage,
   RecordPage,
+  RowPage,
   Rows,
   StoreFacts,
   UserRead,
@@ -90,6 +92,19 @@ export function list<K extends ListKind>(kind: K): Script<readonly Rows[K][]> {
     key: () => many('keys', {}, toKey),
   }
   return lists[kind]() as Script<readonly Rows[K][]> // what the kind says
+}
+
+/** Lists one page of the rows of a table, with their numbers. */
+export function page<K extends 'client' | 'user'>(
+  kind: K,
+  { after = 0, limit, only }: RowPage,
+): Script<readonly Numbered<Rows[K]>[]> {
+  const values = { after, limit, only }
+  const pages = {
+    client: () => many('pageOfClients', values, ({ seq, ...row }) => ({ seq, row: toClient(row) })),
+    user: () => many('pageOfUsers', values, ({ seq, ...row }) => ({ seq, row: toUser(row) })),
+  }
+  return pages[kind]() as Script<readonly Numbered<Rows[K]>[]> // what the kind says
 }
 
 /** Lists what belongs to a user, oldest first. */

@@ -197,6 +197,20 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       limit: 1,
     }),
     users: list(users, { order: [users.createdAt, users.id] }),
+    // By the number of the row: a page costs the same wherever it begins.
+    pageOfClients: read({ ...columnsOf(clients), seq: clients.seq }, clients, {
+      where: and(gt(clients.seq, value('after')), letThrough(clients.origin, 'only')),
+      order: [clients.seq],
+      limit,
+    }),
+    pageOfUsers: read({ ...columnsOf(users), seq: users.seq }, users, {
+      where: and(
+        gt(users.seq, value('after')),
+        letThrough(sql`case when ${users.lockedAt} is null then 'unlocked' else 'locked' end`, 'only'),
+      ),
+      order: [users.seq],
+      limit,
+    }),
     anyUser: read({ id: users.id }, users, { limit: 1 }),
     // The exact condition of the index, so that only its rows are read.
     seededUsers: read({ username: users.username }, users, { where: sql`seeded`, order: [users.username] }),
@@ -456,7 +470,7 @@ function seqOf(table: Tables['clients'] | Tables['users'], name: string): SQL {
 }
 
 /** A filter that is null lets everything through. */
-function letThrough(column: SQLiteColumn, name: string): SQL {
+function letThrough(column: SQLiteColumn | SQL, name: string): SQL {
   return sql`(cast(${value(name)} as text) is null or ${column} = ${value(name)})`
 }
 

@@ -219,6 +219,21 @@ export interface RecordPage {
   readonly limit: number
 }
 
+/** Which rows are listed, in the order in which they were added. */
+export interface RowPage {
+  /** The number of the last row of the page before. */
+  readonly after?: number | undefined
+  readonly limit: number
+  /** Users: whether they are locked. Clients: where they came from. Absent: all. */
+  readonly only?: 'locked' | 'unlocked' | Client['origin'] | undefined
+}
+
+/** A row with its number, by which the next page begins. */
+export interface Numbered<T> {
+  readonly seq: number
+  readonly row: T
+}
+
 /** Which records of a kind are listed by their keys. */
 export interface PrefixPage {
   /** What their keys begin with. */
@@ -276,6 +291,8 @@ export interface Store {
   find<K extends FindKind>(kind: K, key: string): Promise<Found<K> | undefined>
   /** Every row of the kind, oldest first. For operators' commands, not for requests. */
   list<K extends ListKind>(kind: K): Promise<readonly Rows[K][]>
+  /** One page of the rows of a kind. It costs the same wherever the page begins. */
+  page<K extends 'client' | 'user'>(kind: K, page: RowPage): Promise<readonly Numbered<Rows[K]>[]>
   /** Everything of this kind that belongs to the user, oldest first, expired or not. */
   listOf<K extends OwnedKind>(kind: K, userId: string): Promise<readonly Found<K>[]>
   /**

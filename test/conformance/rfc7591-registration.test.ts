@@ -1,6 +1,6 @@
 import t from 'tap'
-import { completeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { declared } from '../../src/features.ts'
+import { catalogueOf } from '../../src/service.ts'
 import { exchange, obtainCode, refresh as refreshAs } from '../helpers/flow.ts'
 import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { alice, startServer } from '../helpers/server.ts'
@@ -98,7 +98,7 @@ t.test('[rfc7591-2-scope-string] scope limits what a client may request', async 
   const unlimited = await register()
   t.equal(
     unlimited['scope'],
-    completeCatalogue(deps.config.scopes, declared.scopes)
+    catalogueOf(deps.config, declared.scopes)
       .map(({ name }) => name)
       .join(' '),
   )
@@ -281,7 +281,7 @@ t.test('[rfc7591-3.2.1-all-metadata-returned] the response has everything that i
     id_token_signed_response_alg: 'RS256',
     require_auth_time: false,
     subject_type: 'public',
-    scope: completeCatalogue(deps.config.scopes, declared.scopes)
+    scope: catalogueOf(deps.config, declared.scopes)
       .map(({ name }) => name)
       .join(' '),
   })

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { completeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { declared } from '../../src/features.ts'
+import { catalogueOf } from '../../src/service.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { exchange, obtainCode, obtainTokens, refresh } from '../helpers/flow.ts'
 import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
@@ -160,7 +160,7 @@ t.test('[rfc7592-2.2-put-replaces] an update removes omitted members', async (t)
     t.notOk('contacts' in answer)
     t.equal(
       answer['scope'],
-      completeCatalogue(deps.config.scopes, declared.scopes)
+      catalogueOf(deps.config, declared.scopes)
         .map(({ name }) => name)
         .join(' '),
     )

@@ -3,8 +3,8 @@ import type { Test } from 'tap'
 import { addIntegration, type IntegrationRequest } from '../../src/clients/integration.ts'
 import { insert } from '../../src/domain/decision.ts'
 import type { Client } from '../../src/domain/model.ts'
-import { completeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { declared } from '../../src/features.ts'
+import { catalogueOf } from '../../src/service.ts'
 import { authorizationUrl, type Fields, type TestClient } from './flow.ts'
 import { alice, type TestServer } from './server.ts'
 import { type Landing, type Page, UserAgent } from './user-agent.ts'
@@ -27,7 +27,7 @@ export async function integrate(
     ...request,
   }
   const { config, store, clock } = server.deps
-  const scopes = completeCatalogue(config.scopes, declared.scopes).map(({ name }) => name)
+  const scopes = catalogueOf(config, declared.scopes).map(({ name }) => name)
   const known = { declared, scopes, resources: [config.issuer] }
   const fresh = { id: randomBytes(16), secret: randomBytes(32) }
   const { client, secret } = addIntegration(whole, known, fresh, clock())

@@ -218,6 +218,19 @@ export function endAccess(userId: string, rule: string, now: Seconds): readonly 
   ]
 }
 
+/** Describes a user to an operator, without the hash of the password. */
+export function describeUser({ id, username, seeded, createdAt, passwordHash, lockedAt, claims }: User) {
+  return {
+    sub: id,
+    username,
+    seeded,
+    created_at: createdAt,
+    has_password: passwordHash !== undefined,
+    ...(lockedAt !== undefined && { locked_at: lockedAt }),
+    claims,
+  }
+}
+
 function readEmail(text: string): string | undefined {
   return text === '' ? undefined : requireEmail(text)
 }

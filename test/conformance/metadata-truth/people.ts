@@ -1,8 +1,8 @@
 import { decodeProtectedHeader } from 'jose'
 import type { Test } from 'tap'
 import { endSession, insert } from '../../../src/domain/decision.ts'
-import { completeCatalogue } from '../../../src/domain/scope-catalogue.ts'
 import { declared } from '../../../src/features.ts'
+import { catalogueOf } from '../../../src/service.ts'
 import { integrate } from '../../helpers/authorization.ts'
 import { claimsOf, signInAndApprove } from '../../helpers/flow.ts'
 import { alice } from '../../helpers/server.ts'
@@ -26,9 +26,7 @@ const scope: Exercise = async (t, subject, name) => {
   const asked = name === 'offline_access' ? `openid ${name}` : name
   const landing = await subject.agent.open(requestUrl(subject, subject.client, { scope: asked }))
   if (landing.at !== 'page') return void t.fail('the user is asked')
-  const entry = completeCatalogue(subject.server.deps.config.scopes, declared.scopes).find(
-    (each) => each.name === name,
-  )
+  const entry = catalogueOf(subject.server.deps.config, declared.scopes).find((each) => each.name === name)
   t.match(landing.page.html, `name="scope" value="${name}"`, 'the consent page asks for it')
   t.match(
     landing.page.html,
