@@ -12,6 +12,7 @@ const generated: Readonly<Record<string, { readonly write: Commands; readonly ch
     check: [
       ['node', 'scripts/openapi.ts', '--check'],
       ['redocly', 'lint', '--config', '.redocly.yaml', '--format=summary', 'openapi/openapi.json'],
+      ['redocly', 'lint', '--config', '.redocly.yaml', '--format=summary', 'openapi/admin.json'],
     ],
   },
   migrations: {

@@ -1,11 +1,11 @@
 /**
- * Writes openapi/openapi.json from the route schemas of the default configuration. `--check` compares instead and
- * fails on a difference.
+ * Writes openapi/openapi.json from the route schemas of the default configuration, and openapi/admin.json from those of
+ * the admin API. `--check` compares instead and fails on a difference.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import { buildApp } from '../src/app.ts'
-import { declared } from '../src/features.ts'
+import { declared, features } from '../src/features.ts'
 import { securitySchemes } from '../src/http/openapi.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
 import { describeService } from '../src/service.ts'
@@ -14,20 +14,52 @@ import { loadConfig } from '../src/settings/load.ts'
 import { openStore } from '../src/storage/open.ts'
 import { systemClock, systemRandom } from '../src/system.ts'
 
-const file = new URL('../openapi/openapi.json', import.meta.url)
-const description = await describe()
-if (process.argv.includes('--check')) {
-  if (readFileSync(file, 'utf8') === description) process.exit(0)
-  process.stderr.write('openapi/openapi.json differs from the routes: run npm run generate -- openapi\n')
-  process.exit(1)
-}
-writeFileSync(file, description)
-process.exit(0)
+/** The descriptions by their file: which part of the API they are about. */
+const descriptions = {
+  openapi: {
+    title: 'Lychgate',
+    description:
+      'An API secured with OAuth 2.0 and OpenID Connect, and the authorization server that secures it.',
+    tags: [
+      { name: 'discovery', description: 'What a client learns without knowing anything.' },
+      { name: 'registration', description: 'RFC 7591 and RFC 7592.' },
+      { name: 'authorization', description: 'Where the user decides.' },
+      { name: 'tokens', description: 'Exchange, refresh, revocation, introspection.' },
+      { name: 'api', description: 'The protected resources.' },
+    ],
+    flags: {},
+    below: '/',
+  },
+  admin: {
+    title: 'Lychgate admin API',
+    description: 'What an operator does with the command line, over HTTP.',
+    tags: [{ name: 'admin', description: 'Users and clients.' }],
+    flags: { 'admin.api': 'on' },
+    below: '/api/admin/v1/',
+  },
+} as const
+type Name = keyof typeof descriptions
 
-async function describe(): Promise<string> {
+const hasAdmin = features.some(({ settings = {} }) => 'admin' in settings)
+const names: readonly Name[] = hasAdmin ? ['openapi', 'admin'] : ['openapi']
+let isOutdated = false
+for (const name of names) {
+  const file = new URL(`../openapi/${name}.json`, import.meta.url)
+  const description = await describe(name)
+  if (!process.argv.includes('--check')) writeFileSync(file, description)
+  else if (readFileSync(file, 'utf8') !== description) {
+    process.stderr.write(`openapi/${name}.json differs from the routes: run npm run generate -- openapi\n`)
+    isOutdated = true
+  }
+}
+process.exit(isOutdated ? 1 : 0)
+
+async function describe(of: Name): Promise<string> {
+  const { title, description, tags, flags, below } = descriptions[of]
   const secret = 'only for writing the description down'
-  const config = loadConfig({ mode: 'serve', flags: { secret, logLevel: 'silent' } })
+  const config = loadConfig({ mode: 'serve', flags: { secret, logLevel: 'silent', ...flags } })
   const store = await openStore('sqlite::memory:')
+  const schemes = securitySchemes(describeService(config, declared.scopes))
   const [clock, random] = [systemClock, systemRandom]
   const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
   const app = await buildApp(
@@ -38,24 +70,15 @@ async function describe(): Promise<string> {
           openapi: {
             openapi: '3.1.0',
             info: {
-              title: 'Lychgate',
+              title,
               version: '1',
-              description:
-                'An API secured with OAuth 2.0 and OpenID Connect, and the authorization server that secures it.',
+              description,
               license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
             },
             servers: [{ url: config.issuer }],
             security: [],
-            tags: [
-              { name: 'discovery', description: 'What a client learns without knowing anything.' },
-              { name: 'registration', description: 'RFC 7591 and RFC 7592.' },
-              { name: 'authorization', description: 'Where the user decides.' },
-              { name: 'tokens', description: 'Exchange, refresh, revocation, introspection.' },
-              { name: 'api', description: 'The protected resources.' },
-            ],
-            components: {
-              securitySchemes: securitySchemes(describeService(config, declared.scopes)),
-            },
+            tags: [...tags],
+            components: { securitySchemes: schemes },
           },
         })
       },
@@ -64,7 +87,11 @@ async function describe(): Promise<string> {
   await app.ready()
   const { components, ...described } = JSON.parse(JSON.stringify(app.swagger()))
   const schemas: Record<string, unknown> = {}
-  const paths = name(withOperationIds(described.paths), schemas)
+  if (of === 'admin') delete components.securitySchemes.registrationAccessToken
+  const wanted = Object.entries<Record<string, object>>(described.paths).filter(([path]) =>
+    path.startsWith(below),
+  )
+  const paths = name(withOperationIds(Object.fromEntries(wanted)), schemas)
   return `${JSON.stringify({ ...described, components: { ...components, schemas }, paths }, null, 2)}\n`
 }
 

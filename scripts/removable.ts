@@ -20,6 +20,7 @@ const checking = ['--project', 'tsconfig.removable.json', '--incremental', '--ts
 const removable: Readonly<Record<string, readonly string[]>> = {
   'client-id-metadata': ['client_id_metadata_document_supported'],
   'fapi2-security-profile': ['fapi2', 'security_profile'],
+  'admin-api': ['admin:users'],
   groups: ['"groups"'],
   'oidc-backchannel-logout': ['backchannel_logout', '"sid"'],
   'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],

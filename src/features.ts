@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { adminApi } from './admin-api/feature.ts'
 import { clientIdMetadata } from './client-id-metadata/feature.ts'
 import type { AppDeps } from './deps.ts'
 import { securityProfile } from './fapi2-security-profile/feature.ts'
@@ -43,6 +44,7 @@ export const features: readonly Feature[] = [
   securityProfile,
   openidConnect,
   groups,
+  adminApi,
   resourceMetadata,
 ]
 

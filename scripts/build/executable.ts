@@ -28,6 +28,7 @@ const platform = `${process.platform}-${process.arch}`
 const addon = 'better_sqlite3.node'
 const assets = [
   'package.json',
+  'openapi/admin.json',
   'openapi/openapi.json',
   'src/common-passwords.txt',
   'views/*.*',

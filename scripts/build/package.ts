@@ -27,6 +27,7 @@ const carried = [
   'views',
   'drizzle/*/*.sql',
   'drizzle/*/meta/_journal.json',
+  'openapi/admin.json',
   'openapi/openapi.json',
 ]
 /** What the reader's application has: the guard is a plugin of its Fastify, and traces go to its tracer. */

@@ -1,4 +1,5 @@
 import { accountFaults } from './account.ts'
+import { adminFaults } from './admin.ts'
 import { authorizationFaults } from './authorization.ts'
 import { backchannelLogoutFaults } from './backchannel-logout.ts'
 import { bearerFaults } from './bearer.ts'
@@ -51,6 +52,7 @@ export const faults: readonly Fault[] = [
   ...clientDocumentFaults,
   ...clientCredentialsFaults,
   ...deviceGrantFaults,
+  ...adminFaults,
   ...pushedRequestFaults,
   ...requestObjectFaults,
   ...boundTokenFaults,

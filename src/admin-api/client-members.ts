@@ -1,0 +1,76 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { IntegrationChange } from '../clients/integration.ts'
+import { localizableMembers } from '../clients/metadata.ts'
+import type { Declared } from '../deps.ts'
+import { signingAlgorithms } from '../domain/key-term.ts'
+import { consentRules } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
+import { parseScope } from '../domain/scope.ts'
+
+const optionalText = (description: string) => Type.Optional(Type.String({ description }))
+const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
+const choice = (values: readonly string[], description: string) =>
+  Type.Optional(Type.Unsafe<string>({ type: 'string', enum: values, description }))
+
+/** The members that the core knows; features add to them. */
+const members = {
+  client_name: optionalText('The name that users see.'),
+  redirect_uris: texts('https and loopback redirect URIs.'),
+  post_logout_redirect_uris: texts('Redirect URIs after logout.'),
+  token_endpoint_auth_method: optionalText('Absent when it is added: a secret, by basic or post.'),
+  grant_types: texts('Absent when it is added: authorization_code and refresh_token.'),
+  scope: optionalText(
+    'The scopes it may request, separated by spaces. Absent: all but those of the admin API.',
+  ),
+  id_token_signed_response_alg: choice(signingAlgorithms, 'The algorithm that signs its ID Tokens.'),
+  resources: texts(
+    'APIs: whose tokens a resource server may introspect, or for which client_credentials gets tokens.',
+  ),
+  pkce: choice(['required', 'optional'], 'Whether PKCE is required; optional for confidential clients only.'),
+  consent: choice(consentRules, 'Ask the user always, for new scopes only, or never.'),
+  client_uri: optionalText('Its website.'),
+  logo_uri: optionalText('Its logo.'),
+  policy_uri: optionalText('Its privacy policy.'),
+  tos_uri: optionalText('Its terms of service.'),
+  contacts: texts('Contacts, such as email addresses.'),
+}
+type Members = Static<ReturnType<typeof Type.Object<typeof members>>>
+
+/** Returns the schema of what is changed about a client, under the names of RFC 7591 §2. */
+export function clientMembers({ clientMetadata }: Declared, title: string, required: readonly string[] = []) {
+  const added = Object.entries(clientMetadata).map(
+    ([name, { schema }]) => [name, Type.Optional(schema)] as const,
+  )
+  const properties: Record<string, TSchema> = { ...Object.fromEntries(added), ...members }
+  return Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    title,
+    properties,
+    // RFC 7591 §2.2: `client_name#fr`.
+    patternProperties: { [`^(?:${localizableMembers.join('|')})#[A-Za-z0-9-]{1,35}$`]: { type: 'string' } },
+    additionalProperties: false,
+    minProperties: 1,
+    ...(required.length > 0 && { required }),
+  })
+}
+
+/** Reads what a body of this schema changes about a client. */
+export function readClientMembers(body: Readonly<Record<string, unknown>>): IntegrationChange {
+  // `as`: the schema says so.
+  const known = body as Members
+  const { client_name, redirect_uris, post_logout_redirect_uris, token_endpoint_auth_method, ...more } = known
+  const { grant_types, scope, id_token_signed_response_alg, resources, pkce, consent, ...description } = more
+  return omitUndefined({
+    name: client_name,
+    redirectUris: redirect_uris,
+    postLogoutRedirectUris: post_logout_redirect_uris,
+    authenticationMethod: token_endpoint_auth_method,
+    grantTypes: grant_types,
+    scope: scope === undefined ? undefined : parseScope(scope),
+    idTokenSignedResponseAlg: id_token_signed_response_alg as IntegrationChange['idTokenSignedResponseAlg'],
+    resources,
+    pkce: pkce as IntegrationChange['pkce'],
+    consent: consent as IntegrationChange['consent'],
+    description: Object.keys(description).length === 0 ? undefined : description,
+  })
+}

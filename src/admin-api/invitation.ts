@@ -1,0 +1,50 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
+import type { Write } from '../domain/decision.ts'
+import type { User } from '../domain/model.ts'
+import { secretBytes } from '../domain/secret.ts'
+import { composeEmail } from '../mail/emails.ts'
+import { MailFailed, sendEmail, senderOf } from '../mail/mailer.ts'
+import { givenLink } from '../users/one-time-links.ts'
+import { insertLink, mintLink } from '../users/rules/one-time-link.ts'
+
+/** An invitation of a user who is being added: what to write with the user, and how to deliver it afterwards. */
+interface NewInvitation {
+  readonly writes: readonly Write[]
+  /** Sends the link, or returns it if it cannot be sent: then the caller gives it to the user. */
+  deliver(log: FastifyBaseLogger): Promise<object>
+}
+
+/** Creates an invitation, as `lychgate user invite` does. */
+export function createInvitation(
+  { config, random }: Pick<AppDeps, 'config' | 'random'>,
+  user: User,
+  isSent: boolean,
+  context: AuditContext,
+): NewInvitation {
+  const sender = isSent ? senderOf(config) : undefined
+  const to = sender === undefined ? undefined : user.email
+  const recipient = { userId: user.id, ...(to !== undefined && { email: to }) }
+  const minted = mintLink('invitation', recipient, config.lifetimes, random(secretBytes), context.at)
+  const link = givenLink(config, minted)
+  const shown = { link: link.url, expires_at: link.expiresAt }
+  return {
+    writes: [
+      insertLink(minted.link),
+      auditEvent('link-made', context, { userId: user.id, purpose: 'invitation' }),
+    ],
+    deliver: async (log) => {
+      if (sender === undefined || to === undefined) return shown
+      const { language } = config.service
+      try {
+        await sendEmail(sender, composeEmail(config, { purpose: 'invitation', user, to, link, language }))
+        return { sent_to: to, expires_at: link.expiresAt }
+      } catch (error) {
+        if (!(error instanceof MailFailed)) throw error
+        log.error(error.message)
+        return shown
+      }
+    },
+  }
+}

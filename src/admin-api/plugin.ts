@@ -1,0 +1,51 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import { readTextAsset } from '../assets.ts'
+import type { AppDeps } from '../deps.ts'
+import { documentResponses, serveDocument } from '../http/document.ts'
+import { securitySchemes } from '../http/openapi.ts'
+import { administration } from './administration.ts'
+import { clientResource } from './clients.ts'
+import { isOffered } from './scopes.ts'
+import { userResource } from './users.ts'
+
+/** Where the admin API is, below the issuer. */
+const root = '/api/admin/v1'
+
+/**
+ * The admin API: users and clients, as the command line has them. It is a protected resource of this server (RFC 6750),
+ * for administrators, and for clients to which an operator gave a scope of it.
+ */
+export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  if (!isOffered(deps.config)) return
+  await app.register(deps.guard, { anonymous: 'challenge' })
+  await app.register(administration, deps)
+  for (const resource of [userResource, clientResource])
+    await app.register(resource, { ...deps, prefix: root })
+  describe(app, deps)
+}
+
+/** Serves the description of the API, OpenAPI 3.1, with this service as its server. */
+function describe(app: FastifyInstance, { config, service }: AppDeps): void {
+  let content: object | undefined
+  const write = (): object => {
+    const whole = JSON.parse(readTextAsset('openapi/admin.json'))
+    const { registrationAccessToken: _, ...schemes } = securitySchemes(service)
+    const components = { ...whole.components, securitySchemes: schemes }
+    return { ...whole, servers: [{ url: service.issuer }], components }
+  }
+  serveDocument(app, [`${root}/openapi.json`], {
+    content: () => {
+      content ??= write()
+      return content
+    },
+    maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
+    schema: {
+      operationId: 'adminDescription',
+      tags: ['admin'],
+      summary: 'This description, OpenAPI 3.1',
+      security: [],
+      response: documentResponses({ openapi: Type.String(), paths: Type.Object({}) }),
+    },
+  })
+}

@@ -1,0 +1,517 @@
+/** The admin API: who may call each operation of its description, and what the operations do. */
+import { TOTP } from 'otpauth'
+import t, { type Test } from 'tap'
+import { put, removeUser, update } from '../../src/domain/decision.ts'
+import { createGroup } from '../../src/domain/group.ts'
+import type { Client } from '../../src/domain/model.ts'
+import { systemRandom } from '../../src/system.ts'
+import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
+import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { ask, callback, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
+import { exchange, postAs, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { json } from '../helpers/wire.ts'
+
+const server = await startServer(t, { admin: { api: 'on' } })
+const { store, keys, clock } = server.deps
+const root = `${server.issuer}/api/admin/v1`
+const operator = () => ({ by: 'operator', at: clock() }) as const
+const subOf = async (username: string) => (await store.find('userByLogin', username))?.id ?? ''
+const ids = { alice: await subOf('alice'), bob: await subOf('bob') }
+const mfa = 'https://refeds.org/profile/mfa'
+
+const scopes = ['admin:users:read', 'admin:users:write', 'admin:clients:read', 'admin:clients:write'] as const
+type AdminScope = (typeof scopes)[number]
+const console = await integrate(server, { consent: 'skip', scope: ['openid', ...scopes] })
+
+interface Operation {
+  readonly operationId: string
+  readonly method: string
+  readonly path: string
+  readonly scope: AdminScope
+  readonly responses: Readonly<Record<string, unknown>>
+}
+
+/** The operations of the description that need an access token. */
+async function describedOperations(): Promise<readonly Operation[]> {
+  const { paths } = (await json(await fetch(`${root}/openapi.json`))) as unknown as {
+    paths: Record<
+      string,
+      Record<string, Operation & { readonly security: readonly { oauth2?: readonly AdminScope[] }[] }>
+    >
+  }
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, { operationId, security, responses }]) => {
+      const scope = security.flatMap(({ oauth2 = [] }) => oauth2)[0]
+      return scope === undefined
+        ? []
+        : [{ operationId, method: method.toUpperCase(), path, scope, responses }]
+    }),
+  )
+}
+
+const totp = new TOTP()
+
+/** A browser in which alice signed in with her password and a code. */
+async function twoFactors(): Promise<UserAgent> {
+  // A code is used once.
+  server.advance(30)
+  const browser = new UserAgent(server.issuer)
+  const second = await browser.submit(pageOf(await ask(server, console, {}, browser)), alice)
+  await browser.submit(pageOf(second), { code: totp.generate({ timestamp: server.now() * 1000 }) })
+  return browser
+}
+
+async function tokensAt(browser: UserAgent, client: TestClient, scope: string): Promise<Tokens> {
+  const { code = '' } = sentAway(await ask(server, client, { scope }, browser))
+  return (await (await exchange(server, client, code)).json()) as Tokens
+}
+
+/** What a call may have besides its token. */
+interface Sent {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: object
+}
+
+async function call(token: string | undefined, method: string, path: string, { headers, body }: Sent = {}) {
+  const response = await fetch(path.startsWith('http') ? path : root + path, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    challenge: response.headers.get('www-authenticate') ?? '',
+    etag: response.headers.get('etag') ?? '',
+    body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> & {
+      items?: Record<string, unknown>[]
+    },
+  }
+}
+
+/** A call of every token that is rejected, without its body. */
+const errorOf = ({ status, body }: Awaited<ReturnType<typeof call>>) => [status, body['error']]
+
+const admins = await changeGroups(store, (groups) =>
+  createGroup(groups, { name: 'Admins' }, systemRandom(16), operator()),
+)
+const subgroup = await changeGroups(store, (groups) =>
+  createGroup(groups, { name: 'on call', parentId: admins.id }, systemRandom(16), operator()),
+)
+await addToGroup(store, subgroup, ids.alice, operator())
+
+// Alice signs in with her password alone, then with a code, too; that gets old, and she signs in again.
+const all = `openid ${scopes.join(' ')}`
+const weak = await tokensAt(await signedIn(server, console), console, all)
+await store.write(
+  put(secondFactorKind, {
+    userId: ids.alice,
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.alice),
+    confirmedAt: server.now(),
+    recoveryHashes: [],
+    createdAt: server.now(),
+  }),
+)
+const old = await tokensAt(await twoFactors(), console, all)
+server.advance(601)
+const stale = (await (await refresh(server, console, old.refresh_token)).json()) as Tokens
+const weakNow = (await (await refresh(server, console, weak.refresh_token)).json()) as Tokens
+const agent = await twoFactors()
+const strong = await tokensAt(agent, console, all)
+const other = await tokensAt(await signedIn(server, console, bob), console, all)
+const machine = await integrate(server, {
+  grantTypes: ['client_credentials'],
+  redirectUris: [],
+  scope: [...scopes],
+})
+
+async function machineToken(client: TestClient, scope: string): Promise<string> {
+  const response = await postAs(server, client, '/api/oauth/token', {
+    grant_type: 'client_credentials',
+    scope,
+  })
+  return String((await json(response))['access_token'])
+}
+
+let count = 0
+async function invite(token = strong.access_token) {
+  count += 1
+  const { body, etag } = await call(token, 'POST', '/users', { body: { email: `u${count}@example.test` } })
+  return { id: String(body['sub']), etag, body }
+}
+async function addClient(members: object = {}) {
+  const body = { client_name: 'Added', redirect_uris: [callback], ...members }
+  const added = await call(strong.access_token, 'POST', '/clients', { body })
+  return { id: String(added.body['client_id']), etag: added.etag, body: added.body }
+}
+
+/** How each operation is called so that it succeeds. A new operation has to be added here. */
+const samples: Readonly<Record<string, () => Promise<Sent & { readonly id?: string }>>> = {
+  listUsers: async () => ({}),
+  readUser: async () => ({ id: (await invite()).id }),
+  inviteUser: async () => ({
+    body: { email: `new${systemRandom(8).toString('hex')}@example.test`, claims: { name: 'New' } },
+  }),
+  changeUser: async () => {
+    const { id, etag } = await invite()
+    return { id, headers: { 'if-match': etag }, body: { claims: { nickname: 'N' } } }
+  },
+  deleteUser: async () => {
+    const { id, etag } = await invite()
+    return { id, headers: { 'if-match': etag } }
+  },
+  lockUser: async () => ({ id: (await invite()).id }),
+  unlockUser: async () => ({ id: (await invite()).id }),
+  listClients: async () => ({}),
+  readClient: async () => ({ id: (await addClient()).id }),
+  addClient: async () => ({ body: { client_name: 'New', redirect_uris: [callback] } }),
+  changeClient: async () => {
+    const { id, etag } = await addClient()
+    return { id, headers: { 'if-match': etag }, body: { client_name: 'Changed' } }
+  },
+  deleteClient: async () => {
+    const { id, etag } = await addClient()
+    return { id, headers: { 'if-match': etag } }
+  },
+  rotateClientSecret: async () => ({ id: (await addClient()).id, body: { keep_old_seconds: 60 } }),
+  lockClient: async () => ({ id: (await addClient()).id }),
+  unlockClient: async () => ({ id: (await addClient()).id }),
+}
+
+t.test('every operation is only for administrators, with its scope and a recent second factor', async (t) => {
+  const operations = await describedOperations()
+  t.strictSame(operations.map(({ operationId }) => operationId).toSorted(), Object.keys(samples).toSorted())
+  const unnamed = await integrate(server, { consent: 'skip' })
+  const byUnnamed = await tokensAt(agent, unnamed, all)
+  const registered = await register(server, { scope: all })
+  const byRegistered = await tokensOfRegistered(registered)
+  for (const { operationId, method, path, scope, responses } of operations) {
+    await t.test(`${operationId} needs ${scope}`, async (t) => {
+      const { id, ...sent } = (await samples[operationId]?.()) ?? {}
+      const url = path.replace(/^\/api\/admin\/v1/, '').replace(/\{\w+\}/, id ?? '')
+      const seen: number[] = []
+      const tryWith = async (token: string | undefined) => {
+        const answer = await call(token, method, url, sent)
+        seen.push(answer.status)
+        return answer
+      }
+      const none = await tryWith(undefined)
+      t.equal(none.status, 401)
+      t.match(none.challenge, /^Bearer resource_metadata="[^"]+"$/, 'a bare challenge')
+      const rest = scopes.filter((name) => name !== scope).join(' ')
+      const without = await tryWith((await tokensAt(agent, console, rest)).access_token)
+      t.strictSame(errorOf(without), [403, 'insufficient_scope'])
+      t.match(without.challenge, `scope="${scope}"`)
+      t.strictSame(errorOf(await tryWith(byUnnamed.access_token)), [403, 'insufficient_scope'], 'unnamed')
+      t.strictSame(errorOf(await tryWith(other.access_token)), [403, 'access_denied'], 'no administrator')
+      for (const token of [stale, weakNow]) {
+        if (scope.endsWith(':read')) continue
+        const challenged = await tryWith(token.access_token)
+        t.strictSame(errorOf(challenged), [401, 'insufficient_user_authentication'])
+        t.match(challenged.challenge, 'error="insufficient_user_authentication"')
+        t.match(challenged.challenge, `acr_values="${mfa}", max_age="600"`)
+      }
+      const allowed = await tryWith(scope.endsWith(':read') ? stale.access_token : strong.access_token)
+      t.ok(allowed.status < 300, `${allowed.status} ${JSON.stringify(allowed.body)}`)
+      for (const token of [await machineToken(machine, scope), byRegistered.access_token]) {
+        const again = (await samples[operationId]?.()) ?? {}
+        const answer = await call(
+          token,
+          method,
+          path.replace(/^\/api\/admin\/v1/, '').replace(/\{\w+\}/, again.id ?? ''),
+          again,
+        )
+        t.equal(answer.status, allowed.status, JSON.stringify(answer.body))
+      }
+      t.strictSame(
+        seen.filter((status) => !(status in responses)),
+        [],
+        'its description has every status',
+      )
+    })
+  }
+})
+
+/** Tokens of an administrator at a client that registered itself, which the consent page shows. */
+async function tokensOfRegistered(client: TestClient): Promise<Tokens> {
+  const page = pageOf(await ask(server, client, { scope: all }, agent))
+  t.match(page.html, 'Every user of this service', 'the user is asked')
+  const approve = { decision: 'approve', scope: ['openid', ...scopes] }
+  const { code = '' } = sentAway(await agent.submit(page, approve))
+  return (await (await exchange(server, client, code)).json()) as Tokens
+}
+
+t.test('what the token was issued on is read again at every request', async (t) => {
+  const list = () => call(strong.access_token, 'GET', '/users')
+  await removeFromGroup(store, subgroup, ids.alice, operator())
+  t.strictSame(errorOf(await list()), [403, 'access_denied'])
+  await addToGroup(store, subgroup, ids.alice, operator())
+  t.equal((await list()).status, 200)
+  const change = async (change: Partial<Client>) =>
+    store.transact('client', machine.id, (found) => {
+      const client = { ...(found as Client), ...change }
+      return { result: undefined, writes: [update('client', client)] }
+    })
+  const token = await machineToken(machine, 'admin:users:read')
+  await change({ scope: ['courses:read'] })
+  t.strictSame(errorOf(await call(token, 'GET', '/users')), [403, 'insufficient_scope'])
+  await change({ scope: [...scopes], grantTypes: [] })
+  t.strictSame(errorOf(await call(token, 'GET', '/users')), [403, 'access_denied'])
+  await change({ grantTypes: ['client_credentials'] })
+  t.equal((await call(token, 'GET', '/users')).status, 200)
+})
+
+t.test('lists have pages and filters', async (t) => {
+  for (let each = 0; each < 5; each += 1) await invite()
+  const seen: unknown[] = []
+  let next: unknown
+  do {
+    const { body } = await call(strong.access_token, 'GET', `/users?limit=3${next ? `&after=${next}` : ''}`)
+    seen.push(...(body.items ?? []).map(({ sub }) => sub))
+    next = body['next']
+  } while (next !== undefined)
+  const stored = (await store.list('user')).map(({ id }) => id)
+  t.strictSame(seen.toSorted(), stored.toSorted(), 'every user once')
+  t.equal(seen[0], ids.alice, 'the oldest first')
+  const find = async (query: string) =>
+    (await call(strong.access_token, 'GET', `/users?${query}`)).body.items?.map(({ username }) => username)
+  t.strictSame(await find('login=BOB@example.test'), ['bob'])
+  t.strictSame(await find('login=carol'), [])
+  t.strictSame(await find('login=bob&state=locked'), [])
+  const { id } = await invite()
+  await call(strong.access_token, 'POST', `/users/${id}/lock`)
+  const locked = await call(strong.access_token, 'GET', '/users?state=locked')
+  t.ok(locked.body.items?.some(({ sub }) => sub === id) && locked.body.items.every(({ locked_at: at }) => at))
+  const origins = await call(strong.access_token, 'GET', '/clients?origin=registered')
+  t.ok(origins.body.items?.length && origins.body.items.every(({ origin }) => origin === 'registered'))
+  for (const query of ['limit=0', 'limit=201', 'after=x', 'state=gone', 'more=1'])
+    t.strictSame(
+      errorOf(await call(strong.access_token, 'GET', `/users?${query}`)),
+      [400, 'invalid_request'],
+      query,
+    )
+})
+
+t.test('of two changes with one ETag, one is made', async (t) => {
+  const [user, client] = [await invite(), await addClient()]
+  const race = async (path: string, etag: string, bodies: readonly object[]) => {
+    const calls = bodies.map((body) =>
+      call(strong.access_token, 'PATCH', path, { headers: { 'if-match': etag }, body }),
+    )
+    return (await Promise.all(calls)).map(({ status }) => status).toSorted()
+  }
+  const names = ['A', 'B', 'C']
+  t.strictSame(
+    await race(
+      `/users/${user.id}`,
+      user.etag,
+      names.map((nickname) => ({ claims: { nickname } })),
+    ),
+    [200, 412, 412],
+  )
+  t.strictSame(
+    await race(
+      `/clients/${client.id}`,
+      client.etag,
+      names.map((name) => ({ client_name: name })),
+    ),
+    [200, 412, 412],
+  )
+  const now = await call(strong.access_token, 'GET', `/users/${user.id}`)
+  t.not(now.etag, user.etag)
+  for (const [path, method, body] of [
+    [`/users/${user.id}`, 'PATCH', { claims: {} }],
+    [`/users/${user.id}`, 'DELETE', undefined],
+    [`/clients/${client.id}`, 'PATCH', { client_name: 'x' }],
+    [`/clients/${client.id}`, 'DELETE', undefined],
+  ] as const) {
+    const sent = { ...(body && { body }) }
+    t.strictSame(errorOf(await call(strong.access_token, method, path, sent)), [428, 'precondition_required'])
+    const headers = { 'if-match': user.etag }
+    t.strictSame(errorOf(await call(strong.access_token, method, path, { ...sent, headers })), [
+      412,
+      'precondition_failed',
+    ])
+    const gone = path.replace(/_.*/, `_${'x'.repeat(22)}`)
+    t.strictSame(errorOf(await call(strong.access_token, method, gone, { ...sent, headers })), [
+      404,
+      'not_found',
+    ])
+  }
+  const sent = { headers: { 'if-match': now.etag } }
+  t.equal((await call(strong.access_token, 'DELETE', `/users/${user.id}`, sent)).status, 204)
+  t.equal((await call(strong.access_token, 'GET', `/users/${user.id}`)).status, 404)
+})
+
+t.test('a request with an Idempotency-Key is performed once, and its secret is shown once', async (t) => {
+  const headers = { 'idempotency-key': 'one' }
+  const body = { client_name: 'Once', redirect_uris: [callback] }
+  const calls = [1, 2, 3].map(() => call(strong.access_token, 'POST', '/clients', { headers, body }))
+  const all = await Promise.all(calls)
+  t.strictSame(new Set(all.map(({ status }) => status)), new Set([201]))
+  t.equal(new Set(all.map(({ body }) => body['client_id'])).size, 1)
+  t.equal(
+    all.filter(({ body }) => 'client_secret' in body).length,
+    1,
+    'only the first response has the secret',
+  )
+  t.equal(all.filter(({ headers }) => headers.get('idempotent-replayed') === 'true').length, 2)
+  const changed = await call(strong.access_token, 'POST', '/clients', {
+    headers,
+    body: { ...body, consent: 'always' },
+  })
+  t.strictSame(errorOf(changed), [422, 'idempotency_key_reused'])
+  const person = { headers, body: { email: 'once@example.test' } }
+  const invited = await call(strong.access_token, 'POST', '/users', {
+    ...person,
+    headers: { 'idempotency-key': 'two' },
+  })
+  t.match(invited.body, { invitation: { link: /\/link\?code=/ } })
+  const again = await call(strong.access_token, 'POST', '/users', {
+    ...person,
+    headers: { 'idempotency-key': 'two' },
+  })
+  t.notOk('invitation' in again.body)
+  t.equal(again.body['sub'], invited.body['sub'])
+  const another = await call(strong.access_token, 'POST', '/users', { body: person.body })
+  t.strictSame(errorOf(another), [409, 'conflict'], 'without the key it is another request')
+  server.advance(86_401)
+  const late = await integrate(server, {
+    grantTypes: ['client_credentials'],
+    redirectUris: [],
+    scope: [...scopes],
+  })
+  const token = await machineToken(late, all[0] ? 'admin:clients:write' : '')
+  t.equal((await call(token, 'POST', '/clients', { headers, body })).status, 201)
+})
+
+t.test('no caller gets more than their token allows', async (t) => {
+  const narrow = await integrate(server, {
+    grantTypes: ['client_credentials'],
+    redirectUris: [],
+    scope: ['admin:clients:write', 'admin:users:write'],
+  })
+  const token = await machineToken(narrow, 'admin:clients:write')
+  const wanted = { client_name: 'More', grant_types: ['client_credentials'] }
+  const more = { ...wanted, scope: 'admin:users:write' }
+  t.strictSame(errorOf(await call(token, 'POST', '/clients', { body: more })), [403, 'access_denied'])
+  const same = await call(token, 'POST', '/clients', { body: { ...wanted, scope: 'admin:clients:write' } })
+  t.equal(same.status, 201)
+  const { id } = { id: String(same.body['client_id']) }
+  const raised = await call(token, 'PATCH', `/clients/${id}`, {
+    headers: { 'if-match': '*' },
+    body: { scope: 'admin:users:write' },
+  })
+  t.strictSame(errorOf(raised), [403, 'access_denied'])
+  const rotate = { body: { keep_old_seconds: 0 } }
+  const stolen = await call(token, 'POST', `/clients/${machine.id}/secret`, rotate)
+  t.strictSame(errorOf(stolen), [403, 'access_denied'], 'nor the secret of a client that may do more')
+  const redirect = { headers: { 'if-match': '*' }, body: { redirect_uris: ['https://evil.example/'] } }
+  t.strictSame(errorOf(await call(token, 'PATCH', `/clients/${console.id}`, redirect)), [
+    403,
+    'access_denied',
+  ])
+  const users = await machineToken(narrow, 'admin:users:write')
+  const email = { headers: { 'if-match': '*' }, body: { email: 'evil@example.test' } }
+  for (const [method, path, sent] of [
+    ['PATCH', '', email],
+    ['DELETE', '', { headers: email.headers }],
+    ['POST', '/lock', {}],
+  ] as const) {
+    const answer = await call(users, method, `/users/${ids.alice}${path}`, sent)
+    t.strictSame(errorOf(answer), [403, 'access_denied'], `no client ${method} an administrator`)
+  }
+  t.equal((await call(users, 'POST', `/users/${ids.bob}/unlock`)).status, 200)
+})
+
+t.test('administrators cannot lock or delete themselves', async (t) => {
+  const again = await tokensAt(await twoFactors(), console, all)
+  const headers = { 'if-match': '*' }
+  const own = `/users/${ids.alice}`
+  t.strictSame(errorOf(await call(again.access_token, 'POST', `${own}/lock`)), [409, 'conflict'])
+  t.strictSame(errorOf(await call(again.access_token, 'DELETE', own, { headers })), [409, 'conflict'])
+  t.equal((await call(again.access_token, 'POST', `/users/${ids.bob}/lock`)).status, 200)
+})
+
+t.test('every change is in the audit log, with the actor and the request', async (t) => {
+  const token = await machineToken(machine, scopes.join(' '))
+  const { id, etag } = await invite(token)
+  const patched = await call(token, 'PATCH', `/users/${id}`, {
+    headers: { 'if-match': etag },
+    body: { claims: { name: 'N' } },
+  })
+  const deleted = await call(token, 'DELETE', `/users/${id}`, { headers: { 'if-match': patched.etag } })
+  t.equal(deleted.status, 204)
+  const events = (await store.audit({ since: 0, limit: 10_000, userId: id })).map(({ name, by, facts }) => ({
+    name,
+    by,
+    actor: facts['actor'],
+    hasRequest: /^[\w-]{36}$/.test(String(facts['request'])),
+  }))
+  const expected = ['user-invited', 'link-made', 'user-changed', 'user-removed']
+  t.strictSame(
+    events,
+    expected.map((name) => ({ name, by: 'operator', actor: machine.id, hasRequest: true })),
+  )
+  t.notOk(JSON.stringify(await store.audit({ since: 0, limit: 10_000 })).includes('client_secret'))
+})
+
+t.test('bad input is rejected with the member to change', async (t) => {
+  const token = await machineToken(machine, scopes.join(' '))
+  const rejects = async (t: Test, method: string, path: string, body: object, error = 'invalid_request') => {
+    const answer = await call(token, method, path, { body, headers: { 'if-match': '*' } })
+    t.strictSame(errorOf(answer), [400, error], JSON.stringify(answer.body))
+  }
+  await rejects(t, 'POST', '/users', { username: 'x' })
+  await rejects(t, 'POST', '/users', { email: 'no address' })
+  await rejects(t, 'POST', '/users', { email: 'y@example.test', password: 'x' })
+  await rejects(t, 'POST', '/users', { email: 'y@example.test', claims: { zoneinfo: 'here' } })
+  await rejects(t, 'PATCH', `/users/${ids.bob}`, {})
+  await rejects(t, 'PATCH', `/users/${ids.bob}`, { passwordHash: 'x' })
+  await rejects(t, 'POST', '/clients', { client_name: 'X' }, 'invalid_redirect_uri')
+  await rejects(
+    t,
+    'POST',
+    '/clients',
+    { client_name: 'X', redirect_uris: ['http://x.example/'] },
+    'invalid_redirect_uri',
+  )
+  await rejects(
+    t,
+    'POST',
+    '/clients',
+    { client_name: 'X', redirect_uris: [callback], scope: 'gone' },
+    'invalid_client_metadata',
+  )
+  await rejects(t, 'POST', '/clients', { client_name: 'X', redirect_uris: [callback], client_id: 'mine' })
+  const { id } = await register(server)
+  const registered = await call(token, 'PATCH', `/clients/${id}`, {
+    headers: { 'if-match': '*' },
+    body: { client_name: 'X' },
+  })
+  t.strictSame(errorOf(registered), [409, 'conflict'], 'a client that registered itself changes itself')
+  for (const path of ['/users/%00', '/users/%F0%9F%91%BB', '/clients/%00'])
+    t.equal((await call(token, 'GET', path)).status, 404, path)
+})
+
+t.test('the API is off by default, with its scopes', async (t) => {
+  const plain = await startServer(t)
+  t.equal((await fetch(`${plain.issuer}/api/admin/v1/users`)).status, 404)
+  t.equal((await fetch(`${plain.issuer}/api/admin/v1/openapi.json`)).status, 404)
+  const metadata = await json(await fetch(`${plain.issuer}/.well-known/openid-configuration`))
+  t.notMatch(JSON.stringify(metadata), 'admin:')
+  await t.rejects(register(plain, { scope: 'admin:users:read' }), /scope/)
+})
+
+t.test('a removed user cannot administer', async (t) => {
+  const again = await tokensAt(await twoFactors(), console, all)
+  await store.write(removeUser(ids.alice, clock()))
+  t.strictSame(errorOf(await call(again.access_token, 'GET', '/users')), [401, 'invalid_token'])
+})
