@@ -180,8 +180,15 @@ export function readUri(members: JsonObject, name: string): string | undefined {
   })
 }
 
-/** The same, with https; or loopback, for development. */
+/** The same, with https. */
 export function readHttpsUri(members: JsonObject, name: string): string | undefined {
+  const uri = readHttpsOrLoopbackUri(members, name)
+  if (uri === undefined || /^https:/i.test(uri)) return uri
+  throw rejection(`${name} must be an https URI`, { rule: 'rfc7591-2-uri-members-valid' })
+}
+
+/** The same, with https; or loopback, for development. */
+export function readHttpsOrLoopbackUri(members: JsonObject, name: string): string | undefined {
   const uri = readUri(members, name)
   if (uri === undefined || /^https:/i.test(uri) || isLoopbackUri(uri)) return uri
   throw rejection(`${name} must be an https URI`, { rule: 'rfc7591-2-uri-members-valid' })

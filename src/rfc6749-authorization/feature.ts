@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { readKeys } from '../clients/keys.ts'
-import { readHttpsUri } from '../clients/members.ts'
+import { readHttpsOrLoopbackUri } from '../clients/members.ts'
 import { readKeyFile } from '../domain/key-set.ts'
 import type { Feature } from '../feature.ts'
 import { authorizationParameters, clientAuthentication, grantTypes } from './schema.ts'
@@ -24,7 +24,7 @@ export const authorizationFramework: Feature = {
       operatorOnly: true,
       withToken: true,
       schema: Type.String({ description: 'Where its public keys are, https, RFC 7591 §2.' }),
-      read: readHttpsUri,
+      read: readHttpsOrLoopbackUri,
     },
   },
   authorizationParameters,

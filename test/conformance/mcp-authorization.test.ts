@@ -25,7 +25,7 @@ t.test(
 t.test('[mcp-scope-no-offline-access] no response of a resource asks for offline_access', async (t) => {
   const metadata = await json(await fetch(`${server.issuer}/.well-known/oauth-protected-resource`))
   const scopes = [metadata['scopes_supported']].flat()
-  t.equal(scopes.length, 38)
+  t.equal(scopes.length, 39)
   t.notOk(scopes.includes('offline_access'))
   const { access_token: token } = await tokens({ scope: 'openid' })
   const { paths } = await json(await fetch(`${server.issuer}/openapi.json`))

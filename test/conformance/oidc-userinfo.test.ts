@@ -281,6 +281,7 @@ t.test(
       { userinfo_signed_response_alg: 'none' },
       { userinfo_signed_response_alg: 'HS256' },
       { initiate_login_uri: 'http://a.example/login' },
+      { initiate_login_uri: 'http://localhost:9000/login' },
       { initiate_login_uri: 'x' },
     ])
       await t.rejects(addClient(server, { description }), invalid, JSON.stringify(description))

@@ -121,15 +121,18 @@ t.test('[service-5-pkce-s256-only] S256 is the only code challenge method', asyn
   t.strictSame(metadata['code_challenge_methods_supported'], ['S256'])
 })
 
-t.test('[service-5-scope-table] scopes_supported is the table of the service specification', async (t) => {
-  const listed = metadata['scopes_supported'] as string[]
-  t.strictSame([...listed].sort(), [...specifiedScopes(), 'offline_access'].sort())
-  t.strictSame(
-    ['openid', 'profile', 'email'].filter((scope) => !listed.includes(scope)),
-    [],
-    '[oidc-disc-3-scopes-openid] openid, profile and email are listed',
-  )
-})
+t.test(
+  '[service-5-scope-table] scopes_supported is the table of the service specification, and what features add',
+  async (t) => {
+    const listed = metadata['scopes_supported'] as string[]
+    t.strictSame([...listed].sort(), [...specifiedScopes(), 'offline_access', 'groups'].sort())
+    t.strictSame(
+      ['openid', 'profile', 'email'].filter((scope) => !listed.includes(scope)),
+      [],
+      '[oidc-disc-3-scopes-openid] openid, profile and email are listed',
+    )
+  },
+)
 
 t.test('[service-4-asm-complete] no list is empty', async (t) => {
   const lists = Object.entries(metadata).filter(([name]) => name.endsWith('_supported'))
