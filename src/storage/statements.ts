@@ -223,8 +223,9 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       where: and(eq(records.kind, value('kind')), eq(records.id, value('key'))),
       locks: [records],
     }),
+    // The kind as an expression: SQLite would read all records of the kind by the primary key instead of those of the user.
     recordsOf: read({ body: records.body }, records, {
-      where: and(eq(records.userId, value('userId')), eq(records.kind, value('kind'))),
+      where: and(eq(records.userId, value('userId')), sql`${records.kind} || '' = ${value('kind')}`),
       order: [records.madeAt, records.id],
     }),
     recordsOfKind: read({ body: records.body }, records, {
