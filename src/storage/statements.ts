@@ -359,7 +359,11 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
     'delete key': remove(keys, eq(keys.id, value('key'))),
     'delete record': remove(records, isRecord),
     deleteRecordsOfKind: remove(records, eq(records.kind, value('kind'))),
-    deleteRecords: remove(records, and(eq(records.userId, value('userId')), eq(records.kind, value('kind')))),
+    // As `recordsOf`.
+    deleteRecords: remove(
+      records,
+      and(eq(records.userId, value('userId')), sql`${records.kind} || '' = ${value('kind')}`),
+    ),
     deleteRecordsFrom: remove(
       records,
       and(eq(records.kind, value('kind')), gt(records.id, value('after')), lte(records.id, value('end'))),

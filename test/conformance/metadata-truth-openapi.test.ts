@@ -87,6 +87,7 @@ const pagesAndHealth = [
   'GET /assets/icon.svg',
   'GET /assets/passkeys.js',
   'GET /assets/style.css',
+  'GET /client-logo',
   'GET /consent',
   'GET /device',
   'GET /device/confirm',

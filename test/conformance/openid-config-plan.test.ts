@@ -66,6 +66,7 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   authorization_response_iss_parameter_supported: 'flag',
   backchannel_logout_supported: 'flag',
   backchannel_logout_session_supported: 'flag',
+  client_id_metadata_document_supported: 'flag',
 }
 const ofType = (type: string) => Object.keys(metadata).filter((name) => registered[name] === type)
 
@@ -88,7 +89,7 @@ t.test(
       t.equal(new Set(list).size, list.length, `${name} has nothing twice`)
       for (const value of list) t.type(value, 'string', name)
     }
-    t.equal(ofType('flag').length, 9)
+    t.equal(ofType('flag').length, 10)
     for (const name of ofType('flag')) t.type(metadata[name], 'boolean', name)
   },
 )
