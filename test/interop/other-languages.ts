@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { newFolder } from '../helpers/command.ts'
+import { addDeviceClient, decide } from '../helpers/device.ts'
 import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
 import { addClient } from '../helpers/wire.ts'
@@ -21,6 +22,7 @@ const key = makeClientKey('ES256')
 const service = { grantTypes: ['client_credentials'], redirectUris: [], scope: ['courses:read'] }
 const arranged = {
   web: await addClient(server, { consent: 'remember' }),
+  device: await addDeviceClient(server),
   service: await addClient(server, { ...service, authenticationMethod: undefined }),
   signing: await addClient(server, {
     ...service,
@@ -37,6 +39,7 @@ const environment = {
       secret: arranged.web.secret,
       redirect_uri: arranged.web.redirectUri,
     },
+    device: { id: arranged.device.id },
     service: { id: arranged.service.id, secret: arranged.service.secret },
     signing: {
       id: arranged.signing.id,
@@ -64,7 +67,7 @@ function skip(t: Test, reason: string): void {
   t.not(process.env['CI'], 'true', 'nothing is skipped in CI')
 }
 
-/** Runs a client. The user opens what it asks to open, and allows it. */
+/** Runs a client. The user opens what it asks to open, or types the code of a device, and allows it. */
 async function run(file: string, args: readonly string[], cwd: string): Promise<unknown> {
   const child = spawn(file, args, {
     cwd,
@@ -75,9 +78,10 @@ async function run(file: string, args: readonly string[], cwd: string): Promise<
   const person = newPerson(server)
   let result: unknown
   for await (const line of createInterface({ input: child.stdout })) {
-    const url = /^OPEN (\S+)$/.exec(line)?.[1]
-    if (url === undefined) result = JSON.parse(line)
-    else child.stdin.write(`${await person.approve(url)}\n`)
+    const [, what, asked = ''] = /^(OPEN|DEVICE) (\S+)$/.exec(line) ?? []
+    if (what === undefined) result = JSON.parse(line)
+    else if (what === 'DEVICE') await decide(server, asked)
+    else child.stdin.write(`${await person.approve(asked)}\n`)
   }
   return result
 }
@@ -109,6 +113,7 @@ t.test('x/oauth2 and go-oidc get tokens for a user, and for themselves', async (
   if (missing !== undefined) return skip(t, missing)
   t.strictSame(await run(program, [], source), {
     authorization_code: { same_user: true, caller: 'user', rotated: true },
+    device: { caller: 'user', refresh: true, announced: true },
     auto_detect: acting,
     in_header: acting,
     in_params: acting,

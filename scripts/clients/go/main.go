@@ -103,6 +103,22 @@ func clientCredentials(ctx context.Context, provider *oidc.Provider, style oauth
 	return results{"caller": call(config.Client(ctx)), "refresh": token.RefreshToken != ""}
 }
 
+// device shows a URL with the code in it, and polls until the user has decided.
+func device(ctx context.Context, provider *oidc.Provider) results {
+	tv := clients["device"]
+	config := oauth2.Config{ClientID: tv.ID, Endpoint: provider.Endpoint(), Scopes: []string{"courses:read"}}
+	config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	verifier := oauth2.GenerateVerifier()
+	shown := must(config.DeviceAuth(ctx, oauth2.S256ChallengeOption(verifier)))
+	fmt.Println("DEVICE", shown.UserCode)
+	token := must(config.DeviceAccessToken(ctx, shown, oauth2.VerifierOption(verifier)))
+	return results{
+		"caller":    call(config.Client(ctx, token)),
+		"refresh":   token.RefreshToken != "",
+		"announced": provider.Endpoint().DeviceAuthURL != "" && shown.VerificationURIComplete != "",
+	}
+}
+
 func main() {
 	log.SetFlags(0)
 	if err := json.Unmarshal([]byte(os.Getenv("CLIENTS")), &clients); err != nil {
@@ -112,6 +128,7 @@ func main() {
 	provider := must(oidc.NewProvider(ctx, issuer))
 	fmt.Println(string(must(json.Marshal(results{
 		"authorization_code": authorizationCode(ctx, provider),
+		"device":             device(ctx, provider),
 		"auto_detect":        clientCredentials(ctx, provider, oauth2.AuthStyleAutoDetect),
 		"in_header":          clientCredentials(ctx, provider, oauth2.AuthStyleInHeader),
 		"in_params":          clientCredentials(ctx, provider, oauth2.AuthStyleInParams),
