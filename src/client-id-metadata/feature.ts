@@ -8,6 +8,7 @@ const settings = {
         Type.Union([Type.Literal('off'), Type.Literal('allow-list'), Type.Literal('any')], {
           description:
             'Which clients may use the https URL of their metadata document as client_id: none (off), those of `clientDocuments.allowed` (allow-list), or every one (any). Absent: allow-list; on a development server any, also on loopback.',
+          examples: ['allow-list'],
         }),
       ),
       allowed: Type.Array(Type.String(), {

@@ -31,7 +31,15 @@ t.test('the copy contains everything that is stored, as one JSON document', asyn
   const text = await response.text()
   const copy = JSON.parse(text) as Record<string, Json & Json[]>
   const user = await server.deps.store.find('userByLogin', 'alice')
-  t.strictSame(Object.keys(copy), ['made_at', 'account', 'sessions', 'passkeys', 'apps', 'activity'])
+  t.strictSame(Object.keys(copy), [
+    'made_at',
+    'account',
+    'sessions',
+    'passkeys',
+    'groups',
+    'apps',
+    'activity',
+  ])
   t.equal(copy['account']?.['sub'], user?.id)
   t.strictSame(copy['account']?.['claims'], user?.claims)
   t.equal(copy['sessions']?.[0]?.['browser'], 'Firefox')

@@ -155,7 +155,7 @@ t.test(
       'password',
       'implicit',
       'urn:x:y',
-      'urn:ietf:params:oauth:grant-type:device_code',
+      'urn:ietf:params:oauth:grant-type:token-exchange',
       'Authorization_Code',
     ]
     for (const type of types) {
@@ -167,7 +167,12 @@ t.test(
     }
     const metadata = await fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
     const { grant_types_supported: offered } = await json(metadata)
-    t.strictSame(offered, ['authorization_code', 'refresh_token', 'client_credentials'])
+    t.strictSame(offered, [
+      'authorization_code',
+      'refresh_token',
+      'client_credentials',
+      'urn:ietf:params:oauth:grant-type:device_code',
+    ])
   },
 )
 

@@ -222,6 +222,7 @@ t.test('every command these files name exists', async (t) => {
   const commands = [...new Set(named.map(([, command = '']) => command))].toSorted()
   t.strictSame(commands, [
     'audit',
+    'client',
     'config validate',
     'explain',
     'keys',

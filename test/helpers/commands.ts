@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import { main } from '../../src/main.ts'
 import type { Ended, Surroundings } from './command.ts'
 
@@ -35,6 +36,8 @@ export async function runAll(lines: readonly (readonly string[])[]): Promise<rea
     }
     results.push({ code, ...said })
   }
+  // The reads of one turn share a snapshot, which another connection of this process may have begun before the change.
+  await setImmediate()
   return results
 }
 

@@ -99,15 +99,15 @@ async function call(
 
 for (const method of ['none', 'client_secret_post', 'client_secret_basic']) {
   t.test(
-    `[mcp-discovery-prm-authorization-servers] a client with ${method} goes from the URL of the API to a token with all 38 scopes`,
+    `[mcp-discovery-prm-authorization-servers] a client with ${method} goes from the URL of the API to a token with all 39 scopes`,
     async (t) => {
       const provider = new Provider({ token_endpoint_auth_method: method })
       await connect(t, provider, { serverUrl: api })
       t.match(provider.client, { client_id: String, token_endpoint_auth_method: method })
-      t.equal(provider.sentTo?.searchParams.get('scope')?.split(' ').length, 38)
+      t.equal(provider.sentTo?.searchParams.get('scope')?.split(' ').length, 39)
       t.equal(provider.sentTo?.searchParams.get('resource'), server.issuer)
       t.equal((await call(api, provider)).body['caller'], 'user')
-      t.equal(String((await call(api, provider)).body['scope']).split(' ').length, 38)
+      t.equal(String((await call(api, provider)).body['scope']).split(' ').length, 39)
     },
   )
 }
@@ -219,7 +219,7 @@ t.test(
       }
     }
     const first = await connected()
-    await t.rejects(first.connect(), { name: /Unauthorized/ })
+    await t.rejects(first.connect(), { message: /Unauthorized/ })
     t.equal(provider.sentTo?.searchParams.get('client_id'), provider.clientMetadataUrl, '[mcp-overview-cimd]')
     t.equal(provider.sentTo?.searchParams.get('scope'), 'courses:read')
     await first.transport.finishAuth(await allow())
@@ -228,7 +228,7 @@ t.test(
     await second.connect()
     t.teardown(() => second.client.close())
     t.match(await second.client.callTool({ name: 'list' }), { content: [{ text: 'list' }] })
-    await t.rejects(second.client.callTool({ name: 'clear' }), { name: /Unauthorized/ })
+    await t.rejects(second.client.callTool({ name: 'clear' }), { message: /Unauthorized/ })
     t.equal(
       provider.sentTo?.searchParams.get('scope'),
       'courses:read courses:write',
