@@ -1,5 +1,6 @@
 import { type Alter, inCallback, inJson, remove, replace, set } from './changes.ts'
 import { asksForTokens, asksWithoutS256, goesOnHere, never, redeemsTheCode } from './criteria.ts'
+import { deviceClients } from './device-profiles.ts'
 import { keyClients } from './key-profiles.ts'
 import { logoutTokens } from './logout-profiles.ts'
 import { type Profile, profilesOf } from './profile.ts'
@@ -129,6 +130,7 @@ export const profiles: readonly Profile[] = [
   ...tokenResponses,
   ...serviceClients,
   ...keyClients,
+  ...deviceClients,
   ...logoutTokens,
 ]
 

@@ -74,6 +74,32 @@ export const usesTheTokenWithoutAProof: Criterion = {
     sent.accessToken !== undefined && sent.accessToken === gave.accessToken && sent.proofNonce === undefined,
 }
 
+const isPollWith = (deviceCode: string | undefined, { sent }: Step) =>
+  deviceCode !== undefined && sent.deviceCode === deviceCode
+
+/** For an error that ends polling. */
+export const pollsAgain: Criterion = {
+  text: 'it polls again with the same device code',
+  isMet: ({ sent }, later) => isPollWith(sent.deviceCode, later),
+}
+
+/** For a longer interval. The least sound one is 6 seconds; clocks and networks take up to one of them. */
+export const pollsTooSoon: Criterion = {
+  text: 'it polls with the same device code less than 5 seconds after its last poll',
+  isMet: (wrong, later, before) => {
+    const { deviceCode } = wrong.sent
+    const last = before.findLast((step) => isPollWith(deviceCode, step)) ?? wrong
+    return isPollWith(deviceCode, later) && later.at < last.at + 5
+  },
+}
+
+/** For codes that a client must let go by itself. A poll that was on its way when they expired does no harm. */
+export const pollsAfterTheEnd: Criterion = {
+  text: 'it polls more than two seconds after the device code has expired',
+  isMet: ({ gave: { deviceCode, expiresAt } }, later) =>
+    isPollWith(deviceCode, later) && expiresAt !== undefined && later.at > expiresAt + 2,
+}
+
 /** For wrong keys, which concern every token. */
 export const usesAnyToken: Criterion = {
   text: 'it uses a token of this issuer: an access token at UserInfo or the API, or a refresh token',

@@ -9,7 +9,7 @@ import { type FindKind, RecordExists, type Store } from '../../storage/store.ts'
 import { type Mounts, type NestedIssuer, openNested } from '../mount.ts'
 import type { DevDeps } from '../part.ts'
 import type { WatchedProfile } from './profile.ts'
-import { stepOf, tokensIn } from './step.ts'
+import { givesTokens, stepOf, tokensIn } from './step.ts'
 
 /** Starts the real server once more, with the users and arranged clients of the outer one, and hooks that misbehave according to the profile. */
 export async function openIssuer(
@@ -25,7 +25,7 @@ export async function openIssuer(
   const misbehave = (app: FastifyInstance) => {
     const altered = new WeakSet<object>()
     app.addHook('preValidation', async (request) => {
-      if (profile.alterRequest?.(request)) altered.add(request)
+      if (profile.alterRequest?.(request, conduct)) altered.add(request)
     })
     app.addHook('onSend', async (request, reply, payload) => {
       if (request.method === 'OPTIONS') return payload
@@ -33,8 +33,8 @@ export async function openIssuer(
       const isAltered = altered.has(request)
       const step = { ...stepOf(request, reply, body, { prefix, issuer, now: clock() }), isAltered }
       const changed = await profile.alter?.({ step, body, reply, issuer, keys, conduct })
-      // The client knows the tokens of the response that it receives.
-      const hasOtherTokens = changed !== undefined && step.place === 'token'
+      // The client knows the tokens and codes of the response that it receives.
+      const hasOtherTokens = changed !== undefined && givesTokens(step.place)
       conduct.add(
         hasOtherTokens ? { ...step, gave: tokensIn(changed, step.at) } : step,
         changed !== undefined,

@@ -18,7 +18,7 @@ export interface Profile {
   /** Changes the responses of the real server; absent: it does not misbehave. */
   readonly alter?: Alter
   /** Changes a request before the real server sees it; returns whether it did. */
-  readonly alterRequest?: (request: FastifyRequest) => boolean
+  readonly alterRequest?: (request: FastifyRequest, conduct: Pick<Conduct, 'has'>) => boolean
   /** Changes the claims of logout tokens before they are signed. */
   readonly alterLogout?: (claims: Members) => Members
 }

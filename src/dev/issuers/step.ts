@@ -37,6 +37,8 @@ export interface Sent {
   readonly assertionAudience?: readonly string[]
   /** Of a DPoP proof, RFC 9449 §4.2: its nonce, '' without one. */
   readonly proofNonce?: string
+  /** Of a device that polls, RFC 8628 §3.4. */
+  readonly deviceCode?: string
 }
 
 /** What the response gave to the client. */
@@ -44,6 +46,8 @@ export interface Gave {
   readonly codes: readonly string[]
   readonly accessToken?: string
   readonly refreshToken?: string
+  readonly deviceCode?: string
+  /** Of the access token or the device code. */
   readonly expiresAt?: Seconds
 }
 
@@ -67,7 +71,7 @@ export function stepOf(
     path: path.replace(prefix, ''),
     status: reply.statusCode,
     sent: sentWith(asked, request.headers, place),
-    gave: place === 'token' ? tokensIn(body, now) : { codes: callback?.getAll('code') ?? [] },
+    gave: givesTokens(place) ? tokensIn(body, now) : { codes: callback?.getAll('code') ?? [] },
   }
 }
 
@@ -115,6 +119,7 @@ function sentWith(
     accessToken: place === 'api' || place === 'userinfo' ? token : undefined,
     grantType: asked['grant_type'],
     challengeMethod: asked['code_challenge_method'],
+    deviceCode: place === 'token' ? asked['device_code'] : undefined,
     ...assertionIn(asked['client_assertion']),
     proofNonce: dpop === undefined ? undefined : String(claimsOf(String(dpop))['nonce'] ?? ''),
   }
@@ -148,14 +153,26 @@ function textsOf(parsed: unknown): Readonly<Record<string, string>> {
   )
 }
 
-/** The tokens of a token response, RFC 6749 §5.1. */
+/** Whether responses of this place have tokens or a device code. */
+export function givesTokens(place: Place): boolean {
+  return place === 'token' || place === 'device_authorization'
+}
+
+/** The tokens of a token response, RFC 6749 §5.1, or the code of a device, RFC 8628 §3.2. */
 export function tokensIn(body: string, now: Seconds): Gave {
-  const { access_token: accessToken, refresh_token: refreshToken, expires_in } = objectOf(body) ?? {}
+  const members = objectOf(body) ?? {}
+  const {
+    access_token: accessToken,
+    refresh_token: refreshToken,
+    device_code: deviceCode,
+    expires_in,
+  } = members
   const seconds = Number(expires_in)
   return {
     codes: [],
     ...(typeof accessToken === 'string' && { accessToken }),
     ...(typeof refreshToken === 'string' && { refreshToken }),
+    ...(typeof deviceCode === 'string' && { deviceCode }),
     ...(Number.isInteger(seconds) && { expiresAt: now + seconds }),
   }
 }

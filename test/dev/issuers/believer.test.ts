@@ -4,6 +4,7 @@
  */
 import t from 'tap'
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
+import { deviceClients } from '../../../src/dev/issuers/device-profiles.ts'
 import { startServer } from '../../helpers/server.ts'
 import { believe, type Facts } from './believer.ts'
 import { lies } from './lies.ts'
@@ -12,8 +13,10 @@ import { addService, reportOf, resetClock, surroundingsOf } from './results.ts'
 const server = await startServer(t, { mode: 'dev' })
 const service = await addService(server)
 const told = new Map<string, Facts>()
-// Wrong logout tokens have a test of their own, logout.test.ts.
-const ordinary = profiles.filter(({ alterLogout }) => alterLogout === undefined)
+// Wrong logout tokens and polls of devices have tests of their own, logout.test.ts and device.test.ts.
+const ordinary = profiles.filter(
+  (profile) => profile.alterLogout === undefined && !deviceClients.includes(profile),
+)
 for (const profile of ordinary) {
   told.set(
     profile.id,

@@ -14,6 +14,8 @@ export interface Surroundings {
   readonly service: ServiceClient
   /** Lets the access token of the first exchange age, and returns the new time. */
   readonly waitForExpiry?: () => Promise<number>
+  /** The client is one for devices, too: it is approved before its first poll, never, or gives up after that poll. */
+  readonly device?: 'approved' | 'waits' | 'gives up'
   /** Reports to the server what only the client knows. */
   readonly tell?: (outcome: 'rejected' | 'fooled') => Promise<void>
 }

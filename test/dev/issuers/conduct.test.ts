@@ -12,6 +12,9 @@ import {
   never,
   obeysTheAudience,
   onlyTold,
+  pollsAfterTheEnd,
+  pollsAgain,
+  pollsTooSoon,
   redeemsTheCode,
   repeatsTheRejected,
   showsNoToken,
@@ -53,6 +56,9 @@ const refresh = (refreshToken: string, gave: Step['gave'] = { codes: [] }) =>
   step('token', { sent: { grantType: 'refresh_token', refreshToken }, gave })
 const asserting = (assertionAlgorithm: string, ...others: readonly string[]) =>
   step('token', { sent: { assertionAlgorithm, assertionAudience: ['https://a.example', ...others] } })
+/** A device code that expires at 1002. */
+const device = step('device_authorization', { gave: { codes: [], deviceCode: 'd', expiresAt: 1002 } })
+const pollAt = (at: number, deviceCode = 'd') => step('token', { at, sent: { deviceCode } })
 const exchange = (code: string) => step('token', { sent: { grantType: 'authorization_code', code } })
 
 /** The fault is the step in the middle. */
@@ -207,6 +213,15 @@ const histories: readonly [string, Criterion, readonly Step[], Step, readonly St
     [call('a', { status: 403 }), call('b')],
     'rejected',
   ],
+  ['polls till the end', pollsAfterTheEnd, [], device, [pollAt(1001), pollAt(1004)], 'rejected'],
+  ['polls without end', pollsAfterTheEnd, [], device, [pollAt(1001), pollAt(1005)], 'fooled'],
+  ['polls for a newer device', pollsAfterTheEnd, [], device, [pollAt(1005, 'e')], 'rejected'],
+  ['waits longer', pollsTooSoon, [device], pollAt(1001), [pollAt(1006)], 'rejected'],
+  ['waits no longer', pollsTooSoon, [device], pollAt(1001), [pollAt(1005)], 'fooled'],
+  ['waits no longer at a later poll', pollsTooSoon, [], pollAt(1001), [pollAt(1007), pollAt(1008)], 'fooled'],
+  ['starts another device', pollsTooSoon, [], pollAt(1001), [device, pollAt(1002, 'e')], 'rejected'],
+  ['was denied, and starts anew', pollsAgain, [], pollAt(1001), [device, pollAt(1002, 'e')], 'rejected'],
+  ['was denied, and polls on', pollsAgain, [], pollAt(1001), [pollAt(1900)], 'fooled'],
   ['does whatever where only it can say', onlyTold, [], step('introspection'), [call('a')], 'not reached'],
 ]
 

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import {
   allowInsecureRequests,
   authorizationCodeGrant,
@@ -11,8 +12,10 @@ import {
   fetchProtectedResource,
   fetchUserInfo,
   getDPoPHandle,
+  initiateDeviceAuthorization,
   None,
   PrivateKeyJwt,
+  pollDeviceAuthorizationGrant,
   randomDPoPKeyPair,
   randomNonce,
   randomPKCECodeVerifier,
@@ -21,6 +24,7 @@ import {
   tokenIntrospection,
   tokenRevocation,
 } from 'openid-client'
+import { decide } from '../../helpers/device.ts'
 import type { ClientUnderTest, Surroundings } from './client.ts'
 
 const redirectUri = 'http://127.0.0.1:51004/callback'
@@ -31,7 +35,7 @@ export function openidClient(name: string, checksSignatures: boolean): ClientUnd
 }
 
 async function run(
-  { issuer, person, service, waitForExpiry, tell }: Surroundings,
+  { issuer, person, service, waitForExpiry, tell, device }: Surroundings,
   at: (step: string) => void,
   checksSignatures: boolean,
 ) {
@@ -66,6 +70,8 @@ async function run(
   await judged(tell, async () => (await tokenIntrospection(config, again.access_token)).active)
   // Its assertion has the time of this machine.
   if (waitForExpiry === undefined) await actForItself({ issuer, service }, at)
+  // How it polls has nothing to do with signatures.
+  if (device !== undefined && !checksSignatures) await actOnDevice(issuer, device, at)
   at('end')
 }
 
@@ -91,6 +97,24 @@ async function actForItself(
   const bound = await clientCredentialsGrant(config, { scope: 'courses:read' }, { DPoP })
   at('key API')
   await fetchProtectedResource(config, bound.access_token, api, 'GET', null, undefined, { DPoP })
+}
+
+/** The same application on a device without a browser. */
+async function actOnDevice(issuer: string, conduct: Surroundings['device'], at: (step: string) => void) {
+  at('device')
+  const metadata = { redirect_uris: [], grant_types: ['urn:ietf:params:oauth:grant-type:device_code'] }
+  const execute = [allowInsecureRequests]
+  const config = await dynamicClientRegistration(new URL(issuer), metadata, None(), { execute })
+  const device = await initiateDeviceAuthorization(config, { scope: 'courses:read' })
+  if (conduct === 'approved') await decide({ issuer }, device.user_code)
+  // It adds to its interval; that of the server would only make the test slow.
+  const polling = pollDeviceAuthorizationGrant(config, { ...device, interval: 0.1 }, undefined, {
+    ...(conduct === 'gives up' && { signal: AbortSignal.timeout(500) }),
+  })
+  if (conduct !== 'gives up') return void (await polling)
+  // It learns of the signal when its interval is over.
+  polling.catch(() => {})
+  await setTimeout(500)
 }
 
 /** An authorization request, and the values to check its response against. */

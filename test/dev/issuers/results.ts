@@ -1,5 +1,11 @@
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
-import { onlyTold, usesTheExpired } from '../../../src/dev/issuers/criteria.ts'
+import {
+  onlyTold,
+  pollsAfterTheEnd,
+  pollsTooSoon,
+  usesTheExpired,
+} from '../../../src/dev/issuers/criteria.ts'
+import { deviceClients } from '../../../src/dev/issuers/device-profiles.ts'
 import type { Profile } from '../../../src/dev/issuers/profile.ts'
 import type { Report } from '../../../src/dev/issuers/report.ts'
 import { makeClientKey } from '../../helpers/assertions.ts'
@@ -78,6 +84,12 @@ export function issuerOf(server: TestServer, id: string): string {
   return `${server.issuer}/_dev/issuers/${id}`
 }
 
+/** Polling begins immediately where codes expire soon, and ends soon where it would take long. */
+const devices = new Map<unknown, Surroundings['device']>([
+  [pollsAfterTheEnd, 'waits'],
+  [pollsTooSoon, 'gives up'],
+])
+
 /** What a client of this profile is given, except the user. */
 export function surroundingsOf(
   server: TestServer,
@@ -92,8 +104,10 @@ export function surroundingsOf(
     server.advance(3600)
     return server.now()
   }
+  const isForDevices = id === 'reference' || deviceClients.some((profile) => profile.id === id)
   return {
     issuer,
+    ...(isForDevices && { device: devices.get(fooledWhen) ?? 'approved' }),
     ...(fooledWhen === onlyTold && { tell }),
     ...(fooledWhen === usesTheExpired && { waitForExpiry }),
   }
