@@ -2,10 +2,11 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { IntegrationChange } from '../clients/integration.ts'
 import { localizableMembers } from '../clients/metadata.ts'
 import type { Declared } from '../deps.ts'
+import { check } from '../domain/check.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
-import { consentRules } from '../domain/model.ts'
+import { consentRules, type Scope } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { parseScope } from '../domain/scope.ts'
+import { isScope, parseScope } from '../domain/scope.ts'
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }))
 const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
@@ -66,11 +67,22 @@ export function readClientMembers(body: Readonly<Record<string, unknown>>): Inte
     postLogoutRedirectUris: post_logout_redirect_uris,
     authenticationMethod: token_endpoint_auth_method,
     grantTypes: grant_types,
-    scope: scope === undefined ? undefined : parseScope(scope),
+    scope: scope === undefined ? undefined : readScope(scope),
     idTokenSignedResponseAlg: id_token_signed_response_alg as IntegrationChange['idTokenSignedResponseAlg'],
     resources,
     pkce: pkce as IntegrationChange['pkce'],
     consent: consent as IntegrationChange['consent'],
     description: Object.keys(description).length === 0 ? undefined : description,
   })
+}
+
+/** As at registration: what is wrong is the metadata, not the scope of a request. */
+function readScope(text: string): Scope {
+  check(
+    isScope(text),
+    'rfc7591-2-scope-string',
+    'invalid_client_metadata',
+    'scope must be a string of scope names separated by spaces',
+  )
+  return parseScope(text)
 }

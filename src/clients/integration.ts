@@ -345,6 +345,17 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
     'invalid_client_metadata',
     'grant-type is not one that this server offers',
   )
+  const { authenticationMethod = 'client_secret_basic' } = request
+  check(
+    Object.hasOwn(known.declared.clientAuthentication, authenticationMethod),
+    'lychgate-integration-auth',
+    'invalid_client_metadata',
+    'auth is not a method that this server offers',
+    {
+      received: authenticationMethod.slice(0, 100),
+      stored: Object.keys(known.declared.clientAuthentication),
+    },
+  )
   check(
     !request.scope?.some((name) => !known.scopes.includes(name)),
     'rfc7591-2-scope-string',

@@ -392,6 +392,31 @@ t.test('a request with an Idempotency-Key is performed once, and its secret is s
   t.equal((await call(token, 'POST', '/clients', { headers, body })).status, 201)
 })
 
+t.test('the method and the scope of a client are ones that this server has', async (t) => {
+  const adder = await integrate(server, {
+    grantTypes: ['client_credentials'],
+    redirectUris: [],
+    scope: ['admin:clients:write'],
+  })
+  const token = await machineToken(adder, 'admin:clients:write')
+  const body = { client_name: 'By another method', redirect_uris: ['https://client.example/callback'] }
+  const by = (method: string) => ({ body: { ...body, token_endpoint_auth_method: method } })
+  for (const method of ['client_secret_jwt', '__proto__', ''])
+    t.strictSame(errorOf(await call(token, 'POST', '/clients', by(method))), [400, 'invalid_client_metadata'])
+  for (const scope of ['nothing:read', '"', 'courses:read\u00e9'])
+    t.strictSame(errorOf(await call(token, 'POST', '/clients', { body: { ...body, scope } })), [
+      400,
+      'invalid_client_metadata',
+    ])
+  const added = await call(token, 'POST', '/clients', by('client_secret_post'))
+  t.equal(added.status, 201)
+  const changed = await call(token, 'PATCH', `/clients/${added.body['client_id']}`, {
+    headers: { 'if-match': '*' },
+    ...by('client_secret_jwt'),
+  })
+  t.strictSame(errorOf(changed), [400, 'invalid_client_metadata'])
+})
+
 t.test('no caller gets more than their token allows', async (t) => {
   const narrow = await integrate(server, {
     grantTypes: ['client_credentials'],
