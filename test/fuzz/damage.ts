@@ -124,6 +124,7 @@ function damageHeaders(headers: readonly Pair[], world: World, dice: Dice): Pair
       undefined,
       ['Authorization', `Bearer ${liveValue(world, dice)}`],
       ['Authorization', `bearer  ${liveValue(world, dice)} `],
+      ['Authorization', `DPoP ${liveValue(world, dice)}`],
       ['Authorization', 'Bearer'],
       ['Authorization', `Bearer ${'a'.repeat(9000)}`],
       ['Authorization', 'Bearer \u00e9\u00ff'],

@@ -1,10 +1,13 @@
-import { hash } from 'node:crypto'
 import { assertionType } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
+import { administer } from './administration.ts'
 import { makeAssertion, wrongRequests } from './assertions.ts'
+import { byClient, clientFor, resources } from './by-client.ts'
+import { deviceDrafts, typedCode, usualDecision } from './devices.ts'
 import type { Dice } from './dice.ts'
 import { metadata } from './metadata.ts'
-import { basic, bearer, type Draft, type Pair } from './request.ts'
-import { liveValue, markup } from './values.ts'
+import { proveDraft } from './proofs.ts'
+import { bearer, type Draft, type Pair } from './request.ts'
+import { liveValue, markup, verifierOf } from './values.ts'
 import { type LiveClient, type LiveTokens, people, type World } from './world.ts'
 
 /** The intents of requests, by weight. */
@@ -14,8 +17,13 @@ const intents = {
   answer: 16,
   exchange: 10,
   refresh: 6,
-  machine: 4,
+  machine: 5,
   assert: 4,
+  push: 3,
+  startDevice: 4,
+  openDevice: 5,
+  pollDevice: 4,
+  administer: 8,
   revoke: 3,
   introspect: 6,
   userinfo: 5,
@@ -51,22 +59,26 @@ const nowhere = [
   '//',
   '/*',
 ] as const
-const verifiers = ['v'.repeat(43), 'w'.repeat(128)] as const
 const plain = { query: [], headers: [] } as const
-
-/** Which verifier a challenge came from. */
-export const verifierOf: ReadonlyMap<string, string> = new Map(
-  verifiers.map((verifier) => [hash('sha256', verifier, 'base64url'), verifier]),
-)
 
 /** A request that the server may well grant: correct names, valid values, in the right place. */
 export function draftRequest(world: World, dice: Dice): Draft {
   const intent = dice.weighted(intents)
-  return drafts[intent](world, dice) ?? authorize(world, dice)
+  return proveDraft(drafts[intent](world, dice) ?? authorize(world, dice), world, dice)
 }
 
 const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) => Draft | undefined>> = {
+  ...deviceDrafts,
+  administer,
   authorize,
+  push: (world, dice) => {
+    const { form, query } = authorize(world, dice)
+    const fields = form ?? query
+    const id = fields.find(([name]) => name === 'client_id')?.[1]
+    const client = clientFor({ clientId: id ?? '' }, world, dice)
+    const others = fields.filter(([name]) => name !== 'client_id')
+    return client && byClient(client, '/api/oauth/par', others)
+  },
   follow: (world, dice) => {
     const step = world.steps.splice(dice.below(world.steps.length), 1)[0]
     if (step === undefined) return undefined
@@ -88,7 +100,9 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
             ['username', username === 'nobody' ? dice.pick(markup) : username],
             ['password', password],
           ]
-        : [['decision', dice.oneIn(5) ? (dice.draw(decisions) ?? 'x') : (decisions[0] ?? 'approve')]]
+        : path === '/device'
+          ? [['user_code', typedCode(world, dice)]]
+          : [['decision', dice.oneIn(5) ? (dice.draw(decisions) ?? 'x') : usualDecision(path, decisions)]]
     return { method: 'POST', path, query: [], headers: [], form: [...kept, ...said], browser }
   },
   exchange: (world, dice) => {
@@ -215,6 +229,15 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
 }
 
 function authorize(world: World, dice: Dice): Draft {
+  const [requestUri, pushed] = dice.oneIn(12) ? (dice.draw([...world.pushed]) ?? []) : []
+  if (requestUri !== undefined && pushed !== undefined) {
+    const browser = dice.draw(world.browsers)
+    const query: Pair[] = [
+      ['client_id', pushed.clientId],
+      ['request_uri', requestUri],
+    ]
+    return { method: 'GET', path: '/oauth/authorize', query, headers: [], ...(browser && { browser }) }
+  }
   const client = dice.draw(world.clients.filter(({ redirectUris }) => redirectUris.length > 0))
   const redirectUri = dice.draw(client?.redirectUris ?? [])
   const challenge = dice.draw([...verifierOf.keys()]) ?? ''
@@ -226,6 +249,7 @@ function authorize(world: World, dice: Dice): Draft {
     ['response_mode', dice.pick(['query', 'form_post'])],
     ['login_hint', dice.pick(['bob', ...markup])],
     ['ui_locales', 'se'],
+    ['dpop_jkt', dice.draw([...world.prover.keys.keys()]) ?? ''],
     dice.pick([['display', 'popup'], ...wrongRequests(world, dice)]),
     ['id_token_hint', dice.draw(world.tokens)?.idToken ?? ''],
   ]
@@ -250,11 +274,6 @@ function authorize(world: World, dice: Dice): Draft {
     : { ...plain, ...from, method: 'GET', query: fields }
 }
 
-function resources(world: World, dice: Dice): Pair[] {
-  const known = [world.issuer, 'https://api.example/', 'https://jwt.example/v1']
-  return dice.oneIn(6) ? dice.some(known).map((value): Pair => ['resource', value]) : []
-}
-
 function tokenAndClient(
   world: World,
   dice: Dice,
@@ -267,30 +286,9 @@ function tokenAndClient(
   return { token: token ?? liveValue(world, dice), client }
 }
 
-/** Usually the value of this owner; sometimes another, and always if this one is not ours. */
-function clientFor(
-  { clientId }: { readonly clientId: string },
-  world: World,
-  dice: Dice,
-): LiveClient | undefined {
-  const own = world.clients.find(({ id }) => id === clientId)
-  return own === undefined || dice.oneIn(8) ? dice.draw(world.clients) : own
-}
-
 /** Mostly still valid. */
 function latestTokens(world: World, dice: Dice): LiveTokens | undefined {
   return dice.oneIn(4) ? dice.draw(world.tokens) : world.tokens.at(-1 - dice.below(3))
-}
-
-function byClient({ id, secret, method }: LiveClient, path: string, fields: readonly Pair[]): Draft {
-  if (method === 'client_secret_basic') {
-    return { method: 'POST', path, query: [], headers: [basic(id, secret ?? '')], form: fields }
-  }
-  const own: Pair[] = [
-    ['client_id', id],
-    ...(secret === undefined ? [] : [['client_secret', secret] as const]),
-  ]
-  return { method: 'POST', path, query: [], headers: [], form: [...fields, ...own] }
 }
 
 /** RFC 8252 §7.3: the port of a loopback redirect is free. */

@@ -12,13 +12,45 @@ const codes: Readonly<Record<string, readonly string[]>> = {
     'unsupported_grant_type',
     'invalid_scope',
     'invalid_target',
+    'access_denied',
+    'authorization_pending',
+    'slow_down',
+    'expired_token',
+    'invalid_dpop_proof',
+  ],
+  '/oauth/device_authorization': ['invalid_client', 'unauthorized_client', 'invalid_scope', 'invalid_target'],
+  // RFC 9126 §2.3: also what the authorization endpoint would respond.
+  '/api/oauth/par': [
+    'invalid_client',
+    'unauthorized_client',
+    'unsupported_response_type',
+    'invalid_scope',
+    'invalid_target',
+    'registration_not_supported',
+    'invalid_request_object',
+    'invalid_dpop_proof',
+  ],
+  '/api/admin/': [
+    'invalid_token',
+    'insufficient_scope',
+    'invalid_dpop_proof',
+    'access_denied',
+    'not_found',
+    'conflict',
+    'precondition_failed',
+    'precondition_required',
+    'idempotency_key_reused',
+    'invalid_redirect_uri',
+    'invalid_client_metadata',
   ],
   '/api/oauth/revoke': ['invalid_client', 'invalid_grant'],
   '/api/oauth/introspect': ['invalid_client', 'invalid_token'],
   '/api/oauth/register': ['invalid_redirect_uri', 'invalid_client_metadata', 'invalid_token'],
-  '/api/': ['invalid_token', 'insufficient_scope'],
+  '/api/': ['invalid_token', 'insufficient_scope', 'invalid_dpop_proof'],
 }
-const statuses = [200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 413, 414, 415, 417, 429, 431]
+const statuses = [
+  200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 409, 412, 413, 414, 415, 417, 422, 428, 429, 431,
+]
 const description = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
 const leaks =
   /\bat (?:[\w.<>]+ \()?\S*:\d+:\d+|node_modules|\/src\/|SQLITE_|FST_ERR|ERR_[A-Z]|TypeError|RangeError|"statusCode"|\[object |\$argon2/
@@ -103,16 +135,17 @@ function faultOfHeaders(
   { target, method, bytes }: Sent,
   { status, headers, cookies }: Answer,
 ): string | undefined {
-  const cacheable = /^(?:http:\/\/[^/]*)?\/(?:\.well-known\/|api\/oauth\/jwks|openapi\.json|assets\/)/i.test(
-    target,
-  )
+  const cacheable =
+    /^(?:http:\/\/[^/]*)?\/(?:\.well-known\/|api\/oauth\/jwks|openapi\.json|api\/admin\/v1\/openapi\.json|assets\/)/i.test(
+      target,
+    )
   const mayBeCached = cacheable && status < 400 && method !== 'OPTIONS'
   if (bytes === undefined && (headers['cache-control'] === 'no-store') === mayBeCached) {
     return `cache-control is ${headers['cache-control']}`
   }
   if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff'
   if (headers['content-security-policy'] === undefined) return 'no content-security-policy'
-  if (status === 401 && !/^(?:Bearer|Basic)\b/.test(headers['www-authenticate'] ?? ''))
+  if (status === 401 && !/^(?:Bearer|DPoP|Basic)\b/.test(headers['www-authenticate'] ?? ''))
     return '401 without a challenge'
   if (/\n/.test(headers['www-authenticate'] ?? '')) return 'two challenges'
   if (status === 405 && !headers['allow']) return '405 without Allow'

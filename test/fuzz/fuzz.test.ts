@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import type { Answer } from './connection.ts'
 import { faultOfForm } from './form-faults.ts'
 import type { Sent } from './request.ts'
@@ -33,6 +34,15 @@ t.test(
       '/api/oauth/register 201',
       '/api/oauth/register/:client_id 200',
       '/oauth/logout 303',
+      '/oauth/device_authorization 200',
+      '/device 303',
+      '/device/confirm 200',
+      '/device/confirm 303',
+      '/api/oauth/par 201',
+      '/api/admin/v1/users 200',
+      '/api/admin/v1/clients 200',
+      '/api/admin/v1/clients 201',
+      '/api/admin/v1/clients 403',
       '/api/courses 403',
       '(malformed) 400',
     ]) {
@@ -77,6 +87,27 @@ world.wanted.set('i', {
   verifier: undefined,
 })
 world.owners.set('lyc_code_1', 'client_1').set('lyc_access_1', 'client_1')
+world.owners.set('lyc_access_b', 'client_1').set('lyc_refresh_b', 'client_1').set('lyc_code_b', 'client_1')
+const [jkt = '', otherJkt = ''] = world.prover.keys.keys()
+for (const name of ['lyc_access_b', 'lyc_refresh_b', 'lyc_code_b']) world.prover.bound.set(name, jkt)
+world.boundClients.add('client_4')
+for (const [proof, key, method, path, token] of [
+  ['p.1', jkt, 'POST', '/api/oauth/token', undefined],
+  ['p.2', otherJkt, 'POST', '/api/oauth/token', undefined],
+  ['p.3', jkt, 'GET', '/api/oauth/userinfo', 'lyc_access_b'],
+  ['p.4', jkt, 'GET', '/api/oauth/userinfo', 'lyc_access_1'],
+  ['p.5', jkt, 'POST', '/api/oauth/userinfo', 'lyc_access_b'],
+] as const)
+  world.prover.good.set(proof, { jkt: key, method, path, token })
+world.prover.used.add('p.1.used')
+const device = { clientId: 'client_1', verifier: undefined, isDenied: false, isRedeemed: false }
+world.devices.push(
+  { ...device, deviceCode: 'lyc_device_1', userCode: 'BBBB-BBBB', isApproved: true },
+  { ...device, deviceCode: 'lyc_device_2', userCode: 'CCCC-CCCC', isApproved: false },
+  { ...device, deviceCode: 'lyc_device_3', userCode: 'DDDD-DDDD', isApproved: true, verifier: 'v' },
+  { ...device, deviceCode: 'lyc_device_4', userCode: 'FFFF-FFFF', isApproved: true, isRedeemed: true },
+)
+world.administrator.tokens.set('lyc_access_a', ['admin:users:read'])
 world.owners.set('lyc_refresh_1', 'client_1').set('lyc_refresh_3', 'client_3')
 
 const get = (target: string, headers: Sent['headers'] = []): Sent => ({
@@ -186,7 +217,64 @@ t.test('a response with forbidden contents is detected', async (t) => {
     undefined,
     'a public client is named by it',
   )
+  const bound: Answer = { ...tokens, body: tokens.body.replace('Bearer', 'DPoP') }
+  const proven = (by: string, proof?: string) =>
+    post(token.target, by, proof === undefined ? [] : [['DPoP', proof]])
+  const byBound = 'grant_type=refresh_token&refresh_token=lyc_refresh_b&client_id=client_1'
+  t.equal(faultOfRights(proven(byBound, 'p.1.x'), bound, world), undefined, 'a refresh token with its key')
+  const byDevice = (name: string, client = 'client_1') =>
+    post(token.target, `grant_type=${grantType}&device_code=${name}&client_id=${client}`)
+  t.equal(faultOfRights(byDevice('lyc_device_1'), tokens, world), undefined, 'a device that was approved')
+  const access = (authorization: string, proof?: string) =>
+    get('/api/oauth/userinfo', [
+      ['Authorization', authorization],
+      ...(proof === undefined ? [] : [['DPoP', proof] as const]),
+    ])
+  const user = json('{"sub":"x"}')
+  t.equal(faultOfRights(access('DPoP lyc_access_b', 'p.3.x'), user, world), undefined, 'a bound token')
+  const users = get('/api/admin/v1/users', [['Authorization', 'Bearer lyc_access_a']])
+  t.equal(
+    faultOfRights(users, json('{"items":[]}'), world),
+    undefined,
+    'users for a client that may read them',
+  )
   const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
+    'tokens for the same device again': [byDevice('lyc_device_4'), tokens],
+    'tokens for a device that nobody approved': [byDevice('lyc_device_2'), tokens],
+    'tokens for the device of another client': [byDevice('lyc_device_1', 'client_2'), tokens],
+    'tokens for a device without its verifier': [byDevice('lyc_device_3'), tokens],
+    'a device for a client that may have none': [
+      post('/oauth/device_authorization', 'client_id=client_1'),
+      json('{"device_code":"x"}'),
+    ],
+    'bound tokens without a proof': [proven(byBound), bound],
+    'bound tokens with a proof that was used': [proven(byBound, 'p.1.used'), bound],
+    'bound tokens with a faulty proof': [proven(byBound, 'p.0.x'), bound],
+    'tokens that ignore a proof': [proven(refreshBy('lyc_refresh_1').body.toString(), 'p.1.x'), tokens],
+    'tokens by a refresh token without its key': [proven(byBound), tokens],
+    'tokens by a refresh token with another key': [proven(byBound, 'p.2.x'), bound],
+    'tokens by a code with another key': [
+      proven('grant_type=authorization_code&code=lyc_code_b&client_id=client_1', 'p.2.x'),
+      bound,
+    ],
+    'tokens without a key for a client that must have one': [
+      proven('grant_type=client_credentials&client_id=client_4'),
+      machine,
+    ],
+    'a bound token as a bearer token': [access('Bearer lyc_access_b', 'p.3.x'), user],
+    'a bound token without a proof': [access('DPoP lyc_access_b'), user],
+    'a bound token with the proof of another request': [access('DPoP lyc_access_b', 'p.5.x'), user],
+    'a bound token with the proof for another token': [access('DPoP lyc_access_b', 'p.4.x'), user],
+    'a token that is not bound as one that is': [access('DPoP lyc_access_1', 'p.4.x'), user],
+    'clients for a client that may read users': [get('/api/admin/v1/clients', users.headers), json('{}')],
+    'a change by a client that may read': [
+      { ...users, method: 'POST' },
+      { ...json('{}'), status: 201 },
+    ],
+    'a pushed request without the secret': [
+      post('/api/oauth/par', 'client_id=client_3'),
+      { ...json('{"request_uri":"x"}'), status: 201 },
+    ],
     'the same code again': [token, tokens],
     'the same assertion again': [assert('a.b.c'), machine],
     'an assertion with a fault': [assert('a.d.c'), machine],

@@ -1,9 +1,13 @@
+import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import { keepCookies } from '../helpers/cookie-jar.ts'
+import { learnAdministration } from './administration.ts'
 import type { Answer } from './connection.ts'
-import { verifierOf } from './drafts.ts'
+import { deviceOf, learnDecision } from './devices.ts'
 import { formOf, type PageForm } from './page-parts.ts'
+import { keyOfProof, useProof } from './proofs.ts'
 import type { Sent } from './request.ts'
-import { clientOf, parametersOf, sentValue, wantedOf } from './rights.ts'
+import { clientOf, isAt, parametersOf, pushedBy, sentValue, wantedOf } from './rights.ts'
+import { verifierOf } from './values.ts'
 import type { LiveClient, Wanted, World } from './world.ts'
 
 /** How many values of a kind are kept for reuse. */
@@ -12,9 +16,14 @@ const kept = 12
 /** Stores what a response contains: cookies, codes, tokens, clients, pages. */
 export function learn(sent: Sent, answer: Answer, world: World): void {
   const { status, headers, body } = answer
-  if (status === 204 && /^DELETE (?:http:\/\/evil\.example)?\/api\/oauth\/register\//.test(lineOf(sent)))
+  if (
+    status === 204 &&
+    /^DELETE (?:http:\/\/evil\.example)?\/api\/(?:oauth\/register|admin\/v1\/clients)\//.test(lineOf(sent))
+  )
     world.clientCount -= 1
-  if (status === 201) learnClient(JSON.parse(body), world)
+  if (status === 201 && body.includes('"registration_access_token"')) learnClient(JSON.parse(body), world)
+  if (body.includes('"origin"')) learnAdministration(jsonOf(answer), answer, world)
+  if (status === 303) learnDecision(sent, parametersOf(sent), answer, world)
   if (sent.bytes) return
   const { browser } = sent
   if (browser) keepCookies(browser.cookies, answer.cookies)
@@ -23,7 +32,10 @@ export function learn(sent: Sent, answer: Answer, world: World): void {
   if (status === 200 && sent.method === 'PUT' && 'redirect_uris' in jsonOf(answer))
     learnUpdate(jsonOf(answer), world)
   if (status === 303 && location !== undefined) learnRedirect(sent, location, world)
+  if (status === 200 || status === 201) useProof(sent, world)
+  if (status === 201 && isAt(sent, '/api/oauth/par')) learnPushed(sent, jsonOf(answer), world)
   if (status !== 200) return
+  if (isAt(sent, '/oauth/device_authorization')) learnDevice(sent, jsonOf(answer), world)
   if (sent.target.startsWith('/api/oauth/token')) learnTokens(sent, jsonOf(answer), world)
   const form = headers['content-type']?.startsWith('text/html') ? formOf(body) : undefined
   if (form === undefined) return
@@ -37,10 +49,29 @@ export function learn(sent: Sent, answer: Answer, world: World): void {
   if (code !== undefined) learnCode(sent, code, form.action, world)
 }
 
+function learnDevice(sent: Sent, content: Record<string, unknown>, world: World): void {
+  if (content['device_code'] === undefined) return
+  const asked = parametersOf(sent)
+  const device = deviceOf(
+    content,
+    clientOf(sent, asked, world) ?? '',
+    sentValue(asked, 'code_challenge') ?? '',
+  )
+  world.devices.push(device)
+}
+
+function learnPushed(sent: Sent, content: Record<string, unknown>, world: World): void {
+  const asked = parametersOf(sent)
+  const key = keyOfProof(sent, world)
+  const wanted = { ...requestOf(sent, world), clientId: clientOf(sent, asked, world) ?? '' }
+  world.pushed.set(String(content['request_uri']), { ...wanted, ...(key !== undefined && { jkt: key }) })
+}
+
 function learnForm({ fields }: PageForm, world: World): void {
-  const { interaction, csrf } = Object.fromEntries(fields)
-  if (interaction === undefined || csrf === undefined) return
-  world.shown.set(interaction, (world.shown.get(interaction) ?? new Set()).add(csrf))
+  const { interaction, user_code: userCode, csrf } = Object.fromEntries(fields)
+  const about = interaction ?? (userCode === undefined ? undefined : `device ${userCode}`)
+  if (about === undefined || csrf === undefined) return
+  world.shown.set(about, (world.shown.get(about) ?? new Set()).add(csrf))
 }
 
 function learnClient(registered: Record<string, unknown>, world: World): void {
@@ -51,23 +82,33 @@ function learnClient(registered: Record<string, unknown>, world: World): void {
     redirectUris: registered['redirect_uris'] as string[],
     registrationToken: String(registered['registration_access_token']),
     ...(typeof secret === 'string' && { secret }),
+    ...((registered['grant_types'] as string[]).includes(grantType) && { isDevice: true }),
   }
   world.clientCount += 1
   if (client.secret !== undefined) world.clientSecrets.set(client.id, client.secret)
+  noteGrants(registered, world)
   world.registrations.set(client.id, client.registrationToken ?? '')
   world.redirectUris.set(client.id, new Set(client.redirectUris))
   world.clients.push(client)
   // The operator's clients, which come first, stay.
-  if (world.clients.length > kept) world.clients.splice(4, 1)
+  if (world.clients.length > world.operatorClients + 8) world.clients.splice(world.operatorClients, 1)
 }
 
 function learnUpdate(updated: Record<string, unknown>, world: World): void {
   const at = world.clients.findIndex(({ id }) => id === updated['client_id'])
   const client = world.clients[at]
   const redirectUris = updated['redirect_uris'] as string[]
+  noteGrants(updated, world)
   for (const uri of redirectUris) world.redirectUris.get(String(updated['client_id']))?.add(uri)
   if (client)
     world.clients[at] = { ...client, redirectUris, method: String(updated['token_endpoint_auth_method']) }
+}
+
+function noteGrants(metadata: Record<string, unknown>, world: World): void {
+  const id = String(metadata['client_id'])
+  if ((metadata['grant_types'] as string[] | undefined)?.includes(grantType)) world.deviceClients.add(id)
+  if (metadata['dpop_bound_access_tokens'] === true) world.boundClients.add(id)
+  else world.boundClients.delete(id)
 }
 
 function forgetClient({ target }: Sent, world: World): void {
@@ -83,19 +124,23 @@ function learnRedirect(sent: Sent, location: string, world: World): void {
     return
   }
   const interaction = new URLSearchParams(location.split('?')[1]).get('interaction')
-  if (interaction !== null && !world.wanted.has(interaction)) world.wanted.set(interaction, requestOf(sent))
+  if (interaction !== null && !world.wanted.has(interaction))
+    world.wanted.set(interaction, requestOf(sent, world))
   if (sent.browser) remember(world.steps, { browser: sent.browser, target: location })
 }
 
 function learnCode(sent: Sent, code: string, redirectUri: string, world: World): void {
   const interaction = sentValue(parametersOf(sent), 'interaction')
-  const wanted = (interaction && world.wanted.get(interaction)) || requestOf(sent)
+  const wanted = (interaction && world.wanted.get(interaction)) || requestOf(sent, world)
   world.owners.set(code, wanted.clientId)
+  if (wanted.jkt !== undefined) world.prover.bound.set(code, wanted.jkt)
   remember(world.codes, { ...wanted, code, redirectUri: wanted.redirectUri && redirectUri })
 }
 
-function requestOf(sent: Sent): Wanted {
+function requestOf(sent: Sent, world: World): Wanted {
   const asked = parametersOf(sent)
+  const pushed = pushedBy(asked, world)
+  if (pushed !== undefined) return pushed
   return { ...wantedOf(asked), verifier: verifierOf.get(sentValue(asked, 'code_challenge') ?? '') }
 }
 
@@ -104,9 +149,19 @@ function learnTokens(sent: Sent, content: Record<string, unknown>, world: World)
   const used = [...asked.getAll('code'), ...asked.getAll('refresh_token')].find((value) =>
     world.owners.has(value),
   )
+  const jkt = content['token_type'] === 'DPoP' ? keyOfProof(sent, world) : undefined
   const clientId = world.owners.get(used ?? '') ?? clientOf(sent, asked, world) ?? ''
   const { access_token: access, refresh_token: refresh, id_token: idToken } = content
-  for (const token of [access, refresh]) if (typeof token === 'string') world.owners.set(token, clientId)
+  for (const token of [access, refresh]) {
+    if (typeof token !== 'string') continue
+    world.owners.set(token, clientId)
+    if (jkt !== undefined) world.prover.bound.set(token, jkt)
+  }
+  // No other request may use these: with them, it may change any client.
+  if (clientId === world.administrator.id) {
+    world.administrator.tokens.set(String(access), String(content['scope']).split(' '))
+    return
+  }
   remember(world.tokens, {
     clientId,
     access: String(access),

@@ -1,8 +1,12 @@
+import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { faultOfAdministration } from './administration.ts'
 import { useAssertion } from './assertions.ts'
 import type { Answer } from './connection.ts'
+import { faultOfDevice } from './devices.ts'
 import { formOf } from './page-parts.ts'
+import { faultOfBinding, faultOfUse } from './proofs.ts'
 import type { Pair, Sent } from './request.ts'
-import { machineScope, type Wanted, type World } from './world.ts'
+import type { Wanted, World } from './world.ts'
 
 /** The parameters of a request to an endpoint, as the WHATWG parses them. */
 export function parametersOf({ method, target, headers, body }: Sent): URLSearchParams {
@@ -17,19 +21,36 @@ export function sentValue(asked: URLSearchParams, name: string): string | undefi
   return asked.getAll(name).find(Boolean)
 }
 
+/** Whether the request is for exactly this path. */
+export function isAt(sent: Sent, path: string): boolean {
+  return pathOf(sent) === path
+}
+
+function pathOf({ target }: Sent): string {
+  return target.replace(/^http:\/\/evil\.example/, '').split('?')[0] ?? ''
+}
+
 /** What a response did without a right to do it; undefined if nothing. */
 export function faultOfRights(sent: Sent, answer: Answer, world: World): string | undefined {
-  const path = sent.target.replace(/^http:\/\/evil\.example/, '').split('?')[0] ?? ''
-  const forged = faultOfForgery(sent, answer, world) ?? faultOfConfiguration(path, sent, answer, world)
+  const path = pathOf(sent)
+  const forged =
+    faultOfForgery(sent, answer, world) ??
+    faultOfConfiguration(path, sent, answer, world) ??
+    faultOfAdministration(path, sent, answer, world)
   if (forged !== undefined) return forged
   if (answer.status >= 300 && answer.status < 400 && answer.status !== 304)
     return faultOfRedirect(sent, answer, world)
-  if (answer.headers['location'] !== undefined) return 'a Location without a redirect'
-  if (answer.status !== 200) return undefined
+  if (answer.headers['location'] !== undefined && answer.status !== 201)
+    return 'a Location without a redirect'
+  if (answer.status !== 200 && answer.status !== 201) return undefined
   const json = answer.headers['content-type']?.startsWith('application/json') && sent.method !== 'HEAD'
   const content = json ? (JSON.parse(answer.body) as Record<string, unknown>) : {}
-  const mustProve = /^\/api\/oauth\/(?:token|introspect|revoke)$/.test(path) && sent.method === 'POST'
+  const mustProve = proving.test(path) && sent.method === 'POST'
   if (mustProve && !sent.bytes && !isProven(sent, world)) return 'served without its secret'
+  if (path === '/oauth/device_authorization' && sent.method === 'POST' && !sent.bytes) {
+    const client = clientOf(sent, parametersOf(sent), world)
+    return world.deviceClients.has(client ?? '') ? undefined : `a device for ${client}`
+  }
   if (path === '/api/oauth/token') return faultOfTokens(sent, content, world)
   if (path === '/api/oauth/introspect') return faultOfIntrospection(sent, content, world)
   if (path === '/api/oauth/userinfo' || content['caller'] === 'user' || content['caller'] === 'client')
@@ -40,6 +61,9 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
   const members = new URLSearchParams(form.fields.map(([name, value]): [string, string] => [name, value]))
   return faultOfAnswer(form.action, members, sent, world)
 }
+
+/** Where a client must prove who it is. */
+const proving = /^\/(?:api\/oauth\/(?:token|introspect|revoke|par)|oauth\/device_authorization)$/
 
 /** Who signs in or approves by a form must have been shown it, RFC 6749 §10.12. */
 function faultOfForgery(sent: Sent, { headers, cookies }: Answer, world: World): string | undefined {
@@ -76,6 +100,11 @@ function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World):
     /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&(?:switch|another|changed)=1)?$/.test(location)
   )
     return undefined
+  if (
+    location === '/device' ||
+    /^\/device(?:\/confirm)?\?user_code=[A-Z]{4}-[A-Z]{4}(?:&changed=1)?$/.test(location)
+  )
+    return undefined
   if (/^\/oauth\/(?:authorize|logout)\?/.test(location) && sent.method === 'POST') return undefined
   if (!/^https?:\/\//.test(location)) return `a redirect to ${location}`
   const at = location.search(/[?&](?:code|error|state)=/)
@@ -92,7 +121,8 @@ function faultOfLogout(uri: string, world: World): string | undefined {
 /** An authorization response: its target and its parameters, RFC 6749 §4.1.2 and RFC 9207. */
 function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world: World): string | undefined {
   const asked = parametersOf(sent)
-  const wanted = world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? wantedOf(asked)
+  const wanted =
+    world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? pushedBy(asked, world) ?? wantedOf(asked)
   if (sent.bytes) return undefined
   const registered = [...(world.redirectUris.get(wanted.clientId) ?? [])]
   if (!registered.some((each) => withoutPort(each) === withoutPort(uri))) return `sent away to ${uri}`
@@ -108,14 +138,21 @@ function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world:
   return new Set(names).size === names.length ? undefined : `repeated: ${names}`
 }
 
+/** The request that was pushed, RFC 9126. */
+export function pushedBy(asked: URLSearchParams, { pushed }: World): Wanted | undefined {
+  return pushed.get(sentValue(asked, 'request_uri') ?? '')
+}
+
 /** What an authorization request expects of its response; a repeated state counts as none. */
 export function wantedOf(asked: URLSearchParams): Wanted {
+  const jkt = sentValue(asked, 'dpop_jkt')
   const [state, ...others] = asked.getAll('state').filter(Boolean)
   return {
     clientId: sentValue(asked, 'client_id') ?? '',
     redirectUri: sentValue(asked, 'redirect_uri'),
     state: others.length === 0 ? state : undefined,
     verifier: undefined,
+    ...(jkt !== undefined && { jkt }),
   }
 }
 
@@ -136,23 +173,34 @@ function faultOfTokens(sent: Sent, content: Record<string, unknown>, world: Worl
     (name) => name !== 'resource' && asked.getAll(name).filter(Boolean).length > 1,
   )
   if (repeated !== undefined) return `tokens for a request that repeats ${repeated}`
-  if (sentValue(asked, 'grant_type') === 'client_credentials') return faultOfOwnToken(client, content, world)
   const used = isCode ? code : refresh
+  // RFC 9449 §5: what authenticates a confidential client also protects its refresh tokens.
+  const isKeyed = isCode || !world.clientSecrets.has(client)
+  const unbound = faultOfBinding(
+    sent,
+    content['token_type'],
+    { client, used: isKeyed ? used : undefined },
+    world,
+  )
+  if (unbound !== undefined) return unbound
+  if (!Number.isInteger(content['expires_in'])) return 'no expires_in'
+  const grantTypes = sentValue(asked, 'grant_type')
+  if (grantTypes === 'client_credentials') return faultOfOwnToken(client, content, world)
+  if (grantTypes === grantType) return faultOfDevice(client, asked, world)
   if (used === undefined || world.owners.get(used) !== client)
     return `tokens for ${used}, which is not of ${client}`
   if (isCode && world.redeemed.has(used)) return 'a code redeemed twice'
   if (isCode) world.redeemed.add(used)
-  return content['token_type'] === 'Bearer' && Number.isInteger(content['expires_in'])
-    ? undefined
-    : 'no bearer token'
+  return undefined
 }
 
 /** Only a client that may gets a token without a user, never with a refresh token, RFC 6749 §4.4. */
 function faultOfOwnToken(client: string, content: Record<string, unknown>, world: World): string | undefined {
-  if (!world.machines.has(client)) return `a token without a user for ${client}`
+  const allowed = world.machines.get(client)
+  if (allowed === undefined) return `a token without a user for ${client}`
   const beyond = String(content['scope'])
     .split(' ')
-    .filter((name) => !machineScope.includes(name))
+    .filter((name) => !allowed.includes(name))
   if (beyond.length > 0) return `a token without a user has the scope ${beyond.join(' ')}`
   return 'refresh_token' in content || 'id_token' in content ? 'more than an access token' : undefined
 }
@@ -169,17 +217,18 @@ function faultOfIntrospection(
   const owner = world.owners.get(token)
   if (owner === undefined) return `active, and never issued: ${token}`
   // The resource server may introspect the tokens of every user.
-  const isResourceServer =
-    world.redirectUris.get(client ?? '')?.size === 0 && !world.machines.has(client ?? '')
-  return owner === client || isResourceServer ? undefined : `${client} learns about a token of ${owner}`
+  return owner === client || world.resourceServers.has(client ?? '')
+    ? undefined
+    : `${client} learns about a token of ${owner}`
 }
 
 function faultOfAccess(sent: Sent, world: World): string | undefined {
   if (sent.bytes) return undefined
   const [, authorization = ''] = sent.headers.find(([name]) => name === 'Authorization') ?? []
-  const token =
-    /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? sentValue(parametersOf(sent), 'access_token') ?? ''
-  return world.owners.has(token) ? undefined : `access with a token never issued: ${token}`
+  const [, scheme = 'bearer', sentToken] = /^(bearer|dpop) +(\S+) *$/i.exec(authorization) ?? []
+  const token = sentToken ?? sentValue(parametersOf(sent), 'access_token') ?? ''
+  if (!world.owners.has(token)) return `access with a token never issued: ${token}`
+  return faultOfUse(sent, scheme, token, world)
 }
 
 /** RFC 6749 §2.3: a client that has a secret must send it. */

@@ -1,5 +1,13 @@
+import { hash } from 'node:crypto'
 import type { Dice } from './dice.ts'
 import type { World } from './world.ts'
+
+const verifiers = ['v'.repeat(43), 'w'.repeat(128)] as const
+
+/** Which verifier a challenge came from. */
+export const verifierOf: ReadonlyMap<string, string> = new Map(
+  verifiers.map((verifier) => [hash('sha256', verifier, 'base64url'), verifier]),
+)
 
 /** A marker in every text that must never be quoted in an error or as markup. */
 export const marker = 'zqx'
@@ -110,6 +118,9 @@ export function liveValue(world: World, dice: Dice): string {
     tokens?.access,
     tokens?.refresh,
     tokens?.idToken,
+    dice.draw(world.devices)?.deviceCode,
+    dice.draw(world.devices)?.userCode,
+    dice.draw([...world.pushed.keys()]),
     dice.draw(page?.fields ?? [])?.[1],
     dice.draw([...(browser?.cookies.values() ?? [])]),
     ...world.foreign,

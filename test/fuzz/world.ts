@@ -1,11 +1,9 @@
 import { argon2Sync } from 'node:crypto'
 import { buildApp } from '../../src/app.ts'
-import { addIntegration, type IntegrationRequest } from '../../src/clients/integration.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
 import { insert } from '../../src/domain/decision.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
-import { declared } from '../../src/features.ts'
 import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
 import { keyPolicy } from '../../src/settings/key-policy.ts'
 import { loadConfig } from '../../src/settings/load.ts'
@@ -13,9 +11,13 @@ import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { RandomSource } from '../../src/system.ts'
 import { createUser } from '../../src/users/rules/user.ts'
-import { type ClientKey, makeClientKey } from '../helpers/assertions.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
+import type { Administrator } from './administration.ts'
 import type { Signer } from './assertions.ts'
+import type { LiveDevice } from './devices.ts'
+import { addIntegrations, administratorName, boundName, resourceServerName } from './integrations.ts'
+import { makeProver, type Prover } from './proofs.ts'
 import type { Pair } from './request.ts'
 
 /** A user's browser: its cookies. */
@@ -31,6 +33,8 @@ export interface LiveClient {
   readonly redirectUris: readonly string[]
   /** It gets tokens without a user, RFC 6749 §4.4. */
   readonly isMachine?: true
+  /** It asks for codes of devices, RFC 8628. */
+  readonly isDevice?: true
   /** RFC 7592: only self-registered clients have it. */
   readonly registrationToken?: string
 }
@@ -41,6 +45,8 @@ export interface Wanted {
   readonly redirectUri: string | undefined
   readonly state: string | undefined
   readonly verifier: string | undefined
+  /** The key that the code is bound to, RFC 9449 §10. */
+  readonly jkt?: string
 }
 
 export interface LiveCode extends Wanted {
@@ -79,8 +85,20 @@ export interface World {
   readonly steps: { readonly browser: Browser; readonly target: string }[]
   /** By interaction. */
   readonly wanted: Map<string, Wanted>
-  /** The clients that get tokens without a user. */
-  readonly machines: ReadonlySet<string>
+  /** By `request_uri`, RFC 9126. */
+  readonly pushed: Map<string, Wanted>
+  /** Newest last. */
+  readonly devices: LiveDevice[]
+  /** How many of the clients, from the first, are the operator's. */
+  readonly operatorClients: number
+  /** The scope of each client that gets tokens without a user. */
+  readonly machines: ReadonlyMap<string, readonly string[]>
+  readonly resourceServers: ReadonlySet<string>
+  /** Clients that were registered for the grant type of devices. */
+  readonly deviceClients: Set<string>
+  /** Clients whose tokens must be bound to a key. */
+  readonly boundClients: Set<string>
+  readonly administrator: Administrator
   /** Every redirect URI that was ever registered, by client. */
   readonly redirectUris: Map<string, Set<string>>
   /** The CSRF tokens of the pages shown for each interaction. */
@@ -93,6 +111,7 @@ export interface World {
   readonly owners: Map<string, string>
   readonly redeemed: Set<string>
   readonly signer: Signer
+  readonly prover: Prover
   /** Values that give no right to anything. */
   readonly foreign: string[]
   /** What no response and no log line may contain. */
@@ -106,9 +125,6 @@ export interface World {
   close(): Promise<void>
 }
 
-export const resourceServerId = 'resource server'
-/** The scope of the client that acts for itself. */
-export const machineScope = ['courses:read', 'orders:read']
 export const people = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
 const [api, jwtApi] = ['https://api.example/', 'https://jwt.example/v1']
 
@@ -144,6 +160,9 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
   const port = typeof address === 'object' && address ? address.port : 0
   const key = makeClientKey('EdDSA')
   const integrations = await addIntegrations(deps, key)
+  const idsOf = (is: (integration: (typeof integrations)[number]) => boolean) =>
+    integrations.filter(is).map(({ id }) => id)
+  const users = await store.list('user')
   const signer = integrations.find(({ method }) => method === 'private_key_jwt')
   const world: World = {
     issuer: config.issuer,
@@ -152,13 +171,25 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     deps,
     clock,
     browsers: Array.from({ length: 4 }, () => ({ cookies: new Map() })),
-    clients: integrations,
+    clients: [...integrations],
     codes: [],
     tokens: [],
     pages: [],
     steps: [],
     wanted: new Map(),
-    machines: new Set(integrations.flatMap(({ id, isMachine }) => (isMachine ? [id] : []))),
+    pushed: new Map(),
+    devices: [],
+    operatorClients: integrations.length,
+    machines: new Map(integrations.flatMap(({ id, isMachine, scope }) => (isMachine ? [[id, scope]] : []))),
+    resourceServers: new Set(idsOf(({ name }) => name === resourceServerName)),
+    deviceClients: new Set(idsOf(({ isDevice }) => isDevice === true)),
+    boundClients: new Set(idsOf(({ name }) => name === boundName)),
+    administrator: {
+      id: idsOf(({ name }) => name === administratorName)[0] ?? '',
+      tokens: new Map(),
+      added: new Map(),
+      userIds: users.map(({ id }) => id),
+    },
     redirectUris: new Map(integrations.map(({ id, redirectUris }) => [id, new Set(redirectUris)])),
     shown: new Map(),
     registrations: new Map(),
@@ -168,10 +199,11 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     owners: new Map(),
     redeemed: new Set(),
     signer: { id: signer?.id ?? '', key, good: new Map(), used: new Set() },
+    prover: makeProver(),
     foreign: [],
     secrets: [config.secret ?? '', '$argon2', ...Object.values(people)],
     clientCount: integrations.length,
-    people: JSON.stringify(await store.list('user')),
+    people: JSON.stringify(users),
     logFaults,
     close: async () => {
       await app.close()
@@ -188,6 +220,8 @@ function fuzzConfig(): Config {
   return {
     ...loaded,
     rateLimits: 'off',
+    admin: { ...loaded.admin, api: 'on' },
+    deviceGrant: { ...loaded.deviceGrant, wrongCodesPerPrefix: many },
     resources: [
       { identifier: api, name: 'An API', scopes: ['openid', 'courses:read'], tokenFormat: 'opaque' },
       {
@@ -209,73 +243,6 @@ function fuzzConfig(): Config {
     },
     sweepSeconds: 1_000_000,
   }
-}
-
-async function addIntegrations(
-  { config, store, clock, random }: Deps,
-  key: ClientKey,
-): Promise<LiveClient[]> {
-  const known = {
-    declared,
-    scopes: config.scopes.map(({ name }) => name),
-    resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
-  }
-  const common = {
-    postLogoutRedirectUris: ['https://client.example/bye'],
-    redirectUris: ['https://client.example/callback'],
-    authenticationMethod: 'client_secret_basic',
-    pkce: 'required',
-    idTokenSignedResponseAlg: 'ES256',
-  } as const
-  const requests: IntegrationRequest[] = [
-    { ...common, name: 'First party', consent: 'skip', pkce: 'optional' },
-    {
-      ...common,
-      name: 'Remembered',
-      consent: 'remember',
-      authenticationMethod: 'client_secret_post',
-      redirectUris: ['https://two.example/cb?tenant=a%20b', 'https://two.example/other'],
-    },
-    {
-      ...common,
-      name: resourceServerId,
-      redirectUris: [],
-      postLogoutRedirectUris: [],
-      resources: known.resources,
-    },
-    {
-      ...common,
-      name: 'Machine',
-      redirectUris: [],
-      postLogoutRedirectUris: [],
-      grantTypes: ['client_credentials'],
-      scope: machineScope,
-    },
-    {
-      ...common,
-      name: 'Signer',
-      redirectUris: [],
-      postLogoutRedirectUris: [],
-      authenticationMethod: 'private_key_jwt',
-      grantTypes: ['client_credentials'],
-      scope: machineScope,
-      description: { jwks: { keys: [key.jwk] } },
-    },
-  ]
-  const clients: LiveClient[] = []
-  for (const request of requests) {
-    const fresh = { id: random(16), secret: random(32) }
-    const { client, secret } = addIntegration(request, known, fresh, clock())
-    await store.write(insert('client', client))
-    clients.push({
-      id: client.id,
-      method: client.authenticationMethod,
-      redirectUris: [...request.redirectUris],
-      ...(client.grantTypes.includes('client_credentials') && { isMachine: true }),
-      ...(secret !== undefined && { secret }),
-    })
-  }
-  return clients
 }
 
 /** An argon2id hash that costs almost nothing, so that sign-ins do not slow a run down. */
