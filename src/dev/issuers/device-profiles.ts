@@ -50,7 +50,7 @@ function rejectFirstPoll(request: FastifyRequest, conduct: Pick<Conduct, 'has'>)
   if (!isObject(body) || typeof body['device_code'] !== 'string') return false
   const { device_code: deviceCode } = body
   if (conduct.has(({ sent }) => sent.deviceCode === deviceCode)) return false
-  request.body = { ...body, code_verifier: 'that of nobody' }
+  request.body = { ...body, code_verifier: 'that of no client' }
   return true
 }
 
