@@ -77,7 +77,7 @@ export function typedCode(world: World, dice: Dice): string {
   }
 }
 
-/** What a user mostly decides: approval of a device, and what the page begins with elsewhere. */
+/** What a user mostly decides: to allow a device, and what the page begins with elsewhere. */
 export function usualDecision(path: string, decisions: readonly string[]): string {
   return path === '/device/confirm' ? 'approve' : (decisions[0] ?? 'approve')
 }
