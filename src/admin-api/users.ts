@@ -272,7 +272,7 @@ function readClaims(
     check(
       // `as`: the schema has no other.
       claimFault(name as TextClaim, text) === undefined,
-      'oidc-core-5.1-claim-syntax',
+      'oidc-core-5.1-claim-types',
       'invalid_request',
       `${name} cannot have this value`,
     )

@@ -485,12 +485,13 @@ t.test(
   '[rfc9101-10.5-metadata] [oidc-reg-2-request-uris] [oidc-reg-2-request-object-signing-alg] metadata and registration say what is supported',
   async (t) => {
     const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
-    t.match(metadata, {
+    const supported = {
       request_parameter_supported: true,
       request_uri_parameter_supported: true,
       require_request_uri_registration: true,
       require_signed_request_object: false,
-    })
+    }
+    t.match(metadata, supported, '[rfc9101-10.5-metadata]')
     const algorithms = metadata['request_object_signing_alg_values_supported'] as string[]
     t.strictSame([...algorithms].sort(), ['ES256', 'Ed25519', 'EdDSA', 'PS256', 'RS256'])
     const invalid = { code: 'invalid_client_metadata' }

@@ -86,6 +86,10 @@ t.test('optional parameters are kept as sent, empty ones are absent', async (t) 
 t.test(
   '[oidc-core-6.1-request-unsupported] [oidc-core-6.2-request-uri-unsupported] an invalid request is rejected with the error code of its document',
   async (t) => {
+    const clauses: Readonly<Record<string, string>> = {
+      request_not_supported: '[oidc-core-6.1-request-unsupported] ',
+      request_uri_not_supported: '[oidc-core-6.2-request-uri-unsupported] ',
+    }
     const rows: [Record<string, string | undefined>, string][] = [
       [{ response_type: undefined }, 'invalid_request'],
       [{ response_type: 'token' }, 'unsupported_response_type'],
@@ -110,7 +114,8 @@ t.test(
       [{ max_age: '12345678901' }, 'invalid_request'],
       [{ claims: '{' }, 'invalid_request'],
     ]
-    for (const [changes, code] of rows) t.throws(() => parse(changes), { code }, JSON.stringify(changes))
+    for (const [changes, code] of rows)
+      t.throws(() => parse(changes), { code }, `${clauses[code] ?? ''}${JSON.stringify(changes)}`)
     t.throws(() => parse({}, { ...publicClient, grantTypes: ['refresh_token'] }), {
       code: 'unauthorized_client',
     })
