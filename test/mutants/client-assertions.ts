@@ -194,10 +194,10 @@ export const clientAssertionFaults = [
   },
   {
     id: 'private-key-jwt-for-everyone',
-    rule: 'rfc7523-2.2-registration',
-    file: 'src/rfc7523-client-assertions/feature.ts',
-    find: 'private_key_jwt: {\n      operatorOnly: true,',
-    replace: 'private_key_jwt: {',
+    file: 'src/clients/members.ts',
+    find: '.filter(([, { operatorOnly }]) => !operatorOnly)',
+    replace: '',
+    tests: ['test/conformance/service-registration.test.ts'],
   },
   {
     id: 'assertion-algorithms-not-published',
