@@ -76,7 +76,8 @@ function stage(): void {
 
 /** The declarations of the libraries and of what they name, without the many that only their code needs. */
 function declareLibraries(): void {
-  const compiler = `${root}node_modules/typescript-native/bin/tsc`
+  // The JavaScript one: the native one cannot be started under the loaders of a test runner.
+  const compiler = `${root}node_modules/typescript/bin/tsc`
   const project = `${root}scripts/build/libraries.tsconfig.json`
   execFileSync(process.execPath, [compiler, '-p', project], { stdio: 'inherit' })
   const needed = reachable(join(types, 'dev/start.d.ts'), reachable(join(types, 'guard/guard.d.ts')))

@@ -102,8 +102,10 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
     log: [] as string[],
   }
   const ports = count > 1 ? await Promise.all(Array.from({ length: count }, freePort)) : [port]
-  const nodes = executable
-    ? await startOutsideNodes(executable, shared, ports, options.issuerPath)
+  // Only `serve` runs outside: a development server belongs to its test.
+  const outside = options.mode === 'dev' ? undefined : executable
+  const nodes = outside
+    ? await startOutsideNodes(outside, shared, ports, options.issuerPath)
     : await startNodes(shared, ports, options.issuerPath)
   const [first] = nodes
   if (first === undefined) throw new Error('a server has at least one node')
@@ -111,11 +113,11 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   t.teardown(close)
   if (count > 1) await startRoundRobin(t, port, ports)
   const advance = (seconds: number) => {
-    if (executable) throw new Error('the executable has a clock of its own')
+    if (outside) throw new Error('the executable has a clock of its own')
     void shared.clock.move({ advance: seconds })
   }
   const maintain = async () => {
-    if (executable) throw new Error('the executable has timers of its own')
+    if (outside) throw new Error('the executable has timers of its own')
     for (const node of nodes) for (const work of node.repeated) await work()
   }
   return { ...first, issuer, origin, nodes, log: shared.log, close, now: shared.clock, advance, maintain }
