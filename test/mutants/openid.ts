@@ -186,7 +186,7 @@ export const openidFaults = [
     id: 'http-uri-where-https-is-required',
     rule: 'oidc-reg-2-initiate-login-uri',
     file: 'src/clients/members.ts',
-    find: 'if (uri === undefined || /^https:/i.test(uri) || isLoopbackUri(uri)) return uri',
+    find: 'if (uri === undefined || /^https:/i.test(uri)) return uri',
     replace: 'if (uri !== null) return uri',
   },
 ] as const satisfies readonly Fault[]
