@@ -149,11 +149,4 @@ export const groupFaults = [
     replace: '',
     tests: inDomain,
   },
-  {
-    id: 'group-device-approved-by-anybody',
-    file: 'src/rfc6749-authorization/approval.ts',
-    find: 'if (denial !== undefined) throw denialError(denial)',
-    replace: '',
-    tests: over,
-  },
 ] as const satisfies readonly Fault[]
