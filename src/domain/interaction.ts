@@ -102,8 +102,8 @@ export function askedScope(
 
 /**
  * Whether consent to this request is remembered: by the rule of the operator who added the client, or because the host
- * that publishes the client, or the operator who let it register, says where the response goes. Any program on a computer can receive a loopback redirect, so that it
- * asks every time (RFC 8252 §8.6).
+ * that publishes the client, or the operator who let it register, says where the response goes. Any program on
+ * a computer can receive a loopback redirect, so that it asks every time (RFC 8252 §8.6).
  */
 export function remembersConsent(
   { redirectUri }: Pick<AuthorizationRequest, 'redirectUri'>,

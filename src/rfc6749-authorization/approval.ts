@@ -12,8 +12,8 @@ declare module 'fastify' {
     /** Adds what a feature stores with every grant that a user approves. */
     onApproval(hook: ApprovalHook): void
     /**
-     * An approved grant and its code, RFC 6749 §4.1.2; `access_denied` for a user who may not use the client. The code works once the grant has been inserted, together with
-     * `writes`.
+     * An approved grant and its code, RFC 6749 §4.1.2; `access_denied` for a user who may not use the client. The code
+     * works once the grant has been inserted, together with `writes`.
      */
     approve(
       request: AuthorizationRequest,
