@@ -9,7 +9,7 @@ import {
 } from '../clients/integration.ts'
 import type { JsonObject } from '../clients/members.ts'
 import { isLanguageTag, localizableMembers } from '../clients/metadata.ts'
-import type { DeclaredClientMember } from '../deps.ts'
+import type { Declared, DeclaredClientMember } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { withWrites } from '../domain/decision.ts'
 import { KeySetFault } from '../domain/key-set.ts'
@@ -49,9 +49,7 @@ interface MetadataFlags extends OperatorFlags {
 export function addMetadataFlags(command: Command): Command {
   const choice = (flags: string, description: string, values: readonly string[]) =>
     new Option(flags, description).choices(values)
-  for (const [name, member] of Object.entries(declared.clientMetadata))
-    command.addOption(flagOf(name, member))
-  return command
+  return addMemberFlags(command, declared.clientMetadata)
     .option('--redirect-uri <uri>', 'an https or loopback redirect URI; may be repeated', collect)
     .option(
       '--post-logout-redirect-uri <uri>',
@@ -105,6 +103,22 @@ export function addMetadataFlags(command: Command): Command {
       'a translated member, such as client_name#fr=Cours; may be repeated',
       collect,
     )
+}
+
+/** Adds a flag for each of these members. */
+export function addMemberFlags(command: Command, members: Declared['clientMetadata']): Command {
+  for (const [name, member] of Object.entries(members)) command.addOption(flagOf(name, member))
+  return command
+}
+
+/** Returns the values of those flags, by the names of the members. */
+export function readMemberFlags(flags: object, members: Declared['clientMetadata']): JsonObject {
+  const values = new Map(Object.entries(flags))
+  const named = Object.entries(members).flatMap(([name, member]) => {
+    const value = values.get(flagOf(name, member).attributeName())
+    return value === undefined ? [] : [[name, readFlagValue(member, value)]]
+  })
+  return Object.fromEntries(named)
 }
 
 /** `lychgate client add`: adds a client with https callbacks, or a resource server; its secret is shown once. */
@@ -199,12 +213,8 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
     tos_uri: flags.tosUri,
     contacts: flags.contact?.filter((contact) => contact !== ''),
   })
-  const added = Object.entries(declared.clientMetadata).flatMap(([name, member]) => {
-    const value = new Map(Object.entries(flags)).get(flagOf(name, member).attributeName())
-    return value === undefined ? [] : [[name, readFlagValue(member, value)]]
-  })
   const localized = (flags.localized ?? []).map(readLocalized)
-  return { ...named, ...Object.fromEntries([...added, ...localized]) }
+  return { ...named, ...readMemberFlags(flags, declared.clientMetadata), ...Object.fromEntries(localized) }
 }
 
 /** Reads what a flag says about the member of a feature; an empty file name removes it. */

@@ -10,8 +10,11 @@ import {
   nameOfToken,
 } from '../domain/initial-token.ts'
 import type { Seconds } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { secretBytes } from '../domain/secret.ts'
+import { declared } from '../features.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { addMemberFlags, readMemberFlags } from './client-metadata.ts'
 import { CommandFailed } from './failure.ts'
 import {
   addOperatorFlags,
@@ -29,6 +32,7 @@ const tokenHelp = `
 Without a token, clients that register themselves have loopback redirect URIs only. A client that sends the token as a
 bearer token to the registration endpoint may also have https redirect and post-logout URIs, keys and private_key_jwt,
 request_uris, and a URI for logout tokens. Its logo is shown. It keeps these rights when the token ends.
+--redirects loopback allows all of this except https redirect and post-logout URIs.
 
 Examples:
   lychgate registration token create --redirects https --uses 1 --expires 30d
@@ -60,7 +64,7 @@ export function addRegistrationCommands(program: Command): void {
     )
     .option('--uses <number>', 'how many clients may register with it', parseLimit, 1)
     .option('--expires <duration>', 'how long it may be used', parseLifetime, 30 * 86_400)
-  addOperatorFlags(create, tokenHelp).action(tokenCreate)
+  addOperatorFlags(addMemberFlags(create, settable), tokenHelp).action(tokenCreate)
   const list = group.command('list').description('list the tokens that have not expired')
   addOperatorFlags(list, tokenHelp).action(tokenList)
   const revoke = group
@@ -69,12 +73,21 @@ export function addRegistrationCommands(program: Command): void {
   addOperatorFlags(addYesFlag(revoke), tokenHelp).action(tokenRevoke)
 }
 
+/** The client metadata that an operator may set with a token. */
+const settable = Object.fromEntries(
+  Object.entries(declared.clientMetadata).filter(([, { byToken }]) => byToken),
+)
+
 type CreateFlags = OperatorFlags & InitialTokenRequest & { readonly expires: Seconds }
 
 /** `lychgate registration token create`: creates a token, and shows it once. */
 async function tokenCreate({ name, redirects, pkce, uses, expires, ...flags }: CreateFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const request = { redirects, pkce, uses, ...(name !== undefined && { name }) }
+    const extra = readMemberFlags(flags, settable)
+    const request = {
+      ...{ redirects, pkce, uses },
+      ...omitUndefined({ name, extra: Object.keys(extra).length === 0 ? undefined : extra }),
+    }
     const { token, record } = mintInitialToken(request, systemRandom(secretBytes), expires, systemClock())
     const facts = { token: nameOfToken(record), redirects, uses, expires: record.expiresAt }
     await store.write(
@@ -118,12 +131,13 @@ async function tokenRevoke(tokenId: string, flags: DestructiveFlags): Promise<vo
 const everything = { madeUntil: Number.MAX_SAFE_INTEGER, limit: 100_000 }
 
 function describe(token: InitialToken) {
-  const { name, redirects, pkce, uses, used, createdAt, expiresAt } = token
+  const { name, redirects, pkce, extra, uses, used, createdAt, expiresAt } = token
   return {
     token_id: nameOfToken(token),
     ...(name !== undefined && { name }),
     redirects,
     pkce,
+    ...extra,
     uses,
     used,
     created_at: createdAt,
@@ -132,9 +146,19 @@ function describe(token: InitialToken) {
 }
 
 function lineOf(token: InitialToken): string[] {
-  const { name = '', redirects, pkce, uses, used, expiresAt } = token
-  const rules = pkce === 'optional' ? `${redirects}, PKCE optional` : redirects
-  return [nameOfToken(token), rules, `${used} of ${uses} used`, `expires ${instant(expiresAt)}`, name]
+  const { name = '', redirects, pkce, extra = {}, uses, used, expiresAt } = token
+  const rules = [
+    redirects,
+    ...(pkce === 'optional' ? ['PKCE optional'] : []),
+    ...Object.entries(extra).map(([member, value]) => `${member} ${value}`),
+  ]
+  return [
+    nameOfToken(token),
+    rules.join(', '),
+    `${used} of ${uses} used`,
+    `expires ${instant(expiresAt)}`,
+    name,
+  ]
 }
 
 function parseName(text: string): string {

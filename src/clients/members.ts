@@ -14,6 +14,8 @@ export interface ClientMember {
   readonly operatorOnly?: true
   /** They can with an initial access token, RFC 7591 §3. */
   readonly withToken?: true
+  /** An operator may set it for all clients of an initial access token. */
+  readonly byToken?: true
   read(members: JsonObject, name: string): unknown
   /** The records by which clients are found by this member. They must have the client as their owner. */
   readonly recordsOf?: (clientId: string, value: unknown) => readonly RecordRow[]

@@ -1,6 +1,6 @@
 import { check } from './check.ts'
 import { OAuthError } from './errors.ts'
-import type { AdmittedClient, Hash, Seconds } from './model.ts'
+import type { AdmittedClient, Client, Hash, Seconds } from './model.ts'
 import { recordKind } from './record.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 
@@ -20,6 +20,8 @@ export interface InitialTokenRequest {
   readonly redirects: AdmittedClient['redirects']
   /** Whether confidential clients may leave out PKCE. */
   readonly pkce: 'required' | 'optional'
+  /** Client metadata that only operators set (RFC 7591 §2), for the clients that register with it. */
+  readonly extra?: Client['extra']
   /** How many clients may register with it. */
   readonly uses: number
 }

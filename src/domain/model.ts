@@ -100,6 +100,8 @@ export interface AdmittedClient {
   readonly by: string
   /** Whether its redirect URIs may be https. */
   readonly redirects: 'https' | 'loopback'
+  /** Metadata that the operator set with the token, and that no update changes. */
+  readonly extra?: Client['extra']
   /** Identifies what consent is for besides the scope: users are asked again when it changes. */
   readonly terms: Hash
 }

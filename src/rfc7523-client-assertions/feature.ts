@@ -43,6 +43,7 @@ export const clientAssertions: Feature = {
     legacy_audience: {
       ...flag('Whether aud may be an endpoint or a list instead of the issuer alone, RFC 7523 §3.'),
       operatorOnly: true,
+      byToken: true,
     },
   },
   clientAuthentication: {

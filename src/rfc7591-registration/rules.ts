@@ -48,7 +48,8 @@ export function registerClient(
   fresh: FreshRegistration,
   { now, from, token }: RegistrationContext,
 ): Registration {
-  const { authenticationMethod: named, ...said } = parseClientMetadata(metadata, policy)
+  const { authenticationMethod: named, ...sent } = parseClientMetadata(metadata, policy)
+  const said = withExtra(sent, token?.extra)
   const authenticationMethod = named ?? (said.applicationType === 'web' ? 'client_secret_basic' : 'none')
   const registrationToken = mintSecret('registration', fresh.registrationToken)
   const client: Client = {
@@ -76,8 +77,14 @@ function admissionOf(
   authenticationMethod: string,
   said: Pick<Client, 'redirectUris' | 'extra'>,
 ): AdmittedClient {
-  const { redirects } = token
-  return { by: nameOfToken(token), redirects, terms: termsOf(authenticationMethod, said) }
+  const { redirects, extra } = token
+  const terms = termsOf(authenticationMethod, said)
+  return { by: nameOfToken(token), redirects, ...(extra && { extra }), terms }
+}
+
+/** Adds to the metadata of a client what the operator set with its initial access token. */
+function withExtra<T extends Pick<Client, 'extra'>>(sent: T, extra: Client['extra']): T {
+  return extra === undefined ? sent : { ...sent, extra: { ...sent.extra, ...extra } }
 }
 
 /** Consent is asked for again when these change. */
@@ -100,10 +107,11 @@ export function updateClient(client: Client, metadata: JsonObject, policy: Regis
     throw rejection('client_id must be the one of this client', { rule: 'rfc7592-2.2-client-id-must-match' })
   }
   assertOwnSecret(client, metadata['client_secret'] ?? undefined)
-  const { authenticationMethod = client.authenticationMethod, ...said } = parseClientMetadata(
+  const { authenticationMethod = client.authenticationMethod, ...sent } = parseClientMetadata(
     metadata,
     policy,
   )
+  const said = withExtra(sent, client.admitted?.extra)
   assertSameType(client, authenticationMethod, policy)
   return {
     ...said,

@@ -24,14 +24,15 @@ t.test('an operator creates, lists and revokes initial access tokens', async (t)
     ).stdout,
   )
   t.match(made, { name: 'Team', redirects: 'https', pkce: 'required', uses: 3, used: 0 })
+  t.notOk('legacy_audience' in made, 'only what an operator names is set')
   t.match(made.initial_access_token, /^lyc_initial_[\w-]{43}$/)
   t.equal(made.expires_at - made.created_at, 30 * 86_400)
-  const shown = await token('create', '--pkce', 'optional')
+  const shown = await token('create', '--pkce', 'optional', '--legacy-audience', 'true')
   t.match(shown.stdout, /initial_access_token +lyc_initial_/)
   t.match(shown.stdout, /never shown again/)
   const listed = await token('list')
   t.match(listed.stdout, /0 of 3 used .* Team/)
-  t.match(listed.stdout, /https, PKCE optional +0 of 1 used/)
+  t.match(listed.stdout, /https, PKCE optional, legacy_audience true +0 of 1 used/)
   t.notMatch(listed.stdout, 'lyc_initial_', 'a list has no token')
   t.match(await token('revoke', made.token_id), { code: 1, stderr: /--yes/ })
   t.match(await token('revoke', made.token_id, '--yes'), { code: 0, stdout: made.token_id })
@@ -45,6 +46,7 @@ t.test('an operator creates, lists and revokes initial access tokens', async (t)
 t.test('wrong flags are named', async (t) => {
   for (const [args, words] of [
     [['--redirects', 'any'], /https, loopback/],
+    [['--legacy-audience', 'yes'], /true, false/],
     [['--uses', '0'], /at least 1/],
     [['--expires', '0s'], /longer/],
     [['--expires', '30'], /unit/],

@@ -223,3 +223,30 @@ t.test('the token decides what may be left out and what is remembered', async (t
   t.equal(answerOf(await ask(plain, { prompt: 'none' }))['error'], 'consent_required')
   await assertRejected(t, await update(['http://app.example/cb']), 'invalid_redirect_uri')
 })
+
+t.test('[rfc7523-3-aud] an operator lets the clients of a token name an endpoint as aud', async (t) => {
+  const keys = { jwks: { keys: [key.jwk] }, token_endpoint_auth_method: 'private_key_jwt' }
+  const revoke = (id: string, aud: string) => {
+    const about = { id, issuer: server.issuer, now: server.now() }
+    const assertion = signAssertion(key, about, { claims: { aud } })
+    return post(server, '/api/oauth/revoke', { token: 'x', ...withAssertion(assertion) })
+  }
+  const endpoint = `${server.issuer}/api/oauth/token`
+  const strict = String((await registered(await mint(), { ...keys, legacy_audience: true }))['client_id'])
+  await assertRejected(t, await revoke(strict, endpoint), 'invalid_client', 400, '[rfc7523-3-aud] without it')
+  const lax = await registered(await mint({ extra: { legacy_audience: true } }), keys)
+  const id = String(lax['client_id'])
+  t.equal((await revoke(id, endpoint)).status, 200)
+  t.equal((await revoke(id, server.issuer)).status, 200)
+  await assertRejected(t, await revoke(id, 'https://other.example'), 'invalid_client')
+  const updated = await fetch(String(lax['registration_client_uri']), {
+    method: 'PUT',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${lax['registration_access_token']}`,
+    },
+    body: JSON.stringify({ client_id: id, redirect_uris: [callback], ...keys, legacy_audience: false }),
+  })
+  t.equal(updated.status, 200)
+  t.equal((await revoke(id, endpoint)).status, 200, 'an update does not change what the operator set')
+})

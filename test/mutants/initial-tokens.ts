@@ -87,6 +87,20 @@ export const initialTokenFaults = [
     replace: 'registrationPolicy({ config, service, keys, declared })',
   },
   {
+    id: 'metadata-of-a-token-lost-by-an-update',
+    tests,
+    file: rules,
+    find: 'withExtra(sent, client.admitted?.extra)',
+    replace: 'sent',
+  },
+  {
+    id: 'metadata-of-a-token-replaced-by-a-client',
+    tests,
+    file: 'src/rfc7523-client-assertions/feature.ts',
+    find: 'operatorOnly: true,\n      byToken: true,',
+    replace: 'withToken: true,\n      operatorOnly: true,\n      byToken: true,',
+  },
+  {
     id: 'logo-of-a-stranger-fetched',
     rule: 'rfc7591-5-display-uri-origin',
     file: 'src/pages/sign-in/client-logo.ts',
