@@ -9,6 +9,7 @@ import {
   rotateClientSecret,
   unlockClient,
 } from '../clients/integration.ts'
+import { clientMembers, readClientMembers } from '../clients/integration-members.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
@@ -16,7 +17,6 @@ import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import { type Client, clientOrigins, type Seconds } from '../domain/model.ts'
 import { RecordExists } from '../storage/store.ts'
 import { storedKey, writePage } from './administration.ts'
-import { clientMembers, readClientMembers } from './client-members.ts'
 import { once } from './idempotency.ts'
 import { assertMatches, assertWithin, conflict, requireFound, tagOfClient } from './rules.ts'
 import { ClientResource, ClientSecret, listQuery, operationSchema, pageOf } from './schema.ts'

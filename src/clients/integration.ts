@@ -57,10 +57,10 @@ export interface Known {
   readonly declared: ClientDeclarations
 }
 
-/** Random bytes: 16 for the id, 32 for the secret. */
+/** Random bytes: 16 for the id, 32 for the secret; or what the operator chose for either. */
 export interface FreshClient {
-  readonly id: Buffer
-  readonly secret: Buffer
+  readonly id: Buffer | string
+  readonly secret: Buffer | string
 }
 
 /**
@@ -73,9 +73,9 @@ export function addIntegration(
   fresh: FreshClient,
   now: Seconds,
 ): { readonly client: Client; readonly secret: string | undefined; readonly writes: readonly Write[] } {
-  const secret = usesSecret(request, known) ? mintSecret('clientSecret', fresh.secret) : undefined
+  const secret = usesSecret(request, known) ? secretOf(fresh.secret) : undefined
   const client: Client = {
-    id: `client_${fresh.id.toString('base64url')}`,
+    id: typeof fresh.id === 'string' ? fresh.id : `client_${fresh.id.toString('base64url')}`,
     issuedAt: now,
     usedAt: now,
     ...settle(request, known),
@@ -99,6 +99,20 @@ export function changeIntegration(
   change: IntegrationChange,
   known: Known,
 ): Decision<Client> {
+  const before = requestOf(requireClient(client))
+  const description = { ...before.description, ...change.description }
+  return replaceIntegration(client, { ...before, ...omitUndefined(change), description }, known)
+}
+
+/**
+ * The same client with this metadata and no other. What authenticates it stays, as above.
+ * @throws {OAuthError} as above.
+ */
+export function replaceIntegration(
+  client: Client | undefined,
+  request: IntegrationRequest,
+  known: Known,
+): Decision<Client> {
   const current = requireClient(client)
   check(
     current.origin !== 'registered',
@@ -106,12 +120,6 @@ export function changeIntegration(
     'invalid_client',
     'a client that registered itself changes itself, RFC 7592 section 2.2',
   )
-  const before = requestOf(current)
-  const request: IntegrationRequest = {
-    ...before,
-    ...omitUndefined(change),
-    description: { ...before.description, ...change.description },
-  }
   assertSameKind(current, request, known)
   const changed: Client = { ...settle(request, known), ...lastingMembers(current) }
   return accept(changed, update('client', changed), ...recordWrites(current, changed, known.declared))
@@ -153,7 +161,7 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
 }
 
 /** The request that a client would have come from. */
-function requestOf(client: Client): IntegrationRequest {
+export function requestOf(client: Client): IntegrationRequest {
   const { clientUri, logoUri, policyUri, tosUri, contacts, localized, pkceOptional } = client
   return {
     name: client.name ?? client.id,
@@ -224,14 +232,14 @@ export function removeClient({ id: clientId, name }: Client, context: AuditConte
 
 /**
  * Replaces a client's secret.
- * @param fresh 32 random bytes.
+ * @param fresh 32 random bytes, or the secret that the operator chose.
  * @param keepUntil When the replaced secret stops being accepted; absent: at once. The one before that is invalid in any
  * case: there are never more than two.
  * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
  */
 export function rotateClientSecret(
   found: Client | undefined,
-  fresh: Buffer,
+  fresh: FreshClient['secret'],
   keepUntil?: Seconds,
 ): Decision<string> {
   const { previousSecret: _, secretUsedAt: usedAt, ...client } = requireClient(found)
@@ -242,7 +250,7 @@ export function rotateClientSecret(
     'invalid_client_metadata',
     'a public client has no secret',
   )
-  const secret = mintSecret('clientSecret', fresh)
+  const secret = secretOf(fresh)
   const rotated: Client = {
     ...client,
     secretHash: hashSecret(secret),
@@ -376,6 +384,17 @@ function asksForResourceServer(request: IntegrationRequest, known: Known): boole
 
 function actsForItself({ grantTypes = [] }: IntegrationRequest, { declared }: Known): boolean {
   return grantTypes.some((name) => declared.grantTypes[name]?.withoutUser)
+}
+
+function secretOf(fresh: FreshClient['secret']): string {
+  if (typeof fresh !== 'string') return mintSecret('clientSecret', fresh)
+  check(
+    /^[!-~]{32,200}$/.test(fresh),
+    'lychgate-integration-secret',
+    'invalid_client_metadata',
+    'a secret has 32 to 200 characters of ASCII, without spaces; make one with openssl rand -hex 32',
+  )
+  return fresh
 }
 
 function usesSecret({ authenticationMethod }: IntegrationRequest, { declared }: Known): boolean {

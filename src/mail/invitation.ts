@@ -1,19 +1,25 @@
-import type { FastifyBaseLogger } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import type { Write } from '../domain/decision.ts'
-import type { User } from '../domain/model.ts'
+import type { Seconds, User } from '../domain/model.ts'
 import { secretBytes } from '../domain/secret.ts'
-import { composeEmail } from '../mail/emails.ts'
-import { MailFailed, sendEmail, senderOf } from '../mail/mailer.ts'
 import { givenLink } from '../users/one-time-links.ts'
 import { insertLink, mintLink } from '../users/rules/one-time-link.ts'
+import { composeEmail } from './emails.ts'
+import { MailFailed, sendEmail, senderOf } from './mailer.ts'
 
 /** An invitation of a user who is being added: what to write with the user, and how to deliver it afterwards. */
 interface NewInvitation {
   readonly writes: readonly Write[]
   /** Sends the link, or returns it if it cannot be sent: then the caller gives it to the user. */
-  deliver(log: FastifyBaseLogger): Promise<object>
+  deliver(log: { error(line: string): void }): Promise<DeliveredInvitation>
+}
+
+/** Where an invitation went: to an address, or as a link to the caller. */
+export interface DeliveredInvitation {
+  readonly sent_to?: string
+  readonly link?: string
+  readonly expires_at: Seconds
 }
 
 /** Creates an invitation, as `lychgate user invite` does. */

@@ -1,12 +1,12 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { IntegrationChange } from '../clients/integration.ts'
-import { localizableMembers } from '../clients/metadata.ts'
 import type { Declared } from '../deps.ts'
 import { check } from '../domain/check.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import { consentRules, type Scope } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { isScope, parseScope } from '../domain/scope.ts'
+import type { IntegrationChange } from './integration.ts'
+import { localizableMembers } from './metadata.ts'
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }))
 const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
