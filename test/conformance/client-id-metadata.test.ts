@@ -381,19 +381,17 @@ t.test('[cimd-6.2-key-auth] a client with keys authenticates by them', async (t)
   await assertRejected(t, await refresh(server, client, String(next), proof(other)), 'invalid_client')
 })
 
-t.test('[cimd-6.2-key-auth] [cimd-6.5-inner-urls] keys at a URL are fetched by the same rules', async (t) => {
+t.test('[cimd-6.2-key-auth] keys at a URL are fetched by the same rules', async (t) => {
   const key = makeClientKey('EdDSA', 'first')
   const keys = site.publish({}, '/keys.json')
   keys.document.body = { keys: [key.jwk] }
   const { client } = site.publish({
     token_endpoint_auth_method: 'private_key_jwt',
     jwks_uri: keys.client.id,
-    logo_uri: `${site.origin}/logo.png`,
   })
   const code = await obtainCode(server, client)
   const proof = withAssertion(signAssertion(key, { id: client.id, issuer: server.issuer, now: server.now() }))
   t.equal((await exchange(server, client, code, proof)).status, 200)
-  t.notOk(site.requests.includes('/logo.png'), '[cimd-6.5-inner-urls] a logo is not fetched')
 })
 
 t.test(

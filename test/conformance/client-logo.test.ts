@@ -1,12 +1,14 @@
 /** The logo of a client, RFC 7591 §2: from this server, fetched once, and an image only. */
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { insert } from '../../src/domain/decision.ts'
 import { initialTokenKind, mintInitialToken } from '../../src/domain/initial-token.ts'
 import { pageOf, signedIn } from '../helpers/authorization.ts'
-import { authorizationUrl, register, type TestClient } from '../helpers/flow.ts'
+import { authorizationUrl, authorize, register, type TestClient } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startServer } from '../helpers/server.ts'
+import { startStandInDocuments } from '../helpers/stand-in-documents.ts'
 import { addClient, json } from '../helpers/wire.ts'
 
 const server = await startServer(t, { mode: 'dev', nodes: 1 })
@@ -95,3 +97,44 @@ t.test(
     t.equal((await fetch(url)).status, 200)
   },
 )
+
+t.test(
+  '[cimd-6.7-logo-prefetch] the logo of a document is fetched before a page needs it, and again with the document',
+  async (t) => {
+    const documents = await startStandInDocuments(t)
+    requests.length = 0
+    const { client } = documents.publish({ logo_uri: `${origin}/logo.png` })
+    const first = once(site, 'request')
+    t.equal((await authorize(server, client)).status, 303)
+    await first
+    t.strictSame(requests.splice(0), ['/logo.png'], '[cimd-6.7-logo-prefetch] before a page is shown')
+    const { html, url = '' } = await logoOf(client)
+    t.notOk(html.includes(origin), '[cimd-6.7-logo-prefetch] the browser is not told where it comes from')
+    t.ok(url.startsWith(server.issuer))
+    const response = await fetch(url)
+    t.strictSame(Buffer.from(await response.arrayBuffer()), png)
+    t.strictSame(requests, [], '[cimd-6.7-logo-prefetch] it comes from the cache')
+    server.advance(86_000)
+    await authorize(server, client)
+    t.equal((await fetch(url)).status, 200)
+    t.strictSame(requests, [])
+    server.advance(500)
+    const second = once(site, 'request')
+    await authorize(server, client)
+    await second
+    t.strictSame(requests.splice(0), ['/logo.png'], '[cimd-6.7-logo-prefetch] and not longer than a document')
+  },
+)
+
+t.test('[cimd-6.5-inner-urls] a logo inside a network is not fetched', async (t) => {
+  const documents = await startStandInDocuments(t)
+  for (const host of ['10.0.0.1', '169.254.169.254', '[fd00::1]']) {
+    const { client } = documents.publish({ logo_uri: `https://${host}/logo.png` })
+    const { url = '' } = await logoOf(client)
+    t.equal((await fetch(url)).status, 404, `[cimd-6.5-inner-urls] ${host}`)
+    t.match(
+      server.log.findLast((line) => line.includes(host)),
+      /no public address/,
+    )
+  }
+})

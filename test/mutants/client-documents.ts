@@ -182,4 +182,18 @@ export const clientDocumentFaults = [
     find: '...(client.published && { publishedBy: client.published.host }),',
     replace: '',
   },
+  {
+    id: 'document-logo-fetched-by-the-page',
+    rule: 'cimd-6.7-logo-prefetch',
+    file: 'src/pages/sign-in/client-logo.ts',
+    find: 'if (client.published !== undefined) void prefetch(client)',
+    replace: '',
+  },
+  {
+    id: 'document-logo-kept-for-a-month',
+    rule: 'cimd-6.7-logo-prefetch',
+    file: 'src/pages/sign-in/client-logo.ts',
+    find: "client.published === undefined ? 'image' : 'published'",
+    replace: "'image'",
+  },
 ] as const satisfies readonly Fault[]

@@ -104,8 +104,8 @@ export const initialTokenFaults = [
     id: 'logo-of-a-stranger-fetched',
     rule: 'rfc7591-5-display-uri-origin',
     file: 'src/pages/sign-in/client-logo.ts',
-    find: "origin === 'registered' && admitted === undefined ? undefined : logoUri",
-    replace: "origin === 'registered' && admitted === null ? undefined : logoUri",
+    find: "origin === 'registered' && (admitted ?? published) === undefined ? undefined : logoUri",
+    replace: "origin === 'registered' && (admitted ?? published) === null ? undefined : logoUri",
   },
   {
     id: 'logo-of-any-type',
@@ -118,7 +118,7 @@ export const initialTokenFaults = [
     id: 'logo-fetched-each-time',
     rule: 'rfc7591-2-display-uris',
     file: 'src/pages/sign-in/client-logo.ts',
-    find: 'if (known !== undefined && now < known.expiresAt) return known',
+    find: 'if (known !== undefined && clock() < known.expiresAt) return known',
     replace: '',
   },
 ] as const satisfies readonly Fault[]

@@ -24,28 +24,34 @@ export const clientLogoKind = recordKind<ClientLogo>('client-logo', {
   expiresAt: ({ expiresAt }) => expiresAt,
 })
 
-/** How long a logo is kept, and how long none is looked for again. */
-const keepSeconds = { image: 30 * 86_400, nothing: 3600 }
+/** How long a logo is kept, that of a document for as long as documents are, and how long none is looked for again. */
+const keepSeconds = { image: 30 * 86_400, published: 86_400, nothing: 3600 }
 const path = '/client-logo'
 
 /**
  * Returns where a page has the logo of a client from, RFC 7591 §2: from this server. What clients that registered themselves
- * without an initial access token name is never fetched.
+ * without an initial access token name is never fetched; a host vouches for what its document names.
  */
 export function clientLogoUrl(prefix: string, client: Client): string | undefined {
   if (logoOf(client) === undefined) return undefined
   return `${prefix}${path}?${new URLSearchParams({ client_id: client.id })}`
 }
 
-function logoOf({ origin, admitted, logoUri }: Client): string | undefined {
-  return origin === 'registered' && admitted === undefined ? undefined : logoUri
+function logoOf({ origin, admitted, published, logoUri }: Client): string | undefined {
+  return origin === 'registered' && (admitted ?? published) === undefined ? undefined : logoUri
 }
 
 /**
  * Serves the logos of clients. One is fetched when the first page needs it, through the guarded fetcher, and shown if its
- * first bytes are those of a PNG, JPEG or WebP image.
+ * first bytes are those of a PNG, JPEG or WebP image. That of a client with a document is fetched when its authorization
+ * request arrives, before any page, so that no browser shows when it was seen.
  */
 export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: AppDeps): void {
+  const loading = new Map<Hash, Promise<ClientLogo>>()
+  app.afterClientKnown((client) => {
+    if (client.published !== undefined) void prefetch(client)
+  })
+
   app.get(path, { config: { limit: 'authorization' }, schema: { hide: true } }, async (request, reply) => {
     const client = await store.find('client', single(parametersOf(request.query), 'client_id') ?? '')
     const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
@@ -56,13 +62,26 @@ export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: App
     return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
   })
 
+  async function prefetch(client: Client): Promise<void> {
+    const uri = logoOf(client)
+    if (uri === undefined) return
+    await load(client, uri).catch((error) => app.log.warn({ err: error }, 'a logo could not be stored'))
+  }
+
   async function load(client: Client, uri: string): Promise<ClientLogo> {
-    const [id, now] = [hashSecret(JSON.stringify([client.id, uri])), clock()]
+    const id = hashSecret(JSON.stringify([client.id, uri]))
     const known = await store.find(clientLogoKind, id)
-    if (known !== undefined && now < known.expiresAt) return known
+    if (known !== undefined && clock() < known.expiresAt) return known
+    const running = loading.get(id) ?? fetchLogo(client, uri, id).finally(() => loading.delete(id))
+    loading.set(id, running)
+    return running
+  }
+
+  async function fetchLogo(client: Client, uri: string, id: Hash): Promise<ClientLogo> {
     const image = await fetchImage(uri)
-    const seconds = image === undefined ? keepSeconds.nothing : keepSeconds.image
-    const logo = { id, clientId: client.id, expiresAt: now + seconds, ...(image !== undefined && { image }) }
+    const found = client.published === undefined ? 'image' : 'published'
+    const expiresAt = clock() + keepSeconds[image === undefined ? 'nothing' : found]
+    const logo = { id, clientId: client.id, expiresAt, ...(image !== undefined && { image }) }
     await store.write(put(clientLogoKind, logo))
     return logo
   }
