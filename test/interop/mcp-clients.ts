@@ -1,10 +1,10 @@
 /**
- * mcp-remote and MCP Inspector from npm, against a fresh development server and the MCP server of examples/mcp. Each
- * registers on `http://localhost`, sends the user to the browser, and lists a tool. scripts/clients pins their
- * versions.
+ * mcp-remote, MCP Inspector and the MCP conformance suite from npm, against a fresh development server and the MCP server
+ * of examples/mcp. The clients register on `http://localhost`, send the user to the browser, and list a tool; the suite
+ * is a client with a metadata document. scripts/clients pins their versions.
  */
 import { spawn } from 'node:child_process'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -132,4 +132,47 @@ t.test('MCP Inspector registers on localhost, signs in in Chromium, and lists th
     await page.getByText(tool, { exact: true }).first().waitFor()
     t.pass(tool)
   }
+})
+
+/** A check of the MCP conformance suite. */
+interface Check {
+  readonly id: string
+  readonly status: string
+  readonly errorMessage?: string
+}
+
+t.test('the MCP conformance suite finds nothing to warn of in the authorization server', async (t) => {
+  const [port, results] = [await freePort(), newFolder(t)]
+  const clientId = `${issuer}/_dev/documents/conformance.json`
+  await fetch(clientId, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ redirect_uris: ['http://127.0.0.1/callback'] }),
+  })
+  const suite = spawn(process.execPath, [
+    join(packages, '@modelcontextprotocol/conformance/dist/index.js'),
+    'authorization',
+    ...['--url', issuer, '--client-id', clientId, '--resource', issuer],
+    ...['--port', String(port), '--output-dir', results],
+  ])
+  t.teardown(() => suite.kill('SIGKILL'))
+  let output = ''
+  const sentTo = new Promise<string>((resolve) => {
+    for (const stream of [suite.stdout, suite.stderr])
+      stream.on('data', (chunk) => {
+        output += chunk
+        const [address] = /http:\/\/localhost:\d+\/oauth\/authorize\S+(?=\s)/.exec(output) ?? []
+        if (address !== undefined && output.includes('Callback server started')) resolve(address)
+      })
+  })
+  const ended = new Promise<number | null>((resolve) => suite.once('close', resolve))
+  const address = await Promise.race([sentTo, ended])
+  if (typeof address !== 'string') throw new Error(`the suite ended: ${output}`)
+  t.equal((await fetch(await person.approve(address))).status, 200)
+  t.equal(await ended, 0, 'the suite passes', { output })
+  const checks = readdirSync(results).flatMap((scenario): readonly Check[] =>
+    JSON.parse(readFileSync(join(results, scenario, 'checks.json'), 'utf8')),
+  )
+  t.ok(checks.length >= 3, `${checks.length} checks`)
+  for (const { id, status, errorMessage } of checks) t.equal(status, 'SUCCESS', `${id} ${errorMessage ?? ''}`)
 })
