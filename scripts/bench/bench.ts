@@ -14,7 +14,7 @@ import { allocatorSetting, measureMemory } from './memory.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
 import type { Growth, MemorySequence, Result, Sample } from './result.ts'
-import { startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
+import { startEarlierBuild, startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
 
@@ -30,6 +30,7 @@ const options = scriptCommand(
   .option('--only <name>', `what has this in its name: ${kinds.join(' | ')}`, readKind)
   .addOption(countsOption('--grants <numbers>', 'how many the growth is measured with', [1000, 1_000_000]))
   .option('--no-peers', 'leave oidc-provider out')
+  .option('--against <file>', 'an earlier build of lychgate, which has its turns, too')
   .option('--json <file>', 'write all figures there')
   .option('--write', 'put the result into docs/performance.md; wants a machine that does nothing else', false)
   .parse()
@@ -42,6 +43,7 @@ interface Options {
   readonly only?: string
   readonly grants: readonly number[]
   readonly peers: boolean
+  readonly against?: string
   readonly json?: string
   readonly write: boolean
 }
@@ -73,6 +75,7 @@ const rates = new Map<string, number>()
 // The load's own first request takes as long as a server's start, and would count for the first server.
 await fetch('http://localhost:1').catch(() => undefined)
 const targets = [await startLychgate()]
+if (options.against !== undefined) targets.push(await startEarlierBuild(options.against))
 if (options.peers) targets.push(await startOidcProvider(true), await startOidcProvider(false))
 const floor = await startFloor()
 const samples: Sample[] = []

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { growthTable } from './growth-report.ts'
-import { cpuAnOperation, type MemorySequence, type Result, type Sample } from './result.ts'
+import { cpuAnOperation, type MemorySequence, median, type Result, type Sample } from './result.ts'
 import { workloads } from './workloads.ts'
 
 /** The targets: CPU of oidc-provider over ours, at least; ours over the floor, at most. */
@@ -39,6 +39,7 @@ export function report({ samples, starts, memory, machine, growth, sequences }: 
     '',
   ]
   for (const count of counts) lines.push(...table(samples, names, count), '')
+  if (samples.some(({ server }) => server === earlierBuild)) lines.push(...builds(samples, names, counts), '')
   lines.push(
     '| server | start to first 200, ms | memory idle, MiB | loaded, MiB |',
     '| --- | --- | --- | --- |',
@@ -52,6 +53,30 @@ export function report({ samples, starts, memory, machine, growth, sequences }: 
   if (growth !== undefined) lines.push('', ...growthTable(growth))
   if (sequences !== undefined) lines.push('', ...memoryTable(sequences))
   return `${lines.join('\n')}\n`
+}
+
+const earlierBuild = 'Lychgate, earlier build'
+
+/** CPU of this build and of an earlier one. */
+function builds(samples: readonly Sample[], names: readonly string[], counts: readonly number[]): string[] {
+  const lines = [
+    '| workload | connections | earlier build: CPU µs | this build: CPU µs | ratio | of each round |',
+    '| --- | --- | --- | --- | --- | --- |',
+  ]
+  for (const name of names) {
+    for (const count of counts) {
+      const cpuOf = (server: string) =>
+        samples
+          .filter((one) => one.workload === name && one.connections === count && one.server === server)
+          .map(({ cpu, operations }) => cpu / operations)
+      const [earlier, own] = [cpuOf(earlierBuild), cpuOf('Lychgate')]
+      const [before, now] = [median(earlier), median(own)]
+      const rounds = own.map((cpu, round) => (cpu / (earlier[round] ?? Number.NaN)).toFixed(2))
+      const figures = [before.toFixed(1), now.toFixed(1), (now / before).toFixed(3), rounds.join(' ')]
+      lines.push(`| ${[name, count, ...figures].join(' | ')} |`)
+    }
+  }
+  return lines
 }
 
 /** One process through all workloads, 16 connections each. */

@@ -41,6 +41,11 @@ export interface Growth {
 
 /** In µs, the median of the rounds: other work of the machine shows in some of them. */
 export function cpuAnOperation(samples: readonly Sample[]): number {
-  const each = samples.map(({ cpu, operations }) => cpu / operations).sort((one, other) => one - other)
-  return each[Math.floor((each.length - 1) / 2)] ?? Number.NaN
+  return median(samples.map(({ cpu, operations }) => cpu / operations))
+}
+
+/** The middle one, the lower of two. */
+export function median(figures: readonly number[]): number {
+  const sorted = figures.toSorted((one, other) => one - other)
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN
 }

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../test/helpers/free-port.ts'
 import { UserAgent } from '../../test/helpers/user-agent.ts'
@@ -7,7 +8,7 @@ import { type RunningServer, startServer, temporaryFolder } from './process.ts'
 
 /** What the workloads know about an authorization server. */
 export interface Target {
-  readonly name: 'Lychgate' | 'oidc-provider' | 'oidc-provider, in memory'
+  readonly name: 'Lychgate' | 'Lychgate, earlier build' | 'oidc-provider' | 'oidc-provider, in memory'
   readonly server: RunningServer
   readonly issuer: string
   readonly startMilliseconds: number
@@ -57,31 +58,40 @@ export async function startLychgate(environment: Readonly<Record<string, string>
   return (await startOn(environment)).target
 }
 
+/** Another build of Lychgate. */
+export async function startEarlierBuild(file: string): Promise<Target> {
+  const { target } = await startOn({}, { program: resolve(file) })
+  return { ...target, name: 'Lychgate, earlier build' }
+}
+
 /** The same on any core, on this PostgreSQL if one is given; more nodes can be started. */
 export async function startOnAnyCore(
   store?: string,
 ): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
-  return startOn(store === undefined ? {} : { LYCHGATE_STORE: store }, true)
+  return startOn(store === undefined ? {} : { LYCHGATE_STORE: store }, { anyCore: true })
 }
 
 async function startOn(
   settings: Readonly<Record<string, string>>,
-  anyCore = false,
+  { anyCore = false, program = executable } = {},
 ): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
-  if (!existsSync(executable)) throw new Error('dist/lychgate is not there: npm run build')
+  if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
+  const command = (args: readonly string[], variables: Record<string, string>, input = '') =>
+    runCommand(program, args, variables, input)
   const data = temporaryFolder('lychgate-bench')
   const port = await freePort()
   const issuer = `http://localhost:${port}`
-  const environment = {
+  const environment: Record<string, string> = {
     LYCHGATE_ISSUER: issuer,
     LYCHGATE_PORT: String(port),
     LYCHGATE_DATA: data,
-    LYCHGATE_SECRET: command(['keys', 'secret'], {}, '').trim(),
+    LYCHGATE_SECRET: command(['keys', 'secret'], {}).trim(),
     LYCHGATE_RATE_LIMITS: 'off',
-    // One user stands for all.
-    LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT: '0',
     ...settings,
   }
+  // One user stands for all. Builds of before there was this limit reject its variable.
+  if (command(['config', 'print'], environment).includes('grantsPerUserAndClient'))
+    environment['LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT'] = '0'
   const run = (args: readonly string[], input = '') => command(args, environment, input)
   run(['user', 'add', 'bench'], `${benchPassword}\n`)
   const add = (...more: readonly string[]) => {
@@ -92,7 +102,7 @@ async function startOn(
   const api = clientOf(run(['client', 'add', '--name', 'API', '--resource', issuer, '--json']))
   const start = async (own: number) => {
     const variables = { ...environment, LYCHGATE_PORT: String(own) }
-    return startServer([executable, 'serve'], own, { environment: variables, anyCore })
+    return startServer([program, 'serve'], own, { environment: variables, anyCore })
   }
   const { server, milliseconds } = await start(port)
   const idleMemory = server.memory()
@@ -201,8 +211,13 @@ async function agreeInLychgate(agent: UserAgent, url: string): Promise<void> {
   if (landing.at === 'page') throw new Error(`stuck at ${landing.page.url}`)
 }
 
-function command(args: readonly string[], environment: Record<string, string>, input: string): string {
-  const { status, stdout, stderr } = spawnSync(executable, args, {
+function runCommand(
+  program: string,
+  args: readonly string[],
+  environment: Record<string, string>,
+  input: string,
+): string {
+  const { status, stdout, stderr } = spawnSync(program, args, {
     env: environment,
     input,
     encoding: 'utf8',
