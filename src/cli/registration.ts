@@ -63,7 +63,11 @@ export function addRegistrationCommands(program: Command): void {
         .default('required'),
     )
     .option('--uses <number>', 'how many clients may register with it', parseLimit, 1)
-    .option('--expires <duration>', 'how long it may be used', parseLifetime, 30 * 86_400)
+    .addOption(
+      new Option('--expires <duration>', 'how long it may be used')
+        .argParser(parseLifetime)
+        .default(30 * 86_400, '30d'),
+    )
   addOperatorFlags(addMemberFlags(create, settable), tokenHelp).action(tokenCreate)
   const list = group.command('list').description('list the tokens that have not expired')
   addOperatorFlags(list, tokenHelp).action(tokenList)
