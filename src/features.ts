@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { adminApi } from './admin-api/feature.ts'
+import { adminPages } from './admin-pages/feature.ts'
 import { clientIdMetadata } from './client-id-metadata/feature.ts'
 import type { AppDeps } from './deps.ts'
 import { securityProfile } from './fapi2-security-profile/feature.ts'
@@ -45,6 +46,7 @@ export const features: readonly Feature[] = [
   openidConnect,
   groups,
   adminApi,
+  adminPages,
   resourceMetadata,
 ]
 

@@ -12,6 +12,10 @@ const settings = {
           examples: ['on'],
         }),
       ),
+      pages: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+        default: 'on',
+        description: 'Whether the server has admin pages, /admin. Only administrators see them.',
+      }),
       group: Type.String({
         default: 'admins',
         minLength: 1,

@@ -22,29 +22,30 @@ export interface DeliveredInvitation {
   readonly expires_at: Seconds
 }
 
-/** Creates an invitation, as `lychgate user invite` does. */
+/**
+ * Creates an invitation, as `lychgate user invite` does, or a link to a new password, as `lychgate user reset-link`.
+ * @param isSent Whether it is sent, if emails can be sent.
+ */
 export function createInvitation(
   { config, random }: Pick<AppDeps, 'config' | 'random'>,
   user: User,
   isSent: boolean,
   context: AuditContext,
+  purpose: 'invitation' | 'password-reset' = 'invitation',
 ): NewInvitation {
   const sender = isSent ? senderOf(config) : undefined
   const to = sender === undefined ? undefined : user.email
   const recipient = { userId: user.id, ...(to !== undefined && { email: to }) }
-  const minted = mintLink('invitation', recipient, config.lifetimes, random(secretBytes), context.at)
+  const minted = mintLink(purpose, recipient, config.lifetimes, random(secretBytes), context.at)
   const link = givenLink(config, minted)
   const shown = { link: link.url, expires_at: link.expiresAt }
   return {
-    writes: [
-      insertLink(minted.link),
-      auditEvent('link-made', context, { userId: user.id, purpose: 'invitation' }),
-    ],
+    writes: [insertLink(minted.link), auditEvent('link-made', context, { userId: user.id, purpose })],
     deliver: async (log) => {
       if (sender === undefined || to === undefined) return shown
       const { language } = config.service
       try {
-        await sendEmail(sender, composeEmail(config, { purpose: 'invitation', user, to, link, language }))
+        await sendEmail(sender, composeEmail(config, { purpose, user, to, link, language }))
         return { sent_to: to, expires_at: link.expiresAt }
       } catch (error) {
         if (!(error instanceof MailFailed)) throw error

@@ -1,11 +1,10 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { endSession } from '../domain/decision.ts'
 import type { OAuthError } from '../domain/errors.ts'
 import { narrowByUser, type UserDenial } from '../domain/interaction.ts'
 import { clientWords } from '../domain/localized.ts'
-import type { Client, Scope, Seconds, Session, User } from '../domain/model.ts'
+import type { Client, Scope, Seconds } from '../domain/model.ts'
 import { every, type Parameters, single } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
@@ -26,6 +25,7 @@ import {
 import { assertOwnForm, assertSameSite, type FormModel, recordBusy } from '../pages/forms.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../pages/scopes.ts'
+import { findSignedIn, type SignedIn } from '../pages/signed-in.ts'
 import { whileSignedIn } from '../users/sessions.ts'
 import { throttled } from '../users/throttling.ts'
 import { deviceApproval, shownOf } from './approve.ts'
@@ -71,9 +71,7 @@ interface Visit {
 }
 
 /** A visit of a user who is signed in. */
-interface UserVisit extends Visit {
-  readonly session: Session
-  readonly user: User
+interface UserVisit extends Visit, SignedIn {
   /** Why this user may not use the client. */
   readonly denial: UserDenial | undefined
 }
@@ -209,13 +207,12 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       await showEnd(visit)
       return undefined
     }
-    const session = await app.browser.session(request, now)
-    const user = session && (await store.find('user', session.userId))
     const isSwitching = request.method === 'GET' && single(sent, 'switch') !== undefined
-    if (!isSwitching && session !== undefined && user !== undefined && user.lockedAt === undefined)
-      return { ...visit, session, user, denial: await app.authorizationRequests.denialOf(client, user.id) }
-    // A session that outlived its user would only lead here again.
-    if (!isSwitching && session !== undefined) await store.write(endSession(session.id, now))
+    const signedIn = isSwitching ? undefined : await findSignedIn(app, deps, request, now)
+    if (signedIn !== undefined) {
+      const denial = await app.authorizationRequests.denialOf(client, signedIn.user.id)
+      return { ...visit, ...signedIn, denial }
+    }
     const prompt = isSwitching ? ['select_account'] : []
     await reply.startInteraction({ page: confirmPath(device), prompt }, 'login')
     return undefined

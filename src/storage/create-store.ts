@@ -34,6 +34,9 @@ export function createStore(database: Database): Store {
     connections: (userId, page) => read(reads.connections(userId, page)),
     grantsOf: (userId, clientId, newest) => read(reads.grantsOf(userId, clientId, newest)),
     clientGrants: () => read(reads.clientGrants()),
+    rejections: (newest) => read(reads.rejections(newest)),
+    signInsByDay: (since, most) => read(reads.signInsByDay(since, most)),
+    counts: (most) => read(reads.counts(most)),
     audit: (filter) => read(reads.audit(filter)),
     population: () => read(reads.population()),
     activity: async () => ({

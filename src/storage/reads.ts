@@ -1,6 +1,6 @@
 import { consentKind } from '../domain/connections.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
-import type { AuditEvent, Grant } from '../domain/model.ts'
+import type { AuditEvent, Grant, Rejection, Seconds } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
 import {
   grantKey,
@@ -21,10 +21,13 @@ import type {
   AuditFilter,
   ConnectionPage,
   Connections,
+  Counts,
+  DayCount,
   FindKind,
   Found,
   ListKind,
   NewestGrants,
+  NewestRejections,
   Numbered,
   OwnedKind,
   Population,
@@ -156,6 +159,24 @@ export function clientGrants(): Script<readonly Grant[]> {
 export function* audit(filter: AuditFilter): Script<readonly AuditEvent[]> {
   const statement = filter.userId === undefined ? 'audit' : 'auditOf'
   return (yield* many(statement, filter, toAuditEvent)).toReversed()
+}
+
+/** Lists the newest stored rejections, with their numbers. */
+export function rejections({
+  before = Number.MAX_SAFE_INTEGER,
+  limit,
+}: NewestRejections): Script<readonly Numbered<Rejection>[]> {
+  return many('newestRejections', { before, limit }, ({ seq, ...row }) => ({ seq, row: toRejection(row) }))
+}
+
+/** Counts the sign-ins of each day among the newest audit events. */
+export function signInsByDay(since: Seconds, most: number): Script<readonly DayCount[]> {
+  return many('signInsByDay', { since, most }, same)
+}
+
+/** Counts what there is. */
+export function* counts(most: number): Script<Counts> {
+  return (yield* one('counts', { most }, same)) ?? { users: 0, clients: 0, groups: 0 }
 }
 
 /** Reads what a start has to know of the users. */

@@ -9,6 +9,7 @@ import {
   gte,
   is,
   isNull,
+  lt,
   lte,
   ne,
   or,
@@ -290,6 +291,11 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     key: find(keys, { where: eq(keys.id, value('key')) }),
     keys: find(keys, { order: [keys.createdAt, keys.id] }),
     rejection: find(rejections, { where: eq(rejections.id, value('key')) }),
+    newestRejections: read({ ...columnsOf(rejections), seq: rejections.seq }, rejections, {
+      where: lt(rejections.seq, value('before')),
+      order: [desc(rejections.seq)],
+      limit,
+    }),
     rejectionCount: read(
       // By the numbers of the first and the last: nothing is counted.
       { count: sql<number>`(select max(seq) from ${rejections}) - ${rejections.seq} + 1` },
@@ -297,6 +303,22 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       { order: [rejections.seq], limit: 1 },
     ),
     audit: audit(letThrough(auditEvents.userId, 'userId')),
+    signInsByDay: read(
+      { day: sql<number>`day`, count: sql<number>`count` },
+      sql`(select ${auditEvents.at} / 86400 as day, count(*) as count from ${auditEvents}
+        where ${auditEvents.seq} > (select max(seq) from ${auditEvents}) - ${value('most')}
+        and ${auditEvents.name} = 'sign-in' and ${auditEvents.at} >= ${value('since')} group by 1) as sign_ins`,
+      { order: [sql`day`] },
+    ),
+    counts: read(
+      {
+        users: atMost(sql`select 1 from ${users}`),
+        clients: atMost(sql`select 1 from ${clients}`),
+        groups: atMost(sql`select 1 from ${records} where ${records.kind} = 'group'`),
+      },
+      sql`(select 1) as one`,
+      {},
+    ),
     // By user as a statement of its own: only so can it use their index.
     auditOf: audit(eq(auditEvents.userId, value('userId'))),
   }
@@ -477,6 +499,11 @@ function seqOf(table: Tables['clients'] | Tables['users'], name: string): SQL {
 /** A filter that is null lets everything through. */
 function letThrough(column: SQLiteColumn | SQL, name: string): SQL {
   return sql`(cast(${value(name)} as text) is null or ${column} = ${value(name)})`
+}
+
+/** Counts rows up to `most`, so that many are no more work. */
+function atMost(rows: SQL): SQL<number> {
+  return sql<number>`(select count(*) from (${rows} limit ${value('most')}) as some)`
 }
 
 /** When everything issued from a grant is expired. */

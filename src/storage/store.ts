@@ -212,6 +212,26 @@ export interface NewestGrants {
   readonly limit: number
 }
 
+/** Which rejections are listed. */
+export interface NewestRejections {
+  /** Only those with a smaller number. */
+  readonly before?: number | undefined
+  readonly limit: number
+}
+
+/** How many events a day has; its number counts from the epoch. */
+export interface DayCount {
+  readonly day: number
+  readonly count: number
+}
+
+/** How many there are of each. */
+export interface Counts {
+  readonly users: number
+  readonly clients: number
+  readonly groups: number
+}
+
 /** Which records of a kind are listed. */
 export interface RecordPage {
   /** Made then or before. */
@@ -325,6 +345,12 @@ export interface Store {
   listFrom<T>(kind: RecordKind<T>, page: PrefixPage): Promise<readonly T[]>
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
+  /** The newest stored rejections, newest first. */
+  rejections(newest: NewestRejections): Promise<readonly Numbered<Rejection>[]>
+  /** How many users signed in on each day from an instant on. It reads at most this many of the newest audit events. */
+  signInsByDay(since: Seconds, most: number): Promise<readonly DayCount[]>
+  /** How many users, clients and groups there are. It counts no further than this. */
+  counts(most: number): Promise<Counts>
   /** Deletes some of what these bounds take, in transactions of a few rows with requests between them. */
   sweep(bounds: SweepBounds): Promise<SweepResult>
   activity(): Promise<StoreActivity>

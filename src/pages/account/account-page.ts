@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import { methodsOf, multiFactor } from '../../domain/authentication-context.ts'
-import { accept, endSession } from '../../domain/decision.ts'
+import { accept } from '../../domain/decision.ts'
 import type { Seconds, Session, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
@@ -15,6 +15,7 @@ import { displayName, type NamedUser } from '../describe.ts'
 import { assertOwnForm, type FormModel, isFromElsewhere } from '../forms.ts'
 import type { Key } from '../i18n/i18n.ts'
 import type { Pages } from '../pages.ts'
+import { findSignedIn } from '../signed-in.ts'
 
 /** The sections of the account page, in the order of its navigation. */
 export const accountSections = [
@@ -110,15 +111,12 @@ export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: Accoun
     const requires = (isForm && page.formRequires) || page.requires
     const signIn = { page: isForm ? `${page.path}?done=again` : page.path, prompt: [] }
     const recentSignIn = { ...signIn, maxAgeSeconds: recentSeconds }
-    const session = await app.browser.session(request, now)
-    const user = session && (await deps.store.find('user', session.userId))
-    const isIn = session !== undefined && user !== undefined && user.lockedAt === undefined
-    // A session that outlived its user would only lead here again.
-    if (!isIn && session !== undefined) await deps.store.write(endSession(session.id, now))
-    if (!isIn || (requires !== undefined && !isRecent(session, now))) {
+    const signedIn = await findSignedIn(app, deps, request, now)
+    if (signedIn === undefined || (requires !== undefined && !isRecent(signedIn.session, now))) {
       await reply.startInteraction(requires === undefined ? signIn : recentSignIn, 'login')
       return undefined
     }
+    const { session, user } = signedIn
     const secret = app.browser.ensureSecret(request, reply)
     const csrf = app.browser.csrfToken(secret, 'own', page.path, session.id)
     if (isForm) assertOwnForm(parametersOf(request.body), csrf, url)

@@ -5,10 +5,13 @@ import { assetNames, readAsset } from '../../assets.ts'
 import { ConfigError, suggestion } from '../../config/error.ts'
 import { escapeForPage } from '../i18n/html.ts'
 
-const templates = assetNames('views').filter((name) => name.endsWith('.eta'))
+const templatesIn = (folder: string) => assetNames(folder).filter((name) => name.endsWith('.eta'))
+/** The views of users, which an operator may replace. */
+const ofUsers = templatesIn('views')
+const templates = [...ofUsers, ...templatesIn('views/admin').map((name) => `admin/${name}`)]
 
 /** The files of `views/` that an operator may replace. */
-const replaceable: readonly string[] = [...templates, 'style.css', 'icon.svg']
+const replaceable: readonly string[] = [...ofUsers, 'style.css', 'icon.svg']
 
 /** The views of an installation. */
 export interface Views {
@@ -29,7 +32,7 @@ export function loadViews(folder: string | undefined): Views {
     folder !== undefined && own.has(name) ? readFileSync(join(folder, name)) : readAsset(`views/${name}`)
   const eta = new Eta({ autoEscape: true, escapeFunction: escapeForPage })
   const faults = [...own].filter((name) => !replaceable.includes(name)).map(strangeName)
-  for (const name of templates.filter((name) => own.has(name))) {
+  for (const name of ofUsers.filter((name) => own.has(name))) {
     try {
       eta.loadTemplate(`@${name}`, read(name).toString('utf8'))
     } catch (error) {

@@ -1,0 +1,215 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isAdministrator } from '../admin-api/rules.ts'
+import type { AppDeps } from '../deps.ts'
+import type { AuditContext } from '../domain/audit.ts'
+import { availableAcrs, lacksAcr, multiFactor } from '../domain/authentication-context.ts'
+import { check } from '../domain/check.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Seconds, Session, SignInRequest, User } from '../domain/model.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import type { Text } from '../domain/text.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
+import { recordRejection } from '../http/errors.ts'
+import { parametersOf } from '../http/parameters.ts'
+import { displayName, type NamedUser } from '../pages/describe.ts'
+import { assertOwnForm, type FormModel, isFromElsewhere } from '../pages/forms.ts'
+import { type Key, msg } from '../pages/i18n/i18n.ts'
+import type { Pages } from '../pages/pages.ts'
+import { findSignedIn } from '../pages/signed-in.ts'
+import { factorsOf } from '../users/factors.ts'
+import { groupsOf } from '../users/groups.ts'
+
+/** The sections of the admin pages, in the order of their navigation. */
+export const adminSections = ['overview', 'users'] as const
+
+export type AdminSection = (typeof adminSections)[number]
+
+/** Where the admin pages are, below the issuer. */
+export const adminRoot = '/admin'
+
+/** Returns the path of a section, below the issuer. */
+export function adminPath(section: AdminSection): string {
+  return section === 'overview' ? adminRoot : `${adminRoot}/${section}`
+}
+
+/** What a page can report as just done: a word in its address, because a redirect led there. */
+type DoneWord = WordOf<Key>
+type WordOf<K> = K extends `admin.done.${infer Word}` ? Word : never
+
+/** What surrounds every admin page. */
+export interface AdminFrame {
+  readonly sections: readonly { readonly section: AdminSection; readonly url: string }[]
+  readonly section: AdminSection
+  readonly user: NamedUser
+  readonly accountUrl: string
+  readonly signOutUrl: string
+  readonly done?: DoneWord
+}
+
+/** What every admin page shows besides its own content. */
+export interface AdminModel extends FormModel {
+  readonly frame: AdminFrame
+  /** The address of the admin pages. */
+  readonly root: string
+  /** Why a rule rejected the last form: the English description of the error. */
+  readonly rejected?: string
+}
+
+declare module '../pages/pages.ts' {
+  interface Pages {
+    /** For an administrator whose sign-in has one factor, and who has no second one. */
+    'admin/factor': AdminModel & { readonly passkeysUrl: string; readonly codesUrl: string }
+  }
+}
+
+/** A page for administrators. Its form has the same address. */
+export interface AdminPage {
+  /** Below `adminRoot`: empty for the first page. */
+  readonly path: string
+  readonly section: AdminSection
+  /** Opening it needs what its form needs, because filling in the form takes time. */
+  readonly isForm?: true
+  show(visit: AdminVisit): FastifyReply | Promise<FastifyReply>
+  submit?(visit: AdminVisit): FastifyReply | Promise<FastifyReply>
+}
+
+/** An administrator at a page. */
+export interface AdminVisit {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly user: User
+  readonly now: Seconds
+  readonly query: Parameters
+  /** What came back with the form; empty until then. */
+  readonly form: Parameters
+  /** For audit events about what the administrator does here. */
+  readonly context: AuditContext
+  /** Returns a part of the address that the path names. */
+  param(name: string): string
+  /** Sends the page; with a problem, its status is 400. */
+  render<K extends AdminView>(view: K, content: Content<K>, problem?: Text): FastifyReply
+  /** Redirects to a page below `adminRoot`, which reports what was done, RFC 9110 §15.4.4. */
+  done(word: DoneWord, path: string): FastifyReply
+}
+
+type AdminView = { [K in keyof Pages]: Pages[K] extends AdminModel ? K : never }[keyof Pages]
+type Content<K extends AdminView> = Omit<Pages[K], keyof AdminModel> & Partial<AdminModel>
+
+/** Serves a page for administrators: who is one is read at every request. */
+export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPage): void {
+  const { config, store, service } = deps
+  const { prefix } = service
+  const root = prefix + adminRoot
+  const sections = adminSections.map((section) => ({ section, url: prefix + adminPath(section) }))
+  const { group, secondFactorSeconds } = config.admin
+  const { secondFactor = config.mode === 'dev' ? 'off' : 'required' } = config.admin
+  const acr = { values: [multiFactor], essential: false }
+  const strong: SignInRequest = { prompt: [], maxAgeSeconds: secondFactorSeconds, acr }
+
+  /** Whether the sign-in suffices to change something. */
+  const isStrong = ({ methods, authenticatedAt }: Session, now: Seconds) =>
+    secondFactor === 'off' || (!lacksAcr(methods, acr) && now - authenticatedAt <= secondFactorSeconds)
+
+  const assertAdministrator = async ({ id }: User) => {
+    const groups = await groupsOf(store, id)
+    const page = {
+      title: msg('admin.denied'),
+      advice: msg('admin.denied.advice'),
+      link: { url: `${prefix}/account`, label: msg('sections.overview') },
+    }
+    check(
+      isAdministrator(groups, group),
+      'lychgate-admin-membership',
+      'access_denied',
+      'the user is not an administrator',
+      { stored: groups.map(({ name }) => name), received: group, page },
+    )
+  }
+
+  const enter = async (request: FastifyRequest, reply: FastifyReply): Promise<AdminVisit | undefined> => {
+    const now = deps.clock()
+    const isForm = request.method === 'POST'
+    const [path = ''] = request.url.split('?', 1)
+    const here = (isForm ? `${path}?done=again` : request.url).slice(prefix.length)
+    const signedIn = await findSignedIn(app, deps, request, now)
+    if (signedIn === undefined) {
+      await reply.startInteraction({ page: here, prompt: [] }, 'login')
+      return undefined
+    }
+    const { session, user } = signedIn
+    await assertAdministrator(user)
+    const secret = app.browser.ensureSecret(request, reply)
+    const csrf = app.browser.csrfToken(secret, 'admin', path, session.id)
+    if (isForm) assertOwnForm(parametersOf(request.body), csrf, path)
+    // A link of another site must not make the page report that something was done.
+    const isReport = !isForm && !isFromElsewhere(request)
+    const done = isReport ? single(parametersOf(request.query), 'done') : undefined
+    const frame: AdminFrame = {
+      sections,
+      section: page.section,
+      user: displayName(user),
+      accountUrl: `${prefix}/account`,
+      signOutUrl: `${prefix}/oauth/logout`,
+      ...(done !== undefined && app.texts.has(`admin.done.${done}`) && { done: done as DoneWord }), // it has a text
+    }
+    const common = { frame, root, action: path, hidden: { csrf } }
+    if ((isForm || page.isForm) && !isStrong(session, now)) {
+      if (availableAcrs(await factorsOf(deps, user.id)).includes(multiFactor))
+        await reply.startInteraction({ page: here, ...strong }, 'login')
+      else {
+        const urls = {
+          passkeysUrl: `${prefix}/account/passkeys`,
+          codesUrl: `${prefix}/account/one-time-codes`,
+        }
+        reply.page('admin/factor', { ...common, ...urls }, { status: 403 })
+      }
+      return undefined
+    }
+    return {
+      request,
+      reply,
+      user,
+      now,
+      query: parametersOf(request.query),
+      form: isForm ? parametersOf(request.body) : {},
+      context: {
+        by: 'operator',
+        at: now,
+        from: addressPrefix(request.ip),
+        facts: { actor: user.id, request: request.id },
+      },
+      param: (name) => (request.params as Readonly<Record<string, string>>)[name] ?? '', // as the path says
+      render: (view, content, problem) => {
+        const model = { ...common, ...content, ...(problem && { problem }) }
+        const status = problem === undefined ? reply.statusCode : Math.max(reply.statusCode, 400)
+        return reply.page(view, model as unknown as Pages[typeof view], { status }) // what content leaves out is added
+      },
+      done: (word, to) => reply.redirect(`${root}${to}?done=${word}`, 303),
+    }
+  }
+
+  /** A rule that rejects what was typed is a problem of the form, and not of the page. */
+  const submit = async (visit: AdminVisit): Promise<FastifyReply | undefined> => {
+    try {
+      return await page.submit?.(visit)
+    } catch (error) {
+      if (!(error instanceof OAuthError) || error.status === 404 || error.status >= 500) throw error
+      recordRejection(error, visit.reply)
+      visit.reply.code(error.status)
+      const render: AdminVisit['render'] = (view, content) =>
+        visit.render(view, { ...content, rejected: error.message }, msg('admin.rejected'))
+      return page.show({ ...visit, render })
+    }
+  }
+
+  const path = adminRoot + page.path
+  app.get(path, { schema: { hide: true } }, async (request, reply) => {
+    const visit = await enter(request, reply)
+    return visit === undefined ? reply : page.show(visit)
+  })
+  if (page.submit === undefined) return
+  app.post(path, { schema: { hide: true } }, async (request, reply) => {
+    const visit = await enter(request, reply)
+    return visit === undefined ? reply : submit(visit)
+  })
+}

@@ -1,0 +1,29 @@
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { formBodies } from '../http/parameters.ts'
+import { assertSameSite } from '../pages/forms.ts'
+import { type AdminPage, addAdminPage } from './admin-page.ts'
+import { invitePage, userLinkPage } from './invite.ts'
+import { overviewPage } from './overview.ts'
+import { userPage } from './user.ts'
+import { userActPages } from './user-acts.ts'
+import { usersPage } from './users.ts'
+
+type PageOf = (app: FastifyInstance, deps: AppDeps) => AdminPage | readonly AdminPage[]
+
+const adminPageOf: readonly PageOf[] = [
+  overviewPage,
+  usersPage,
+  invitePage,
+  userPage,
+  userLinkPage,
+  userActPages,
+]
+
+/** The admin pages. A file describes a page; admin-page.ts serves it. */
+export const adminPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  if (deps.config.admin.pages === 'off') return
+  await app.register(formBodies, { config: deps.config })
+  app.addHook('preValidation', assertSameSite)
+  for (const page of adminPageOf.flatMap((pageOf) => pageOf(app, deps))) addAdminPage(app, deps, page)
+}

@@ -1,0 +1,71 @@
+import type { FastifyInstance } from 'fastify'
+import { cursorOf, readCursor } from '../admin-api/rules.ts'
+import type { AppDeps } from '../deps.ts'
+import type { Seconds, User } from '../domain/model.ts'
+import { single } from '../domain/parameters.ts'
+import { ago, displayName, type NamedUser } from '../pages/describe.ts'
+import { canonicalLogin } from '../users/rules/user.ts'
+import { type AdminModel, type AdminPage, adminPath } from './admin-page.ts'
+
+declare module '../pages/pages.ts' {
+  interface Pages {
+    'admin/users': AdminModel & {
+      readonly users: readonly ListedUser[]
+      /** What was searched for. */
+      readonly search: string
+      readonly only: '' | 'locked'
+      readonly nextUrl?: string
+    }
+  }
+}
+
+interface ListedUser extends NamedUser {
+  readonly url: string
+  readonly email?: string
+  readonly addedAgoSeconds: Seconds
+  readonly locked: boolean
+  /** Invited, and not here yet. */
+  readonly waiting: boolean
+}
+
+const onPage = 50
+
+/** Every user, in the order in which they were added; or the one with a user name or an email address. */
+export function usersPage(_app: FastifyInstance, { service, store }: AppDeps): AdminPage {
+  const url = service.prefix + adminPath('users')
+  const describe = (user: User, now: Seconds): ListedUser => ({
+    ...displayName(user),
+    url: `${url}/${encodeURIComponent(user.id)}`,
+    ...(user.email !== undefined && { email: user.email }),
+    addedAgoSeconds: ago(user.createdAt, now),
+    locked: user.lockedAt !== undefined,
+    waiting: user.passwordHash === undefined,
+  })
+  return {
+    path: '/users',
+    section: 'users',
+    show: async ({ query, now, render }) => {
+      const search = (single(query, 'search') ?? '').trim().slice(0, 300)
+      const only = single(query, 'only') === 'locked' ? 'locked' : ''
+      if (search !== '') {
+        const login = canonicalLogin(search)
+        const user = login === undefined ? undefined : await store.find('userByLogin', login)
+        return render('admin/users', { users: user ? [describe(user, now)] : [], search, only })
+      }
+      const rows = await store.page('user', {
+        limit: onPage + 1,
+        after: readCursor(single(query, 'after')),
+        only: only === '' ? undefined : only,
+      })
+      const shown = rows.slice(0, onPage)
+      const last = shown.at(-1)
+      const next = new URLSearchParams({ ...(only && { only }), after: cursorOf(last?.seq ?? 0) })
+      return render('admin/users', {
+        users: shown.map(({ row }) => describe(row, now)),
+        search,
+        only,
+        ...(rows.length > onPage && { nextUrl: `${url}?${next}` }),
+      })
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import { type Connection, endConnections } from '../../domain/connections.ts'
+import { accept, type Decision, endSessionsOf, remove, removeAll } from '../../domain/decision.ts'
+import type { User, UserCredentials } from '../../domain/model.ts'
+import { passkeyKind } from './passkey.ts'
+import { secondFactorKind } from './second-factor.ts'
+
+/*
+ * What an operator ends for a user, who may sign in again. Removing a factor ends every session: any of them may have
+ * begun with it.
+ */
+
+/** Removes the one-time codes of a user: the password alone is enough to sign in then. */
+export function removeCodes({ id: userId }: User, context: AuditContext): Decision<undefined> {
+  const event = auditEvent('second-factor-removed', context, { userId })
+  return accept(undefined, remove(secondFactorKind, userId), endSessionsOf(userId, context.at), event)
+}
+
+/** Removes every passkey of a user; one without a password needs a link to sign in again. Returns how many. */
+export function removePasskeys(
+  { user: { id: userId }, passkeys: { length } }: Pick<UserCredentials, 'user' | 'passkeys'>,
+  context: AuditContext,
+): Decision<number> {
+  const event = auditEvent('passkeys-removed', context, { userId, passkeys: length })
+  return accept(length, removeAll(passkeyKind, userId), endSessionsOf(userId, context.at), event)
+}
+
+/** Ends every session of a user. */
+export function endSessions({ id: userId }: User, context: AuditContext): Decision<undefined> {
+  const event = auditEvent('session-ended', context, { userId, which: 'all' })
+  return accept(undefined, endSessionsOf(userId, context.at), event)
+}
+
+/** Ends every session of a user, and revokes everything they granted to clients. */
+export function endAllAccess(
+  user: User,
+  connections: readonly Pick<Connection, 'clientId'>[],
+  context: AuditContext,
+): Decision<undefined> {
+  const { writes } = endSessions(user, context)
+  return accept(undefined, ...writes, ...endConnections(connections, { userId: user.id, ...context }))
+}

@@ -1,0 +1,309 @@
+/** The admin pages: who may open each of them and send its form, and what the forms do. */
+import { TOTP } from 'otpauth'
+import t from 'tap'
+import { buildApp } from '../../src/app.ts'
+import { put } from '../../src/domain/decision.ts'
+import { createGroup, type Group } from '../../src/domain/group.ts'
+import type { AuditEvent } from '../../src/domain/model.ts'
+import { systemRandom } from '../../src/system.ts'
+import { addToGroup, changeGroups, groupsOf, removeFromGroup } from '../../src/users/groups.ts'
+import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { pageOf } from '../helpers/authorization.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { type Page, UserAgent } from '../helpers/user-agent.ts'
+
+const server = await startServer(t)
+const { store, keys, clock } = server.deps
+const root = `${server.issuer}/admin`
+const operator = () => ({ by: 'operator', at: clock() }) as const
+const subOf = async (username: string) => (await store.find('userByLogin', username))?.id ?? ''
+const ids = { alice: await subOf('alice'), bob: await subOf('bob') }
+const totp = new TOTP()
+
+async function group(name: string): Promise<Group> {
+  return changeGroups(store, (groups) => createGroup(groups, { name }, systemRandom(16), operator()))
+}
+const admins = await group('Admins')
+await addToGroup(store, admins, ids.alice, operator())
+
+/** Opens the overview in a new browser, and signs in. */
+async function enter(person = alice): Promise<UserAgent> {
+  const agent = new UserAgent(server.issuer)
+  await agent.submit(pageOf(await agent.open(root)), person)
+  return agent
+}
+
+/** The same with a code, too. */
+async function twoFactors(): Promise<UserAgent> {
+  // A code is used once.
+  server.advance(30)
+  const agent = new UserAgent(server.issuer)
+  const second = await agent.submit(pageOf(await agent.open(root)), alice)
+  await agent.submit(pageOf(second), { code: totp.generate({ timestamp: server.now() * 1000 }) })
+  return agent
+}
+
+const weak = await enter()
+const other = await enter(bob)
+const withoutFactor = await weak.send(`${root}/users/invite`)
+await store.write(
+  put(secondFactorKind, {
+    userId: ids.alice,
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.alice),
+    confirmedAt: server.now(),
+    recoveryHashes: [],
+    createdAt: server.now(),
+  }),
+)
+const stale = await twoFactors()
+
+/** The routes below /admin, as the application has them. */
+async function routes(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const found = new Map<string, string[]>()
+  const app = await buildApp(server.deps, {
+    logTo: { write: () => undefined },
+    observe: async (observed) => {
+      observed.addHook('onRoute', ({ method, url }) => {
+        if (!/^\/admin(?:\/|$)/.test(url)) return
+        found.set(url, [...(found.get(url) ?? []), ...[method].flat()])
+      })
+    },
+  })
+  await app.close()
+  return found
+}
+
+let count = 0
+async function invited(): Promise<string> {
+  count += 1
+  const agent = await fresh()
+  const username = `user${count}`
+  await send(agent, '/users/invite', { email: `${username}@example.test`, username })
+  return subOf(username)
+}
+
+let strong: UserAgent | undefined
+let strongUntil = 0
+/** The browser of an administrator with a recent second factor. */
+async function fresh(): Promise<UserAgent> {
+  if (strong === undefined || server.now() > strongUntil) {
+    strong = await twoFactors()
+    strongUntil = server.now() + 300
+  }
+  return strong
+}
+
+/** The hidden fields of a page. */
+function hiddenIn({ forms }: Page): Readonly<Record<string, string>> {
+  const own = forms.find(({ method }) => method === 'post')
+  return Object.fromEntries(
+    own?.fields.flatMap(({ name, value, type }) => (type === 'hidden' ? [[name, value]] : [])) ?? [],
+  )
+}
+
+async function open(agent: UserAgent, path: string): Promise<Page> {
+  return pageOf(await agent.open(root + path))
+}
+
+function post(agent: UserAgent, path: string, fields: object, headers: object = {}): Promise<Response> {
+  const body = new URLSearchParams(Object.entries(fields))
+  return agent.send(root + path, { method: 'POST', body, headers: { ...headers } })
+}
+
+/** Opens a page and sends its form. */
+async function send(agent: UserAgent, path: string, fields: object): Promise<Response> {
+  return post(agent, path, { ...hiddenIn(await open(agent, path)), ...fields })
+}
+
+interface Sample {
+  readonly path: string
+  /** What the form sends besides its hidden fields. */
+  readonly form?: object
+}
+
+const ofUser =
+  (act: string, typed = true) =>
+  async (): Promise<Sample> => {
+    const id = await invited()
+    const { username = '' } = (await store.find('user', id)) ?? {}
+    return { path: `/users/${id}/${act}`, form: typed ? { confirm: username } : {} }
+  }
+
+/** How each page is opened, and its form sent. A new page has to be added here. */
+const samples: Readonly<Record<string, () => Promise<Sample>>> = {
+  '': async () => ({ path: '' }),
+  '/users': async () => ({ path: '/users' }),
+  '/users/invite': async () => ({
+    path: '/users/invite',
+    form: { email: `new${systemRandom(8).toString('hex')}@example.test` },
+  }),
+  '/users/:id': async () => ({ path: `/users/${await invited()}`, form: { join: 'ADMINS' } }),
+  '/users/:id/link': ofUser('link', false),
+  '/users/:id/lock': ofUser('lock'),
+  '/users/:id/unlock': ofUser('unlock', false),
+  '/users/:id/sign-out': ofUser('sign-out', false),
+  '/users/:id/revoke': ofUser('revoke'),
+  '/users/:id/remove-codes': ofUser('remove-codes'),
+  '/users/:id/remove-passkeys': ofUser('remove-passkeys'),
+  '/users/:id/remove': ofUser('remove'),
+}
+
+const isSignIn = ({ status, headers }: Response) =>
+  status === 303 &&
+  headers.get('location')?.startsWith(`${new URL(root).pathname.replace('/admin', '')}/login`)
+
+t.test(
+  'every page is for administrators, and every form for those with a recent second factor',
+  async (t) => {
+    const found = await routes()
+    t.strictSame(
+      [...found.keys()].map((url) => url.replace(/^\/admin/, '')).toSorted(),
+      Object.keys(samples).toSorted(),
+    )
+    for (const [route, methods] of found) {
+      await t.test(route, async (t) => {
+        const sample = samples[route.replace(/^\/admin/, '')]
+        const { path, form } = (await sample?.()) ?? { path: '' }
+        t.equal(methods.includes('POST'), form !== undefined, 'the sample has a form if the page has')
+        const agent = await fresh()
+        const page = await open(agent, path)
+        t.equal(page.status, 200)
+        t.equal(page.headers.get('cache-control'), 'no-store')
+        t.match(page.headers.get('content-security-policy'), /default-src 'none'; script-src 'none'/)
+        t.ok(isSignIn(await new UserAgent(server.issuer).send(root + path)), 'not signed in')
+        t.equal((await other.send(root + path)).status, 403, 'not an administrator')
+        const byWeak = await weak.send(root + path)
+        t.ok(byWeak.status === 200 || isSignIn(byWeak), 'a sign-in with one factor')
+        if (form === undefined) return
+        const hidden = hiddenIn(page)
+        const sent = { ...hidden, ...form }
+        t.ok(isSignIn(await post(new UserAgent(server.issuer), path, sent)), 'not signed in')
+        t.equal((await post(other, path, sent)).status, 403, 'not an administrator')
+        if (byWeak.status === 200)
+          t.ok(isSignIn(await send(weak, path, form)), 'the form of a sign-in with one factor')
+        t.equal((await post(agent, path, form)).status, 403, 'no CSRF token')
+        t.equal((await post(agent, path, { ...sent, csrf: `${hidden['csrf']}x` })).status, 403, 'a wrong one')
+        t.equal((await post(weak, path, sent)).status, 403, 'that of another browser')
+        for (const site of ['cross-site', 'same-site'])
+          t.equal((await post(agent, path, sent, { 'sec-fetch-site': site })).status, 403, site)
+        const allowed = await post(agent, path, sent)
+        t.ok([200, 303].includes(allowed.status), `allowed: ${allowed.status}`)
+        t.notOk(isSignIn(allowed))
+      })
+    }
+  },
+)
+
+t.test('an administrator without a second factor sees how to set one up', async (t) => {
+  t.equal(withoutFactor.status, 403)
+  const html = await withoutFactor.text()
+  t.match(html, 'href="/account/passkeys"')
+  t.match(html, 'href="/account/one-time-codes"')
+})
+
+t.test('a second factor gets old, for the page and for its form', async (t) => {
+  const prepared: [string, object][] = []
+  const agent = await twoFactors()
+  for (const sample of Object.values(samples)) {
+    const { path, form } = await sample()
+    if (form !== undefined) prepared.push([path, { ...hiddenIn(await open(agent, path)), ...form }])
+  }
+  server.advance(601)
+  t.ok(prepared.length > 5)
+  for (const [path, sent] of prepared) {
+    t.ok(isSignIn(await post(agent, path, sent)), `${path}: its form`)
+    const page = await agent.send(root + path)
+    t.ok(page.status === 200 || isSignIn(page), path)
+  }
+  t.ok(isSignIn(await stale.send(`${root}/users/invite`)))
+  const again = pageOf(await agent.open(`${root}/users/invite`))
+  t.match(again.url, '/login')
+  server.advance(30)
+  const second = pageOf(await agent.submit(again, alice))
+  const back = await agent.submit(second, { code: totp.generate({ timestamp: server.now() * 1000 }) })
+  t.equal(pageOf(back).url, `${root}/users/invite`, 'and leads back')
+})
+
+t.test('who is an administrator is read at every request', async (t) => {
+  const agent = await fresh()
+  t.equal((await agent.send(`${root}/users`)).status, 200)
+  await addToGroup(store, admins, ids.bob, operator())
+  t.equal((await other.send(`${root}/users`)).status, 200)
+  await removeFromGroup(store, admins, ids.bob, operator())
+  t.equal((await other.send(`${root}/users`)).status, 403)
+})
+
+/** The newest audit event about a user. */
+async function lastOf(userId: string): Promise<AuditEvent | undefined> {
+  return (await store.audit({ since: 0, userId, limit: 1 })).at(-1)
+}
+
+t.test('an invitation adds a user, and shows the link once', async (t) => {
+  const agent = await fresh()
+  const response = await send(agent, '/users/invite', { email: 'Carol@Example.test', name: 'Carol <Cooper>' })
+  const html = await response.text()
+  const [link = ''] = /http\S+\/link\?code=lyc_link_[\w-]{43}/.exec(html) ?? []
+  t.equal((await new UserAgent(server.issuer).send(link)).status, 200)
+  const user = await store.find('userByLogin', 'carol@example.test')
+  t.equal(user?.claims['name'], 'Carol <Cooper>')
+  const event = await lastOf(user?.id ?? '')
+  t.match(event, { name: 'link-made', by: 'operator', facts: { actor: ids.alice } })
+  t.match(event?.facts['request'], /^[\da-f-]{36}$/)
+  const taken = await send(agent, '/users/invite', { email: 'carol@example.test' })
+  t.equal(taken.status, 400)
+  t.match(await taken.text(), 'Another user has this user name or email address.')
+  const wrong = await send(agent, '/users/invite', { email: 'no address', name: 'Dora' })
+  t.equal(wrong.status, 400)
+  const shown = await wrong.text()
+  t.match(shown, 'role="alert"')
+  t.match(shown, 'value="Dora"', 'what was typed stays')
+})
+
+t.test('what cannot be undone needs the name to be typed', async (t) => {
+  const agent = await fresh()
+  const id = await invited()
+  const wrong = await send(agent, `/users/${id}/lock`, { confirm: 'someone else' })
+  t.equal(wrong.status, 400)
+  t.equal((await store.find('user', id))?.lockedAt, undefined)
+  const { username = '' } = (await store.find('user', id)) ?? {}
+  const locked = await send(agent, `/users/${id}/lock`, { confirm: ` ${username} ` })
+  t.equal(locked.headers.get('location'), `/admin/users/${id}?done=user-locked`)
+  t.ok((await store.find('user', id))?.lockedAt)
+  t.match(await lastOf(id), { name: 'user-locked', by: 'operator', facts: { actor: ids.alice } })
+  await send(agent, `/users/${id}/unlock`, {})
+  t.equal((await store.find('user', id))?.lockedAt, undefined)
+  await send(agent, `/users/${id}/remove`, { confirm: username })
+  t.equal(await store.find('user', id), undefined)
+  for (const act of ['lock', 'remove']) {
+    const own = await send(agent, `/users/${ids.alice}/${act}`, { confirm: 'alice' })
+    t.equal(own.status, 409, `not oneself: ${act}`)
+  }
+  t.ok(await store.find('user', ids.alice))
+})
+
+t.test('the page of a user changes their groups', async (t) => {
+  const agent = await fresh()
+  const id = await invited()
+  const staff = await group('staff')
+  await send(agent, `/users/${id}`, { join: ' STAFF ' })
+  t.strictSame(
+    (await groupsOf(store, id)).map(({ name }) => name),
+    ['staff'],
+  )
+  t.match(await lastOf(id), { name: 'group-member-added', facts: { actor: ids.alice, group: staff.id } })
+  t.match((await open(agent, `/users/${id}`)).html, 'staff')
+  await send(agent, `/users/${id}`, { leave: staff.id })
+  t.strictSame(await groupsOf(store, id), [])
+  t.equal((await send(agent, `/users/${id}`, { join: 'no such group' })).status, 400)
+})
+
+t.test('users are found by name and address, and listed by pages', async (t) => {
+  const agent = await fresh()
+  for (let index = 0; index < 3; index += 1) await invited()
+  const found = await open(agent, '/users?search=BOB')
+  t.match(found.html, `/admin/users/${ids.bob}`)
+  t.notMatch(found.html, `/admin/users/${ids.alice}`)
+  t.match((await open(agent, '/users?search=%3Cscript%3E')).html, 'There is nothing here.')
+  t.equal((await agent.send(`${root}/users?after=x`)).status, 400)
+  t.equal((await agent.send(`${root}/users/user_none`)).status, 404)
+})
