@@ -55,7 +55,7 @@ export const accountFaults = [
   },
   {
     id: 'locked-person-looks-after-the-account',
-    file: 'src/pages/account/account-page.ts',
+    file: 'src/pages/signed-in.ts',
     find: ' && user.lockedAt === undefined',
     replace: '',
     tests: test('sessions'),

@@ -1,5 +1,6 @@
 import { accountFaults } from './account.ts'
 import { adminFaults } from './admin.ts'
+import { adminPageFaults } from './admin-pages.ts'
 import { authorizationFaults } from './authorization.ts'
 import { backchannelLogoutFaults } from './backchannel-logout.ts'
 import { bearerFaults } from './bearer.ts'
@@ -53,6 +54,7 @@ export const faults: readonly Fault[] = [
   ...clientCredentialsFaults,
   ...deviceGrantFaults,
   ...adminFaults,
+  ...adminPageFaults,
   ...pushedRequestFaults,
   ...requestObjectFaults,
   ...boundTokenFaults,

@@ -1,0 +1,58 @@
+import type { Fault } from './fault.ts'
+
+const file = 'src/admin-pages/admin-page.ts'
+const tests = ['test/conformance/admin-pages.test.ts']
+
+/** Faults of the admin pages: each opens one to someone who must not have it. */
+export const adminPageFaults = [
+  { id: 'admin-page-any-user', tests, file, find: 'await assertAdministrator(user)', replace: '' },
+  {
+    id: 'admin-page-form-of-another-site',
+    tests,
+    file,
+    find: 'if (isForm) assertOwnForm(parametersOf(request.body), csrf, path)',
+    replace: '',
+  },
+  {
+    id: 'admin-page-form-of-another-session',
+    tests,
+    file,
+    find: "app.browser.csrfToken(secret, 'admin', path, session.id)",
+    replace: "app.browser.csrfToken('', 'admin', path)",
+  },
+  {
+    id: 'admin-page-one-factor',
+    tests,
+    file,
+    find: '!lacksAcr(methods, acr) && now - authenticatedAt <= secondFactorSeconds',
+    replace: 'now - authenticatedAt <= secondFactorSeconds',
+  },
+  {
+    id: 'admin-page-old-second-factor',
+    tests,
+    file,
+    find: '!lacksAcr(methods, acr) && now - authenticatedAt <= secondFactorSeconds',
+    replace: '!lacksAcr(methods, acr)',
+  },
+  {
+    id: 'admin-page-form-without-second-factor',
+    tests,
+    file,
+    find: '(isForm || page.isForm) && !isStrong(session, now)',
+    replace: 'page.isForm && !isForm && !isStrong(session, now)',
+  },
+  {
+    id: 'admin-page-cross-site-form',
+    tests,
+    file: 'src/admin-pages/plugin.ts',
+    find: "app.addHook('preValidation', assertSameSite)",
+    replace: '',
+  },
+  {
+    id: 'admin-act-not-typed',
+    tests,
+    file: 'src/admin-pages/act-page.ts',
+    find: "!isTyped || single(visit.form, 'confirm')?.trim() === name",
+    replace: 'true',
+  },
+] as const satisfies readonly Fault[]
