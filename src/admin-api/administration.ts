@@ -7,6 +7,7 @@ import { single } from '../domain/parameters.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { parametersOf } from '../http/parameters.ts'
 import type { Numbered, RowPage } from '../storage/store.ts'
+import { isAdministrator } from '../users/administrators.ts'
 import { groupsOf } from '../users/groups.ts'
 import {
   assertAdministrator,
@@ -14,7 +15,6 @@ import {
   assertMayChange,
   type Caller,
   cursorOf,
-  isAdministrator,
   readCursor,
 } from './rules.ts'
 import type { AdminScope } from './scopes.ts'

@@ -2,9 +2,10 @@ import { hash } from 'node:crypto'
 import { bearerChallenge } from '../domain/bearer.ts'
 import { check } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { canonicalGroupName, type Group } from '../domain/group.ts'
+import type { Group } from '../domain/group.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client, Scope, User } from '../domain/model.ts'
+import { isAdministrator } from '../users/administrators.ts'
 
 /** Who calls, and what the access token allows. */
 export interface Caller {
@@ -52,12 +53,6 @@ export function assertClientMay(
     'only a client that an operator added may administer without a user',
     { stored: client.origin },
   )
-}
-
-/** Whether the groups of a user make them an administrator. */
-export function isAdministrator(groups: readonly Group[], group: string): boolean {
-  const wanted = canonicalGroupName(group)
-  return groups.some(({ name }) => canonicalGroupName(name) === wanted)
 }
 
 /** Checks that a user is an administrator now. */

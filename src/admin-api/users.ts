@@ -9,6 +9,7 @@ import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { createInvitation } from '../mail/invitation.ts'
 import { RecordExists } from '../storage/store.ts'
+import { keepAdministrator } from '../users/administrators.ts'
 import { claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
 import {
@@ -56,7 +57,7 @@ const ChangedUser = Type.Object(
 
 /** `/users`: list, invite, read, change, lock, unlock and delete. */
 export const userResource: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
-  const { store, clock, random } = deps
+  const { config, store, clock, random } = deps
   const admin = app.administration
 
   app.get(
@@ -199,11 +200,9 @@ export const userResource: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps
       const context = admin.contextOf(request)
       await store.transact('user', sub, (found) => {
         assertMatches(request.headers['if-match'], tagOfUser(requireFound(found, 'user')))
-        return accept(
-          undefined,
-          removeUser(sub, context.at),
-          auditEvent('user-removed', context, { userId: sub }),
-        )
+        const event = auditEvent('user-removed', context, { userId: sub })
+        const removal = accept(undefined, removeUser(sub, context.at), event)
+        return keepAdministrator(removal, config.admin.group, context.at)
       })
       return reply.code(204).send()
     },
@@ -250,7 +249,8 @@ export const userResource: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps
               userId: sub,
             }
             const event = auditEvent(name, context, { userId: sub })
-            return accept(kept, ...decision.writes, event, ...keep(kept))
+            const whole = accept(kept, ...decision.writes, event, ...keep(kept))
+            return act === 'lock' ? keepAdministrator(whole, config.admin.group, context.at) : whole
           })
         })
       },

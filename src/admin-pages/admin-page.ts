@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isAdministrator } from '../admin-api/rules.ts'
 import type { AppDeps } from '../deps.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import { availableAcrs, lacksAcr, multiFactor } from '../domain/authentication-context.ts'
@@ -16,6 +15,7 @@ import { assertOwnForm, type FormModel, isFromElsewhere } from '../pages/forms.t
 import { type Key, msg } from '../pages/i18n/i18n.ts'
 import type { Pages } from '../pages/pages.ts'
 import { findSignedIn } from '../pages/signed-in.ts'
+import { isAdministrator } from '../users/administrators.ts'
 import { factorsOf } from '../users/factors.ts'
 import { groupsOf } from '../users/groups.ts'
 

@@ -5,6 +5,7 @@ import { check } from '../domain/check.ts'
 import { accept, type Decision, removeUser, withWrites } from '../domain/decision.ts'
 import type { User, UserCredentials } from '../domain/model.ts'
 import { msg } from '../pages/i18n/i18n.ts'
+import { keepAdministrator } from '../users/administrators.ts'
 import { userCredentials } from '../users/factors.ts'
 import { endAllAccess, endSessions, removeCodes, removePasskeys } from '../users/rules/access.ts'
 import { lockUser, unlockUser } from '../users/rules/user.ts'
@@ -16,7 +17,7 @@ const everyConnection = 100_000
 
 /** What an administrator does to a user, a page each. */
 export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly AdminPage[] {
-  const { service, store } = deps
+  const { config, service, store } = deps
   const find = async (id: string) => {
     const subject = requireFound(await store.find('user', id), 'user')
     const url = `${service.prefix}${adminPath('users')}/${encodeURIComponent(id)}`
@@ -42,7 +43,11 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
       assertOther(user, visit)
       const { context } = visit
       await decide(user, (current) =>
-        withWrites(lockUser(current.user, context.at), eventOf('user-locked', user, visit)),
+        keepAdministrator(
+          withWrites(lockUser(current.user, context.at), eventOf('user-locked', user, visit)),
+          config.admin.group,
+          context.at,
+        ),
       )
       return visit.done('user-locked', backTo(user))
     },
@@ -116,9 +121,14 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     perform: async (user, visit) => {
       assertOther(user, visit)
       const { context } = visit
-      await decide(user, () =>
-        accept(undefined, removeUser(user.id, context.at), eventOf('user-removed', user, visit)),
-      )
+      await decide(user, () => {
+        const removal = accept(
+          undefined,
+          removeUser(user.id, context.at),
+          eventOf('user-removed', user, visit),
+        )
+        return keepAdministrator(removal, config.admin.group, context.at)
+      })
       return visit.done('user-removed', '/users')
     },
   }

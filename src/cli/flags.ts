@@ -42,6 +42,16 @@ export function addYesFlag(command: Command): Command {
   return command.option('--yes', 'do not ask for confirmation')
 }
 
+/** Flags of a command that the last administrator needs `--force` for. */
+export interface ForceFlag {
+  readonly force?: true
+}
+
+/** Adds the flag that lets a command end the last administrator. */
+export function addForceFlag(command: Command): Command {
+  return command.option('--force', 'even if no administrator is left')
+}
+
 /** Adds the flags that set an option. */
 export function addServerFlags(command: Command): Command {
   return addLocationFlags(command)

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Config } from '../config/schema.ts'
 import {
   allowedGroupsOf,
   canonicalGroupName,
@@ -14,18 +15,21 @@ import {
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
 import { systemRandom } from '../system.ts'
+import { keepAdministrator } from '../users/administrators.ts'
 import { addToGroup, changeGroups, inOrder, listGroups, removeFromGroup } from '../users/groups.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { findUser } from './find.ts'
 import {
+  addForceFlag,
   addOperatorFlags,
   addYesFlag,
   type DestructiveFlags,
+  type ForceFlag,
   type OperatorFlags,
   parseLimit,
 } from './flags.ts'
 import { withStore } from './open.ts'
-import { confirmOrAbort, operatorContext } from './operator.ts'
+import { administratorsIn, confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 
 const createHelp = `
@@ -78,17 +82,17 @@ export function addGroupCommands(program: Command): void {
     .option('--after <sub>', 'only members after this one')
   addOperatorFlags(show, showHelp).action(groupShow)
   const rename = command('rename <group> <name>', 'give a group another name; members and access stay')
-  addOperatorFlags(rename, example('rename teachers lecturers')).action(groupRename)
+  addOperatorFlags(addForceFlag(rename), example('rename teachers lecturers')).action(groupRename)
   const set = withDetails(command('set <group>', 'change the description or the parent of a group'))
-  addOperatorFlags(set, setHelp).action(groupSet)
+  addOperatorFlags(addForceFlag(set), setHelp).action(groupSet)
   const removal = addYesFlag(command('delete <group>', 'delete a group; its members stay users'))
-  addOperatorFlags(removal, example('delete teachers --yes')).action(groupDelete)
+  addOperatorFlags(addForceFlag(removal), example('delete teachers --yes')).action(groupDelete)
   addOperatorFlags(command('add <group> <users...>', 'add users to a group'), membersHelp).action(groupAdd)
   const leave = command('remove <group> <users...>', 'remove users from a group')
-  addOperatorFlags(leave, membersHelp).action(groupRemove)
+  addOperatorFlags(addForceFlag(leave), membersHelp).action(groupRemove)
 }
 
-interface GroupFlags extends OperatorFlags {
+interface GroupFlags extends OperatorFlags, ForceFlag {
   readonly description?: string
   readonly parent?: string
 }
@@ -162,7 +166,7 @@ async function groupShow(named: string, { limit, after, ...flags }: ShowFlags): 
 }
 
 /** `lychgate group rename`: renames a group. */
-async function groupRename(named: string, name: string, flags: OperatorFlags): Promise<void> {
+async function groupRename(named: string, name: string, flags: OperatorFlags & ForceFlag): Promise<void> {
   await change(named, flags, () => Promise.resolve({ name }))
 }
 
@@ -175,59 +179,75 @@ async function groupSet(named: string, { description, parent, ...flags }: GroupF
 
 async function change(
   named: string,
-  flags: OperatorFlags,
+  flags: OperatorFlags & ForceFlag,
   changeIn: (store: Store) => Promise<Parameters<typeof changeGroup>[2]>,
 ): Promise<void> {
-  await withStore(flags, async (store) => {
+  await withStore(flags, async (store, config) => {
     const { id } = await findGroup(store, named)
     const wanted = omitUndefined(await changeIn(store))
-    const group = await changeGroups(store, (groups) =>
-      changeGroup(groups, requireGroup(groups.find((one) => one.id === id)), wanted, operatorContext()),
-    )
+    const context = operatorContext()
+    const group = await changeGroups(store, (groups) => {
+      const known = requireGroup(groups.find((one) => one.id === id))
+      const decision = changeGroup(groups, known, wanted, context)
+      return keepAdministrator(decision, administratorsIn(config, flags), context.at)
+    })
     await print(store, flags, group)
   })
 }
 
 /** `lychgate group delete`: deletes a group with its memberships. */
-async function groupDelete(named: string, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
+async function groupDelete(named: string, flags: DestructiveFlags & ForceFlag): Promise<void> {
+  await withStore(flags, async (store, config) => {
     const { id, name } = await findGroup(store, named)
     const clients = (await store.list('client')).filter((client) => allowedGroupsOf(client)?.includes(id))
     const names = clients.map((client) => client.name ?? client.id).join(', ')
     const effect = clients.length === 0 ? '' : ` They may no longer use: ${names}.`
     const question = `Delete the group ${name}? Its members stay users.${effect}`
     await confirmOrAbort(flags, question, 'nothing was deleted')
-    await changeGroups(store, (groups) =>
-      deleteGroup(groups, requireGroup(groups.find((one) => one.id === id)), operatorContext()),
-    )
+    const context = operatorContext()
+    await changeGroups(store, (groups) => {
+      const decision = deleteGroup(groups, requireGroup(groups.find((one) => one.id === id)), context)
+      return keepAdministrator(decision, administratorsIn(config, flags), context.at)
+    })
     printResult(flags, { group_id: id, deleted: true }, { deleted: name })
   })
 }
 
 /** `lychgate group add`: adds users to a group. */
 async function groupAdd(named: string, logins: readonly string[], flags: OperatorFlags): Promise<void> {
-  await changeMembers(named, logins, flags, addToGroup, 'added')
+  await changeMembers(named, logins, flags, 'added', (store, group, userId) =>
+    addToGroup(store, group, userId, operatorContext()),
+  )
 }
 
 /** `lychgate group remove`: removes users from a group. */
-async function groupRemove(named: string, logins: readonly string[], flags: OperatorFlags): Promise<void> {
-  await changeMembers(named, logins, flags, removeFromGroup, 'removed')
+async function groupRemove(
+  named: string,
+  logins: readonly string[],
+  flags: OperatorFlags & ForceFlag,
+): Promise<void> {
+  await changeMembers(named, logins, flags, 'removed', (store, group, userId, config) => {
+    const context = operatorContext()
+    return removeFromGroup(store, group, userId, context, (decision) =>
+      keepAdministrator(decision, administratorsIn(config, flags), context.at),
+    )
+  })
 }
 
 async function changeMembers(
   named: string,
   logins: readonly string[],
   flags: OperatorFlags,
-  changeOne: typeof addToGroup,
   done: 'added' | 'removed',
+  changeOne: (store: Store, group: Group, userId: string, config: Config) => Promise<boolean | undefined>,
 ): Promise<void> {
-  await withStore(flags, async (store) => {
+  await withStore(flags, async (store, config) => {
     const group = await findGroup(store, named)
     // All of them first: a misspelt name changes nothing.
     const users = await Promise.all(logins.map((login) => findUser(store, login)))
     const changed: string[] = []
     for (const { id, username } of users) {
-      const isChanged = await changeOne(store, group, id, operatorContext())
+      const isChanged = await changeOne(store, group, id, config)
       if (isChanged === undefined) throw noGroup()
       if (isChanged) changed.push(username)
     }

@@ -1,9 +1,10 @@
 import { hostname, userInfo } from 'node:os'
 import { Writable } from 'node:stream'
+import type { Config } from '../config/schema.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import { systemClock } from '../system.ts'
 import { CommandFailed } from './failure.ts'
-import type { DestructiveFlags } from './flags.ts'
+import type { DestructiveFlags, ForceFlag } from './flags.ts'
 
 /** Returns who runs this command, for the audit log: `user@host`, where the user is the one who called sudo. */
 export function operatorName(): string {
@@ -13,6 +14,11 @@ export function operatorName(): string {
 /** Returns the audit context of a command that changes something now. */
 export function operatorContext(): AuditContext {
   return { by: 'operator', at: systemClock(), from: operatorName() }
+}
+
+/** Returns the group of administrators that a command keeps a member of; undefined with `--force`. */
+export function administratorsIn({ admin }: Config, { force }: ForceFlag): string | undefined {
+  return force ? undefined : admin.group
 }
 
 /** A container may run as a user that its system has no name for. */

@@ -5,15 +5,16 @@ import { accept, endSessionsOf, insert, remove, removeUser } from '../domain/dec
 import type { User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { keepAdministrator } from '../users/administrators.ts'
 import { userCredentials } from '../users/factors.ts'
 import { passkeyKind } from '../users/rules/passkey.ts'
 import { secondFactorKind } from '../users/rules/second-factor.ts'
 import { createUser, describeUser, lockUser, unlockUser } from '../users/rules/user.ts'
 import { CommandFailed } from './failure.ts'
 import { changeUser, findUser, requireUser, userEvent } from './find.ts'
-import type { DestructiveFlags, OperatorFlags } from './flags.ts'
+import type { DestructiveFlags, ForceFlag, OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
-import { confirmOrAbort, operatorContext } from './operator.ts'
+import { administratorsIn, confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printResult } from './print.ts'
 import { type ClaimFlags, newClaims, taken, unlessTaken } from './user-profile.ts'
 
@@ -87,12 +88,14 @@ async function giveLink(
 }
 
 /** `lychgate user lock`: locks a user out and ends their sessions, links and grants. */
-export async function userLock(login: string, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
+export async function userLock(login: string, flags: DestructiveFlags & ForceFlag): Promise<void> {
+  await withStore(flags, async (store, config) => {
     const { id, username } = await findUser(store, login)
     await confirmOrAbort(flags, `Lock ${username}? Their sessions and tokens end.`, 'nothing was changed')
     const now = systemClock()
-    const user = await changeUser(store, id, (found) => lockUser(found, now), userEvent('user-locked', id))
+    const lock = (found: User) =>
+      keepAdministrator(lockUser(found, now), administratorsIn(config, flags), now)
+    const user = await changeUser(store, id, lock, userEvent('user-locked', id))
     printResult(flags, describeUser(user), { locked: username })
   })
 }
@@ -141,14 +144,16 @@ export async function userRevoke(login: string, flags: DestructiveFlags): Promis
 }
 
 /** `lychgate user remove`: removes a user, with sessions, tokens and every way to sign in. */
-export async function userRemove(login: string, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
+export async function userRemove(login: string, flags: DestructiveFlags & ForceFlag): Promise<void> {
+  await withStore(flags, async (store, config) => {
     const { id, username } = await findUser(store, login)
     const question = `Remove ${username}? Their sessions and tokens end.`
     await confirmOrAbort(flags, question, 'nothing was removed')
-    await store.transact('user', id, (user) =>
-      accept(undefined, removeUser(requireUser(user).id, systemClock()), userEvent('user-removed', id)),
-    )
+    const now = systemClock()
+    await store.transact('user', id, (user) => {
+      const removal = accept(undefined, removeUser(requireUser(user).id, now), userEvent('user-removed', id))
+      return keepAdministrator(removal, administratorsIn(config, flags), now)
+    })
     printResult(flags, { sub: id, removed: true }, { removed: username })
   })
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { textClaims } from '../domain/claims.ts'
-import { addOperatorFlags, addYesFlag } from './flags.ts'
+import { addForceFlag, addOperatorFlags, addYesFlag } from './flags.ts'
 import {
   userInvite,
   userLock,
@@ -108,7 +108,7 @@ export function addUserCommands(program: Command): void {
   )
   addOperatorFlags(passwd, passwordHelp).action(userPasswd)
   const lock = addYesFlag(command('lock <user>', 'lock a user, and end their sessions, links and grants'))
-  addOperatorFlags(lock, lockHelp).action(userLock)
+  addOperatorFlags(addForceFlag(lock), lockHelp).action(userLock)
   const unlock = command('unlock <user>', 'let a locked user sign in again')
   addOperatorFlags(unlock, example('unlock carol')).action(userUnlock)
   const revoke = addYesFlag(command('revoke <user>', 'end every session and revoke every grant of a user'))
@@ -122,7 +122,7 @@ export function addUserCommands(program: Command): void {
   )
   addOperatorFlags(passkeys, example('remove-passkeys carol')).action(userRemovePasskeys)
   const remove = addYesFlag(command('remove <user>', 'remove a user with their sessions and tokens'))
-  addOperatorFlags(remove, example('remove carol --yes')).action(userRemove)
+  addOperatorFlags(addForceFlag(remove), example('remove carol --yes')).action(userRemove)
 }
 
 function addClaimFlags(command: Command): Command {

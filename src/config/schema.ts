@@ -428,6 +428,43 @@ export const CommonSettings = Type.Object(
       description:
         'Number of rejected requests that `lychgate explain` can look up, the newest first, 2 KiB each at most; 0: none. Requests from one network replace at most a tenth of them per day.',
     }),
+    admin: Type.Object(
+      {
+        api: Type.Optional(
+          Type.Union([Type.Literal('on'), Type.Literal('off')], {
+            description:
+              'Whether the server has the admin API, /api/admin/v1; by default off, and on for a development server.',
+            examples: ['on'],
+          }),
+        ),
+        pages: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+          default: 'on',
+          description: 'Whether the server has admin pages, /admin. Only administrators see them.',
+        }),
+        group: Type.String({
+          default: 'admins',
+          minLength: 1,
+          description:
+            'The name of the group whose members are administrators, the members of its subgroups too.',
+        }),
+        secondFactor: Type.Optional(
+          Type.Union([Type.Literal('required'), Type.Literal('off')], {
+            description:
+              'Whether an administrator must have signed in with two factors to change something; by default required, and off for a development server.',
+            examples: ['required'],
+          }),
+        ),
+        secondFactorSeconds: seconds(
+          600,
+          'How long ago the administrator may have signed in to change something.',
+        ),
+        idempotencySeconds: seconds(
+          86_400,
+          'How long a request that is repeated with its Idempotency-Key gets the same response.',
+        ),
+      },
+      section('Administration, and who may do it.'),
+    ),
     management: Type.Object(
       {
         port: Type.Optional(

@@ -199,6 +199,8 @@ export interface Condition {
   /** The `error_description` otherwise. */
   readonly why: string
   holds(read: RecordReads): Reading<boolean>
+  /** The error that the caller gets otherwise; absent: the caller handles that it was overtaken. */
+  error?(): OAuthError
 }
 
 /** What reads in a transaction: it delegates to `RecordReads` by `yield*`, and yields nothing else. */
@@ -206,8 +208,18 @@ export type Reading<T> = Generator<unknown, T, unknown>
 
 /** Reads records in the transaction that writes. */
 export interface RecordReads {
+  find(kind: 'user', key: string): Reading<User | undefined>
   find<T>(kind: RecordKind<T>, key: string): Reading<T | undefined>
   listOf<T>(kind: RecordKind<T>, userId: string): Reading<readonly T[]>
+  /** The records whose keys begin with a text, and come after another one. */
+  listFrom<T>(
+    kind: RecordKind<T>,
+    page: { readonly prefix: string; readonly after: string; readonly limit: number },
+  ): Reading<readonly T[]>
+  listKind<T>(
+    kind: RecordKind<T>,
+    page: { readonly madeUntil: Seconds; readonly limit: number },
+  ): Reading<readonly T[]>
 }
 
 /** What a decide function returns: a result, or an error to throw, each with writes to commit first. */

@@ -182,10 +182,15 @@ export function removeMember(
   ]
 }
 
+/** Whether a group can have this name. */
+export function isGroupName(name: string): boolean {
+  return name.length <= longestName && nameSyntax.test(name)
+}
+
 function requireName(text: string): string {
   const name = text.normalize('NFKC').trim()
   check(
-    name.length <= longestName && nameSyntax.test(name),
+    isGroupName(name),
     'lychgate-group-name',
     'invalid_request',
     `the name of a group has 1 to ${longestName} characters: alphabetic ones, digits, spaces and . _ : / @ + -; the first and the last are alphabetic or digits`,

@@ -1,6 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import { suggestion } from '../config/error.ts'
 import { type Config, exampleSecret, type ResourceEntry } from '../config/schema.ts'
+import { isGroupName } from '../domain/group.ts'
 import { isLocalized } from '../domain/localized.ts'
 import { textFaults } from '../pages/i18n/faults.ts'
 import { languagesOf } from '../pages/i18n/i18n.ts'
@@ -31,6 +32,8 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* scopeFaults(config)
   yield* localizedFaults(config)
   yield* resourceFaults(config)
+  if (!isGroupName(config.admin.group))
+    yield 'admin.group: must be a name that a group can have, such as admins'
   yield* developmentOptions(config)
   if (config.secret === exampleSecret) {
     yield 'secret: is the one of the example; make your own with lychgate keys secret'

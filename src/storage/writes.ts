@@ -1,7 +1,7 @@
 import { consentKind } from '../domain/connections.ts'
 import type { RecordReads, Write } from '../domain/decision.ts'
 import { type AtSessionEnd, atSessionEnd, atSessionEndKind, atSessionEndOf } from '../domain/session-end.ts'
-import { listOf, load } from './reads.ts'
+import { listFrom, listKind, listOf, load } from './reads.ts'
 import {
   auditEventRow,
   clientRow,
@@ -56,7 +56,7 @@ export function* apply(writes: readonly Write[]): Script<void> {
   }
 }
 
-const recordReads: RecordReads = { find: load, listOf }
+const recordReads: RecordReads = { find: load, listOf, listFrom, listKind } as RecordReads // its `find` finds less
 
 /** The writes that need more than their statements. */
 const withReads: ReadonlySet<Write['op']> = new Set<Write['op']>([
@@ -105,7 +105,7 @@ function* consequencesOf(write: Write): Script<(() => Script<readonly Write[]>) 
     case 'require':
       // `as`: it yields what `recordReads` yields.
       if (!(yield* write.condition.holds(recordReads) as Script<boolean>))
-        throw new Overtaken('require', write.condition)
+        throw write.condition.error?.() ?? new Overtaken('require', write.condition)
       return undefined
     default:
       return undefined

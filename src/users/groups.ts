@@ -99,16 +99,21 @@ export function addToGroup(
   return changeMembership(store, groupId, userId, (group, known) => addMember(group, userId, known, context))
 }
 
-/** Removes a user from a group. @returns Whether they were in it; undefined if the group no longer exists. */
+/**
+ * Removes a user from a group.
+ * @param decideOn What it depends on besides, such as that an administrator is left.
+ * @returns Whether they were in it; undefined if the group no longer exists.
+ */
 export function removeFromGroup(
   store: Pick<Store, 'find' | 'transact'>,
   { id: groupId }: Group,
   userId: string,
   context: AuditContext,
+  decideOn?: (decision: Decision<boolean | undefined>) => Decision<boolean | undefined>,
 ): Promise<boolean | undefined> {
-  return changeMembership(store, groupId, userId, (group, known) =>
-    known === undefined ? [] : removeMember(group, known, context),
-  )
+  const change = (group: Group, known: Membership | undefined) =>
+    known === undefined ? [] : removeMember(group, known, context)
+  return changeMembership(store, groupId, userId, change, decideOn)
 }
 
 /** Decides under the lock of the group, which its deletion takes, too. */
@@ -117,10 +122,11 @@ async function changeMembership(
   groupId: string,
   userId: string,
   change: (group: Group, known: Membership | undefined) => readonly Write[],
+  decideOn = (decision: Decision<boolean | undefined>) => decision,
 ): Promise<boolean | undefined> {
   const known = await store.find(membershipKind, membershipPrefix(groupId) + userId)
   return store.transact(groupKind, groupId, (group) => {
     const writes = group === undefined ? [] : change(group, known)
-    return accept(group === undefined ? undefined : writes.length > 0, ...writes)
+    return decideOn(accept(group === undefined ? undefined : writes.length > 0, ...writes))
   })
 }

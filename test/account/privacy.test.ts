@@ -1,5 +1,7 @@
 import t from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
+import { systemRandom } from '../../src/system.ts'
+import { addAdministrator } from '../../src/users/administrators.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { pageOf, place } from '../helpers/authorization.ts'
 import { obtainTokens, refresh, register } from '../helpers/flow.ts'
@@ -110,6 +112,25 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the user ends everything at on
     events.map(({ by, userId, facts }) => [by, userId, facts]),
     [['user', id, {}]],
   )
+})
+
+t.test('the last administrator stays', async (t) => {
+  const server = await startServer(t)
+  const { store } = server.deps
+  const administer = async (name: string) => {
+    const id = (await store.find('userByLogin', name))?.id ?? ''
+    await addAdministrator(store, 'admins', id, systemRandom(16), { by: 'operator', at: server.now() })
+  }
+  await administer('alice')
+  const agent = new UserAgent(server.issuer)
+  const page = await enter(server, agent, '/delete')
+  const kept = pageOf(await agent.submit(page, { username: 'alice' }))
+  t.equal(kept.status, 400)
+  t.match(problemOf(kept), 'You are the last administrator.')
+  t.ok(await store.find('userByLogin', 'alice'))
+  await administer('bob')
+  t.equal(pageOf(await agent.submit(page, { username: 'alice' })).status, 200)
+  t.equal(await store.find('userByLogin', 'alice'), undefined)
 })
 
 t.test('deletion needs a recent sign-in and a form of this site', async (t) => {

@@ -148,3 +148,28 @@ t.test('claims of the tokens of a client are set from a file', async (t) => {
   writeFileSync(file, '[]')
   t.strictSame(await ok('client', 'claims', id, '--set', file), [])
 })
+
+t.test('the last administrator stays, unless the operator forces it', async (t) => {
+  await ok('group', 'create', 'admins')
+  await ok('group', 'create', 'on call', '--parent', 'admins')
+  await ok('group', 'add', 'on call', 'bob')
+  const ends = [
+    ['group', 'remove', 'on call', 'bob'],
+    ['group', 'rename', 'admins', 'owners'],
+    ['group', 'set', 'on call', '--parent', ''],
+    ['group', 'delete', 'on call', '--yes'],
+    ['user', 'lock', 'bob', '--yes'],
+    ['user', 'remove', 'bob', '--yes'],
+  ]
+  for (const line of ends) await fails(line, /no administrator would be left/)
+  t.match(await ok('group', 'show', 'on call'), { members: [{ username: 'bob' }], parent: 'admins' })
+  for (const line of ends) {
+    await ok(...line, '--force')
+    if (line[1] === 'rename') await ok('group', 'rename', 'owners', 'admins')
+    if (line[1] === 'set') await ok('group', 'set', 'on call', '--parent', 'admins')
+    if (line[1] === 'delete') await ok('group', 'create', 'on call', '--parent', 'admins')
+    if (line[1] === 'lock') await ok('user', 'unlock', 'bob')
+    if (line[1] !== 'remove' || line[0] === 'group') await ok('group', 'add', 'on call', 'bob')
+  }
+  await fails(['user', 'show', 'bob'], /no user/)
+})

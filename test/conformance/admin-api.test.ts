@@ -3,10 +3,12 @@ import { TOTP } from 'otpauth'
 import t, { type Test } from 'tap'
 import { put, removeUser, update } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
-import type { Client } from '../../src/domain/model.ts'
+import type { Client, User } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system.ts'
+import { addAdministrator } from '../../src/users/administrators.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { unlockUser } from '../../src/users/rules/user.ts'
 import { ask, callback, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import { exchange, postAs, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -463,6 +465,45 @@ t.test('administrators cannot lock or delete themselves', async (t) => {
   t.strictSame(errorOf(await call(again.access_token, 'POST', `${own}/lock`)), [409, 'conflict'])
   t.strictSame(errorOf(await call(again.access_token, 'DELETE', own, { headers })), [409, 'conflict'])
   t.equal((await call(again.access_token, 'POST', `/users/${ids.bob}/lock`)).status, 200)
+})
+
+t.test('of two administrators who lock or delete each other at the same time, one stays', async (t) => {
+  const own = await startServer(t, { admin: { api: 'on', secondFactor: 'off' } })
+  const { store } = own.deps
+  const two = await integrate(own, { consent: 'skip', scope: ['openid', ...scopes] })
+  const base = `${own.issuer}/api/admin/v1/users`
+  const people = await Promise.all(
+    [alice, bob].map(async (person) => {
+      const id = (await store.find('userByLogin', person.username))?.id ?? ''
+      await addAdministrator(store, 'admins', id, systemRandom(16), operator())
+      const { code = '' } = sentAway(await ask(own, two, { scope: all }, await signedIn(own, two, person)))
+      const { access_token: token } = (await (await exchange(own, two, code)).json()) as Tokens
+      return { id, token }
+    }),
+  )
+  const [mine, theirs] = people
+  if (mine === undefined || theirs === undefined) throw new Error('there are two')
+  const isThere = async ({ id }: { id: string }) => {
+    const user = await store.find('user', id)
+    return user !== undefined && user.lockedAt === undefined
+  }
+  for (const [method, suffix] of [
+    ['POST', '/lock'],
+    ['DELETE', ''],
+  ] as const) {
+    const end = (by: string, id: string) =>
+      call(by, method, `${base}/${id}${suffix}`, { headers: { 'if-match': '*' } })
+    await Promise.all([end(mine.token, theirs.id), end(theirs.token, mine.id)])
+    const left = await Promise.all(people.map(isThere))
+    t.strictSame(left.toSorted(), [false, true], `${method}: one of them`)
+    const [gone] = people.filter((_, index) => !left[index])
+    if (gone === undefined || method === 'DELETE') continue
+    await store.transact('user', gone.id, (user) => unlockUser(user as User, own.now()))
+    const { code = '' } = sentAway(
+      await ask(own, two, { scope: all }, await signedIn(own, two, gone === mine ? alice : bob)),
+    )
+    gone.token = ((await (await exchange(own, two, code)).json()) as Tokens).access_token
+  }
 })
 
 t.test('every change is in the audit log, with the actor and the request', async (t) => {

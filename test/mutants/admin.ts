@@ -2,6 +2,7 @@ import type { Fault } from './fault.ts'
 
 const rules = 'src/admin-api/rules.ts'
 const administration = 'src/admin-api/administration.ts'
+const administrators = 'src/users/administrators.ts'
 const tests = ['test/conformance/admin-api.test.ts']
 
 /** Faults of the admin API: each lets a caller do more than they may. */
@@ -132,5 +133,68 @@ export const adminFaults = [
     file: 'src/service.ts',
     find: '(isOffered?.(config) ?? true)',
     replace: '(isOffered !== null)',
+  },
+  {
+    id: 'admin-last-leaves',
+    tests: ['test/storage/sqlite.test.ts'],
+    file: administrators,
+    find: 'return !wasThere || (yield* hasAdministrator(administrators, read))',
+    replace: 'return wasThere || !wasThere',
+  },
+  {
+    id: 'admin-last-is-locked',
+    tests: ['test/storage/sqlite.test.ts'],
+    file: administrators,
+    find: 'user === undefined || user.lockedAt !== undefined',
+    replace: 'user === undefined',
+  },
+  {
+    id: 'admin-last-cannot-sign-in',
+    tests: ['test/storage/sqlite.test.ts'],
+    file: administrators,
+    find: 'if (user.passwordHash !== undefined || (yield* read.listOf(passkeyKind, userId)).length > 0) return true',
+    replace: 'return true',
+  },
+  {
+    id: 'admin-last-deletes-the-account',
+    tests: ['test/account/privacy.test.ts'],
+    file: 'src/pages/account/privacy.ts',
+    find: 'return keepAdministrator(removal, config.admin.group, context.at)',
+    replace: 'return removal',
+  },
+  {
+    id: 'admin-last-is-removed-over-http',
+    tests,
+    file: 'src/admin-api/users.ts',
+    find: 'return keepAdministrator(removal, config.admin.group, context.at)',
+    replace: 'return removal',
+  },
+  {
+    id: 'admin-last-is-locked-over-http',
+    tests,
+    file: 'src/admin-api/users.ts',
+    find: "return act === 'lock' ? keepAdministrator(",
+    replace: "return act === 'unlock' ? keepAdministrator(",
+  },
+  {
+    id: 'admin-last-is-removed-by-a-command',
+    tests: ['test/cli/group.test.ts'],
+    file: 'src/cli/user-access.ts',
+    find: 'return keepAdministrator(removal, administratorsIn(config, flags), now)',
+    replace: 'return removal',
+  },
+  {
+    id: 'admin-last-leaves-by-a-command',
+    tests: ['test/cli/group.test.ts'],
+    file: 'src/cli/operator.ts',
+    find: 'return force ? undefined : admin.group',
+    replace: 'return force ? admin.group : undefined',
+  },
+  {
+    id: 'admin-first-user-is-none',
+    tests: ['test/one-time-links/links.test.ts'],
+    file: 'src/pages/links/set-password.ts',
+    find: 'await addAdministrator(store, config.admin.group, user.id, random(16), context, ...added)',
+    replace: 'await store.write(...added)',
   },
 ] as const satisfies readonly Fault[]

@@ -3,6 +3,7 @@ import type { AuditContext } from '../../src/domain/audit.ts'
 import { insert, removeUser, update } from '../../src/domain/decision.ts'
 import type { OneTimeLink, User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { groupsOf } from '../../src/users/groups.ts'
 import { findLink, makeLink } from '../../src/users/one-time-links.ts'
 import { verifyPassword } from '../../src/users/passwords.ts'
 import { insertLink } from '../../src/users/rules/one-time-link.ts'
@@ -225,5 +226,6 @@ t.test('the first user is created by a link, while there are no users', async (t
   const [zoe, ...others] = await empty.deps.store.list('user')
   t.strictSame(others, [])
   t.match(zoe, { username: 'zoe', email: 'zoe@example.org', claims: { name: 'Zoe', email_verified: false } })
+  t.match(await groupsOf(empty.deps.store, zoe?.id ?? ''), [{ name: 'admins' }], 'and is an administrator')
   t.equal(pageOf(await agent.open(link.url)).status, 404)
 })

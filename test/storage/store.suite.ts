@@ -1,6 +1,7 @@
 import type { Test } from 'tap'
 import { insert, type Write } from '../../src/domain/decision.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { administrators } from './administrators.suite.ts'
 import { contents } from './contents.suite.ts'
 import { concurrency, grantWrites, transactions } from './decisions.suite.ts'
 import { removals, replacements, roundTrips, uniqueness } from './records.suite.ts'
@@ -24,6 +25,7 @@ export function storeSuite(t: Test, openEmpty: OpenEmpty): void {
     removals(t, openEmpty)
   })
   t.test('session ends', async (t) => sessionEnds(t, openEmpty))
+  t.test('administrators', async (t) => administrators(t, openEmpty))
   t.test('grants', async (t) => grantWrites(t, openEmpty))
   t.test('transactions', async (t) => {
     transactions(t, openEmpty)

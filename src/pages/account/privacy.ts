@@ -3,10 +3,12 @@ import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { connectionsOf, consentKind } from '../../domain/connections.ts'
 import { accept, removeUser } from '../../domain/decision.ts'
+import { OAuthError } from '../../domain/errors.ts'
 import type { Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { isoInstant } from '../../system.ts'
+import { keepAdministrator, lastAdministrator } from '../../users/administrators.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
@@ -53,7 +55,7 @@ export function privacyPage(app: FastifyInstance, { config, service, store }: Ap
 }
 
 /** Deletes the account of a user who types their name. */
-export function deletePage(app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+export function deletePage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
   const keepUrl = service.prefix + sectionPath('privacy')
   const show = ({ user: { username }, render }: Visit, problem?: Text) =>
     render('account-delete', { username, keepUrl }, problem)
@@ -67,9 +69,16 @@ export function deletePage(app: FastifyInstance, { service, store }: AppDeps): A
       if (canonicalUsername(single(form, 'username') ?? '') !== user.username)
         return show(submission, msg('delete.other'))
       const event = auditEvent('user-removed', context, { userId: user.id })
-      await store.transact('user', user.id, (current) =>
-        current === undefined ? accept(undefined) : accept(undefined, removeUser(user.id, context.at), event),
-      )
+      try {
+        await store.transact('user', user.id, (current) => {
+          if (current === undefined) return accept(undefined)
+          const removal = accept(undefined, removeUser(user.id, context.at), event)
+          return keepAdministrator(removal, config.admin.group, context.at)
+        })
+      } catch (error) {
+        if (!(error instanceof OAuthError && error.detail.rule === lastAdministrator)) throw error
+        return show(submission, msg('delete.lastAdministrator'))
+      }
       app.browser.dropSession(reply)
       return reply.page('account-deleted', {})
     },

@@ -6,6 +6,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { addAdministrator } from '../../users/administrators.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { linkPath } from '../../users/one-time-links.ts'
 import { hashPassword } from '../../users/passwords.ts'
@@ -46,7 +47,7 @@ interface Typed {
 }
 
 /** Serves the page that sets a password: of the first user, an invited one, or one who forgot it. */
-export function setPassword({ service, store, random }: AppDeps) {
+export function setPassword({ config, service, store, random }: AppDeps) {
   const { prefix } = service
 
   const show = (opened: OpenedLink, typed?: Typed, problem?: Text): FastifyReply => {
@@ -96,7 +97,8 @@ export function setPassword({ service, store, random }: AppDeps) {
   const insertFirst = async (typed: Typed, passwordHash: string, context: AuditContext): Promise<void> => {
     await assertNoUsers(store)
     const user = firstUser(typed, random(16), context, passwordHash)
-    await store.write(insert('user', user), auditEvent('user-added', context, { userId: user.id }))
+    const added = [insert('user', user), auditEvent('user-added', context, { userId: user.id })]
+    await addAdministrator(store, config.admin.group, user.id, random(16), context, ...added)
   }
 
   return { show: (opened: OpenedLink) => show(opened), submit }
