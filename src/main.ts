@@ -12,6 +12,7 @@ Examples:
   lychgate user invite carol@example.com             a link with which she sets her password
   lychgate user add carol --email carol@example.com  or you set her password
   lychgate group add staff carol                     she is in the group that apps may ask for
+  lychgate export --to config                        all of these as files, which lychgate apply reads
   lychgate grant list --user carol                   what she granted to which clients
   lychgate session end --user carol                  she has to sign in again
   lychgate keys rotate                               new keys, published before they sign
@@ -23,7 +24,7 @@ Examples:
 Every option has a variable as well: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
 LYCHGATE_LIFETIMES_CODE_SECONDS. Flags override variables, and variables override the file.
 lychgate config print shows every setting and its source; docs/configuration.md describes them.
-Exit codes: 0 success, 1 failure, 64 wrong usage, 78 wrong configuration.
+Exit codes: 0 success, 1 failure, 2 a dry run would change something, 64 wrong usage, 78 wrong configuration.
 `
 
 /** The commands in the order of the help. Only the module of the command that runs is loaded. */
@@ -34,6 +35,8 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   client: async () => (await import('./cli/client.ts')).addClientCommands,
   user: async () => (await import('./cli/user.ts')).addUserCommands,
   group: async () => (await import('./cli/group.ts')).addGroupCommands,
+  apply: async () => (await import('./cli/files/apply.ts')).addApplyCommand,
+  export: async () => (await import('./cli/files/export.ts')).addExportCommand,
   grant: async () => (await import('./cli/grant.ts')).addGrantCommands,
   session: async () => (await import('./cli/session.ts')).addSessionCommands,
   logout: async () => (await import('./cli/logout.ts')).addLogoutCommands,

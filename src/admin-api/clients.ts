@@ -9,7 +9,7 @@ import {
   rotateClientSecret,
   unlockClient,
 } from '../clients/integration.ts'
-import { clientMembers, readClientMembers } from '../clients/integration-members.ts'
+import { clientMembers, integrationDefaults, readClientMembers } from '../clients/integration-members.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
@@ -95,7 +95,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       const context = admin.contextOf(request)
       return once(request, reply, deps, taken, async (keep) => {
         const added = addIntegration(
-          { ...addDefaults, ...wanted, name } as Parameters<typeof addIntegration>[0], // nothing is undefined
+          { ...integrationDefaults, ...wanted, name } as Parameters<typeof addIntegration>[0], // nothing is undefined
           known,
           { id: random(16), secret: random(32) },
           context.at,
@@ -277,13 +277,6 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     )
   }
 }
-
-const addDefaults = {
-  redirectUris: [],
-  postLogoutRedirectUris: [],
-  pkce: 'required',
-  idTokenSignedResponseAlg: 'RS256',
-} as const
 
 function idOf(params: unknown): string {
   return storedKey((params as { readonly client_id: string }).client_id) // as the path says

@@ -10,11 +10,11 @@ import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
 import { declared } from '../features.ts'
 import type { Store } from '../storage/store.ts'
-
+import { findAmong, listGroups, namesOf } from '../users/groups.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, collect, type OperatorFlags } from './flags.ts'
-import { findGroup } from './group.ts'
+import { findGroup, requireGroup } from './group.ts'
 import { withStore } from './open.ts'
 import { operatorContext } from './operator.ts'
 import { printJson, printResult } from './print.ts'
@@ -103,28 +103,24 @@ function readRules(file: string): readonly unknown[] {
 }
 
 /** Names the groups of roles by their ids, which a group keeps when it is renamed. */
-function withIds(store: Store, rules: readonly unknown[]): Promise<readonly unknown[]> {
-  return mapRoles(rules, async (name) => (await findGroup(store, name)).id)
+async function withIds(store: Store, rules: readonly unknown[]): Promise<readonly unknown[]> {
+  const groups = await listGroups(store)
+  return mapRoles(rules, (name) => requireGroup(findAmong(groups, name)).id)
 }
 
 async function withNames(store: Store, { extra }: Client): Promise<readonly unknown[]> {
   const rules = extra?.[claimsMember]
-  const nameOf = async (id: string) => (await store.find(groupKind, id))?.name ?? id
-  return mapRoles(Array.isArray(rules) ? rules : [], nameOf)
+  return mapRoles(Array.isArray(rules) ? rules : [], namesOf(await listGroups(store)))
 }
 
-function mapRoles(
-  rules: readonly unknown[],
-  rename: (group: string) => Promise<string>,
-): Promise<readonly unknown[]> {
-  return Promise.all(
-    rules.map(async (rule) => {
-      const roles = isObject(rule) ? rule['roles'] : undefined
-      if (!isObject(rule) || !isObject(roles)) return rule
-      const entries = Object.entries(roles).map(async ([group, role]) => [await rename(group), role] as const)
-      return { ...rule, roles: Object.fromEntries(await Promise.all(entries)) }
-    }),
-  )
+/** Renames the groups of roles in rules of claims, and leaves everything else. */
+export function mapRoles(rules: readonly unknown[], rename: (group: string) => string): readonly unknown[] {
+  return rules.map((rule) => {
+    const roles = isObject(rule) ? rule['roles'] : undefined
+    if (!isObject(rule) || !isObject(roles)) return rule
+    const renamed = Object.entries(roles).map(([group, role]) => [rename(group), role])
+    return { ...rule, roles: Object.fromEntries(renamed) }
+  })
 }
 
 /** `lychgate client access`: shows or changes which groups may use a client. */

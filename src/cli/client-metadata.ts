@@ -7,6 +7,7 @@ import {
   type IntegrationChange,
   type IntegrationRequest,
 } from '../clients/integration.ts'
+import { integrationDefaults } from '../clients/integration-members.ts'
 import type { JsonObject } from '../clients/members.ts'
 import { isLanguageTag, localizableMembers } from '../clients/metadata.ts'
 import type { Declared, DeclaredClientMember } from '../deps.ts'
@@ -126,10 +127,9 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
   await withStore(flags, async (store, config) => {
     const fresh = { id: systemRandom(16), secret: systemRandom(32) }
     const request = {
-      ...addDefaults,
+      ...integrationDefaults,
       ...omitUndefined(changeOf(flags)),
       name: flags.name,
-      postLogoutRedirectUris: flags.postLogoutRedirectUri ?? [],
     }
     const { client, secret, writes } = addIntegration(
       request,
@@ -155,12 +155,6 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
       process.stdout.write('\nSave the secret now: it is stored as a hash and never shown again.\n')
   })
 }
-
-const addDefaults = {
-  redirectUris: [],
-  pkce: 'required',
-  idTokenSignedResponseAlg: 'RS256',
-} as const
 
 /** `lychgate client set`: changes metadata of a client that an operator added; what is not named stays. */
 export async function clientSet(clientId: string, flags: MetadataFlags): Promise<void> {

@@ -4,7 +4,7 @@ import { ForeignKeys, WrongSecret } from '../keys/seal.ts'
 import { visibleLines } from './print.ts'
 
 /** Exit codes of the command line, those of sysexits.h where it has one. */
-export const exitCode = { ok: 0, failed: 1, usage: 64, config: 78 } as const
+export const exitCode = { ok: 0, failed: 1, wouldChange: 2, usage: 64, config: 78 } as const
 
 /** A command that failed for a known reason; the message is one line for the operator. */
 export class CommandFailed extends Error {
@@ -22,11 +22,15 @@ export class WrongUsage extends CommandFailed {
   }
 }
 
+/** A dry run found that something would change. It is no failure, and everything is printed. */
+export class WouldChange extends Error {}
+
 /**
  * Prints the reason on standard error, and returns the exit code. Prints one line, or one for each fault of the
  * configuration, and the stack of an unexpected error.
  */
 export function reportFailure(error: unknown): number {
+  if (error instanceof WouldChange) return exitCode.wouldChange
   const line = error instanceof ConfigError ? error.faults.join('\nlychgate: ') : expectedLine(error)
   process.stderr.write(visibleLines(`lychgate: ${line ?? unexpected(error)}\n`))
   const isConfigured =

@@ -276,7 +276,8 @@ async function nameOf(store: Store, id: string | undefined): Promise<string | un
   return id === undefined ? undefined : (await store.find(groupKind, id))?.name
 }
 
-function requireGroup(group: Group | undefined): Group {
+/** @throws {CommandFailed} if there is no such group. */
+export function requireGroup(group: Group | undefined): Group {
   if (group === undefined) throw noGroup()
   return group
 }

@@ -181,7 +181,8 @@ function stateOf({ seeded, lockedAt, passwordHash }: User): string {
   return states.length === 0 ? '' : `(${states.join(', ')})`
 }
 
-const demands: Readonly<Record<ClaimFault, string>> = {
+/** What the text of a claim must be. */
+export const demands: Readonly<Record<ClaimFault, string>> = {
   tooLong: 'is too long',
   invisible: 'contains invisible characters',
   url: 'must be an http or https URL',

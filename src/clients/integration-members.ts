@@ -1,11 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Declared } from '../deps.ts'
 import { check } from '../domain/check.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
-import { consentRules, type Scope } from '../domain/model.ts'
+import { consentRules, defaultGrantTypes, type Scope } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { isScope, parseScope } from '../domain/scope.ts'
-import type { IntegrationChange } from './integration.ts'
+import { formatScope, isScope, parseScope } from '../domain/scope.ts'
+import type { IntegrationChange, IntegrationRequest } from './integration.ts'
 import { localizableMembers } from './metadata.ts'
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }))
@@ -36,6 +37,14 @@ const members = {
   contacts: texts('Contacts, such as email addresses.'),
 }
 type Members = Static<ReturnType<typeof Type.Object<typeof members>>>
+
+/** What a new client has unless its operator says something else. */
+export const integrationDefaults = {
+  redirectUris: [],
+  postLogoutRedirectUris: [],
+  pkce: 'required',
+  idTokenSignedResponseAlg: 'RS256',
+} as const satisfies Partial<IntegrationRequest>
 
 /** Returns the schema of what is changed about a client, under the names of RFC 7591 §2. */
 export function clientMembers({ clientMetadata }: Declared, title: string, required: readonly string[] = []) {
@@ -74,6 +83,32 @@ export function readClientMembers(body: Readonly<Record<string, unknown>>): Inte
     consent: consent as IntegrationChange['consent'],
     description: Object.keys(description).length === 0 ? undefined : description,
   })
+}
+
+/** Writes a request as a body of this schema, without members that have their default. */
+export function writeClientMembers(request: IntegrationRequest): Readonly<Record<string, unknown>> {
+  const { name, redirectUris, postLogoutRedirectUris, grantTypes = [], scope, resources = [] } = request
+  const { authenticationMethod, idTokenSignedResponseAlg, pkce, consent, description } = request
+  const isUsual = isDeepStrictEqual(grantTypes, defaultGrantTypes)
+  const described = {
+    client_name: name,
+    redirect_uris: redirectUris,
+    post_logout_redirect_uris: postLogoutRedirectUris,
+    token_endpoint_auth_method: authenticationMethod,
+    grant_types: isUsual ? [] : grantTypes,
+    scope: scope === undefined ? undefined : formatScope(scope),
+    id_token_signed_response_alg:
+      idTokenSignedResponseAlg === integrationDefaults.idTokenSignedResponseAlg
+        ? undefined
+        : idTokenSignedResponseAlg,
+    resources,
+    pkce: pkce === integrationDefaults.pkce ? undefined : pkce,
+    consent,
+    ...description,
+  }
+  const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0
+  const written = Object.entries(omitUndefined(described)).filter(([, value]) => !isEmpty(value))
+  return Object.fromEntries(written)
 }
 
 /** As at registration: what is wrong is the metadata, not the scope of a request. */

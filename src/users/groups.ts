@@ -2,6 +2,7 @@ import type { AuditContext } from '../domain/audit.ts'
 import { accept, type Decision, insert, update, type Write, withWrites } from '../domain/decision.ts'
 import {
   addMember,
+  canonicalGroupName,
   deepestGroup,
   type Group,
   type GroupTree,
@@ -46,17 +47,29 @@ export function inOrder(groups: readonly Group[]): readonly Group[] {
   return groups.toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** Decides about a change of a group from all groups. */
-type DecideOnGroups = (groups: readonly Group[]) => Decision<Group>
+/** Finds the group with this id, or with this name. */
+export function findAmong(groups: readonly Group[], text: string): Group | undefined {
+  const name = canonicalGroupName(text.trim())
+  return groups.find(({ id }) => id === text) ?? groups.find((one) => canonicalGroupName(one.name) === name)
+}
+
+/** Returns the name of a group by its id; the id itself if there is none any more. */
+export function namesOf(groups: readonly Group[]): (id: string) => string {
+  const names = new Map(groups.map(({ id, name }) => [id, name]))
+  return (id) => names.get(id) ?? id
+}
+
+/** Decides about a change of groups from all groups. */
+type DecideOnGroups<T> = (groups: readonly Group[]) => Decision<T>
 
 /**
  * Changes the groups. Two changes at once could make a circle of parents that neither makes alone, so each counts the
  * revision of the whole, and the later one decides again.
  */
-export async function changeGroups(
+export async function changeGroups<T>(
   store: Pick<Store, 'find' | 'listKind' | 'transact'>,
-  decide: DecideOnGroups,
-): Promise<Group> {
+  decide: DecideOnGroups<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     const seen = await store.find(groupTreeKind, groupTreeKey)
     const groups = await listGroups(store)

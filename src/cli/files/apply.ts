@@ -1,0 +1,134 @@
+import type { Command } from 'commander'
+import { ConfigError } from '../../config/error.ts'
+import { WouldChange } from '../failure.ts'
+import { addOperatorFlags, addYesFlag, collect, type DestructiveFlags } from '../flags.ts'
+import { withStore } from '../open.ts'
+import { confirmOrAbort } from '../operator.ts'
+import { jsonText, printJson, printMembers, visible } from '../print.ts'
+import { planClients, pruneClients } from './clients.ts'
+import { planGroups, pruneGroups } from './groups.ts'
+import type { Batch, Change, Difference, Setting } from './plan.ts'
+import { readFiles, type Wanted } from './read.ts'
+import { readState, type State } from './state.ts'
+import { planUsers, pruneUsers } from './users.ts'
+
+const help = `
+Brings users, groups and clients in line with YAML files, and prints what changes. Repeated, it changes nothing. A folder
+stands for its .yaml files. Everything is checked before the first change; each object is a transaction, all groups are
+one. A running server has the changes with the next request.
+
+New users are invited: by email if mail.url is set, and otherwise by a link that is printed. Secrets of clients are
+named (secretFile, newSecretFile, env:), and never in the files. With --prune, objects are deleted that no file has, of
+those kinds that some file has. With --dry-run, the exit code is 2 if something would change.
+
+Examples:
+  lychgate export --to config
+  lychgate apply -f config --dry-run
+  lychgate apply -f config --prune --yes
+`
+
+interface ApplyFlags extends DestructiveFlags {
+  readonly file: readonly string[]
+  readonly prune?: true
+  readonly dryRun?: true
+  readonly print?: true
+}
+
+/** Adds `lychgate apply`. */
+export function addApplyCommand(program: Command): void {
+  const command = program
+    .command('apply')
+    .description('bring users, groups and clients in line with files')
+    .requiredOption('-f, --file <path>', 'a YAML file, or a folder with some; may be repeated', collect)
+    .option('--prune', 'delete what no file has, of the kinds that some file has')
+    .option('--dry-run', 'only print what would change; the exit code is 2 if something would')
+    .option('--print', 'print the links of invitations instead of sending them')
+  addOperatorFlags(addYesFlag(command), help).action(apply)
+}
+
+async function apply({ file, prune, dryRun, print, ...flags }: ApplyFlags): Promise<void> {
+  const wanted = readFiles(file)
+  await withStore(flags, async (store, config) => {
+    const told: Readonly<Record<string, unknown>>[] = []
+    const tell = (members: Readonly<Record<string, unknown>>) => {
+      if (flags.json) told.push(members)
+      else printMembers(members)
+    }
+    const setting: Setting = { store, config, faults: [], isPrinted: print === true, tell }
+    const batches = plan(setting, await readState(store), wanted, prune === true)
+    const changes = batches.flatMap((batch) => batch.changes)
+    if (!flags.json) printChanges(changes)
+    const isWritten = dryRun !== true && changes.length > 0
+    if (isWritten) await writeAll(flags, batches)
+    if (flags.json) printJson({ changes, applied: isWritten, told })
+    else process.stdout.write(`${summaryOf(changes, dryRun === true)}\n`)
+    if (dryRun && changes.length > 0) throw new WouldChange()
+  })
+}
+
+/** @throws {ConfigError} with everything that cannot be applied. */
+function plan(setting: Setting, state: State, wanted: Wanted, isPruned: boolean): readonly Batch[] {
+  const { groups, batches } = planGroups(setting, state.groups, wanted.groups ?? [])
+  const users = planUsers(setting, state, groups, wanted.users ?? [])
+  const clients = planClients(setting, state, groups, wanted.clients ?? [])
+  if (setting.faults.length > 0) throw new ConfigError(setting.faults)
+  const pruned = !isPruned
+    ? []
+    : [
+        wanted.clients === undefined ? [] : pruneClients(setting, state.clients, wanted.clients),
+        wanted.users === undefined ? [] : pruneUsers(setting, state.users, users.named),
+        wanted.groups === undefined ? [] : (pruneGroups(setting, groups, wanted.groups) ?? []),
+      ].flat()
+  return [...batches, ...users.batches, ...clients, ...pruned]
+}
+
+async function writeAll(flags: DestructiveFlags, batches: readonly Batch[]): Promise<void> {
+  const deleted = batches.flatMap(({ changes }) => changes).filter(({ action }) => action === 'delete')
+  if (deleted.length > 0)
+    await confirmOrAbort(
+      flags,
+      `Delete ${countOf(deleted)}? Their sessions and tokens end.`,
+      'nothing was changed',
+    )
+  for (const { write } of batches) await write()
+}
+
+const signs = { add: '+', change: '~', delete: '-' } as const
+const verbs = { add: 'added', change: 'changed', delete: 'deleted' } as const
+
+function printChanges(changes: readonly Change[]): void {
+  for (const { action, kind, name, members } of changes) {
+    process.stdout.write(`${signs[action]} ${kind} ${visible(name)}\n`)
+    for (const difference of members) process.stdout.write(`    ${lineOf(action, difference)}\n`)
+  }
+}
+
+/** Says what was done, or what a dry run would do: `2 groups and 1 user added, 1 client deleted`. */
+function summaryOf(changes: readonly Change[], isDryRun: boolean): string {
+  const parts = Object.entries(verbs).flatMap(([action, done]) => {
+    const some = changes.filter((one) => one.action === action)
+    return some.length === 0 ? [] : [`${countOf(some)} ${isDryRun ? 'would be ' : ''}${done}`]
+  })
+  return parts.join(', ') || 'nothing to change'
+}
+
+function lineOf(action: Change['action'], { member, before, after }: Difference): string {
+  const shown = (value: unknown) => (value === undefined ? '(none)' : textOf(value))
+  const values = action === 'change' ? `${shown(before)} → ${shown(after)}` : shown(after)
+  return visible(`${member}: ${values}`)
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string'))
+    return value.length === 0 ? '(none)' : value.join(', ')
+  return typeof value === 'string' ? value : jsonText(value)
+}
+
+/** Counts by kind: `2 users and 1 client`. */
+function countOf(changes: readonly Change[]): string {
+  const counts = (['group', 'user', 'client'] as const).flatMap((kind) => {
+    const count = changes.filter((one) => one.kind === kind).length
+    return count === 0 ? [] : [`${count} ${kind}${count === 1 ? '' : 's'}`]
+  })
+  return new Intl.ListFormat('en').format(counts)
+}

@@ -1,0 +1,248 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { knownTo } from '../../clients/describe.ts'
+import {
+  addIntegration,
+  type IntegrationRequest,
+  type Known,
+  lockClient,
+  removeClient,
+  replaceIntegration,
+  rotateClientSecret,
+  unlockClient,
+} from '../../clients/integration.ts'
+import { integrationDefaults, readClientMembers } from '../../clients/integration-members.ts'
+import { ConfigError, readSecret } from '../../config/error.ts'
+import { auditEvent } from '../../domain/audit.ts'
+import { accept, type Decision, type Write } from '../../domain/decision.ts'
+import type { Group } from '../../domain/group.ts'
+import type { AuditEventName, Client } from '../../domain/model.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
+import { secretMatches } from '../../domain/secret.ts'
+import { declared } from '../../features.ts'
+import { systemRandom } from '../../system.ts'
+import { namesOf } from '../../users/groups.ts'
+import { mapRoles } from '../client-access.ts'
+import { subjectTaken } from '../client-metadata.ts'
+import { CommandFailed } from '../failure.ts'
+import { operatorContext } from '../operator.ts'
+import { requireAmong } from './groups.ts'
+import {
+  attempt,
+  type Batch,
+  changedNames,
+  contextOf,
+  differences,
+  membersOfNew,
+  resultOf,
+  type Setting,
+} from './plan.ts'
+import type { Placed } from './read.ts'
+import type { ClientEntry } from './schema.ts'
+import { clientEntry, type State } from './state.ts'
+
+type Entry = Placed<ClientEntry>
+
+/** What an entry says: the metadata, and the secret if it names one. */
+interface Said {
+  readonly request: IntegrationRequest
+  readonly secret: Secret | undefined
+}
+
+interface Secret {
+  /** Absent: the file is missing. */
+  readonly text?: string
+  /** Where it is, for the operator. */
+  readonly from: string
+  /** The file to write a new one into. */
+  readonly target?: string
+}
+
+/** Plans what entries say about clients. @param groups Those there are when the clients are changed. */
+export function planClients(
+  setting: Setting,
+  { clients, otherClientIds }: Pick<State, 'clients' | 'otherClientIds'>,
+  groups: readonly Group[],
+  entries: readonly Entry[],
+): readonly Batch[] {
+  const byId = new Map(clients.map((client) => [client.id, client]))
+  const known = knownTo(setting.config, declared)
+  const entryOf = (client: Client) => clientEntry(client, namesOf(groups))
+  return entries.flatMap((placed) => {
+    const { client_id: clientId } = placed.entry
+    return (
+      attempt(setting, placed, () => {
+        if (otherClientIds.has(clientId))
+          throw new CommandFailed('client_id: this client registered itself, and changes itself')
+        const said = { request: requestOf(placed.entry, groups), secret: secretOf(placed) }
+        const before = byId.get(clientId)
+        if (before === undefined) return addition(setting, placed, said, known, entryOf)
+        return change(setting, placed, said, known, before, entryOf)
+      }) ?? []
+    )
+  })
+}
+
+function requestOf(entry: ClientEntry, groups: readonly Group[]): IntegrationRequest {
+  const { client_id: _, locked: __, secret: ___, secretFile: ____, newSecretFile: _____, ...members } = entry
+  const { allowed_groups: allowed, token_claims: rules, ...metadata } = members
+  // One that was deleted is named by its id: the client stays closed to everyone else.
+  const idOf = (member: string) => (name: string) =>
+    /^group_[\w-]{22}$/.test(name) ? name : requireAmong(groups, name, member)
+  const { name = '', ...wanted } = readClientMembers({
+    ...metadata,
+    ...(Array.isArray(allowed) && { allowed_groups: allowed.map(String).map(idOf('allowed_groups')) }),
+    ...(Array.isArray(rules) && { token_claims: mapRoles(rules, idOf('token_claims')) }),
+  })
+  return { ...integrationDefaults, ...omitUndefined(wanted), name } as IntegrationRequest // nothing is undefined
+}
+
+function secretOf({ entry, folder }: Entry): Secret | undefined {
+  const { secret, secretFile, newSecretFile } = entry
+  const named = Object.keys(omitUndefined({ secret, secretFile, newSecretFile }))
+  if (named.length > 1) throw new CommandFailed(`${named.join(' and ')} exclude each other`)
+  if (secret !== undefined) {
+    const name = secret.replace(/^env:/, '')
+    const text = process.env[name]
+    if (text === undefined || text === '') throw new CommandFailed(`secret: the variable ${name} is not set`)
+    return { text, from: secret }
+  }
+  const from = secretFile ?? newSecretFile
+  if (from === undefined) return undefined
+  const path = resolve(folder, from)
+  if (newSecretFile !== undefined && !existsSync(path)) return { from, target: path }
+  try {
+    return { text: readSecret(path, named[0] ?? ''), from }
+  } catch (error) {
+    throw error instanceof ConfigError ? new CommandFailed(error.message) : error
+  }
+}
+
+type EntryOf = (client: Client) => ClientEntry
+
+function addition(
+  { store, tell }: Setting,
+  placed: Entry,
+  { request, secret: given }: Said,
+  known: Known,
+  entryOf: EntryOf,
+): Batch {
+  const { client_id: clientId, locked } = placed.entry
+  const context = contextOf(placed)
+  const fresh = { id: clientId, secret: given?.text ?? systemRandom(32) }
+  const { client, secret, writes } = addIntegration(request, known, fresh, context.at)
+  if (given !== undefined && secret === undefined)
+    throw new CommandFailed('secret: a public client has no secret')
+  const lock = locked === true ? lockClient(client, context.at) : accept(client)
+  const entry = { ...entryOf(resultOf(lock)), ...(secret !== undefined && { secret: newSecret(given) }) }
+  const events = [
+    auditEvent('client-added', context, { clientId, name: request.name }),
+    ...(locked === true ? [auditEvent('client-locked', context, { clientId })] : []),
+  ]
+  return {
+    changes: [{ action: 'add', kind: 'client', name: clientId, members: membersOfNew(entry) }],
+    write: async () => {
+      // The file first: a client without its secret would be of no use.
+      if (given?.target !== undefined)
+        writeFileSync(given.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
+      await store.write(...writes, ...lock.writes, ...events).catch(subjectTaken)
+      if (secret !== undefined && given === undefined)
+        tell({
+          client_id: clientId,
+          secret: `was not shown; lychgate client rotate-secret ${clientId} makes another`,
+        })
+    },
+  }
+}
+
+function newSecret(given: Secret | undefined): string {
+  if (given === undefined) return 'made, and not shown'
+  return given.target === undefined ? `that of ${given.from}` : `made, and written to ${given.from}`
+}
+
+function change(
+  { store }: Setting,
+  placed: Entry,
+  said: Said,
+  known: Known,
+  before: Client,
+  entryOf: EntryOf,
+): Batch | [] {
+  const settled = settle(before, placed, said, known, entryOf)
+  const { client, isSecretReplaced } = settled
+  const replaced = isSecretReplaced ? { before: 'another', after: newSecret(said.secret) } : undefined
+  const members = [
+    ...differences(entryOf(before), entryOf(client)),
+    ...(replaced === undefined ? [] : [{ member: 'secret', ...replaced }]),
+  ]
+  if (members.length === 0) return []
+  return {
+    changes: [{ action: 'change', kind: 'client', name: before.id, members }],
+    write: async () => {
+      await store
+        .transact('client', before.id, (found): Decision<void> => {
+          if (found === undefined) throw new CommandFailed(`${before.id} was removed in the meantime`)
+          return accept(undefined, ...settle(found, placed, said, known, entryOf).writes)
+        })
+        .catch(subjectTaken)
+    },
+  }
+}
+
+interface SettledClient {
+  readonly client: Client
+  readonly isSecretReplaced: boolean
+  readonly writes: readonly Write[]
+}
+
+function settle(
+  before: Client,
+  placed: Entry,
+  { request, secret }: Said,
+  known: Known,
+  entryOf: EntryOf,
+): SettledClient {
+  const { client_id: clientId, locked } = placed.entry
+  const context = contextOf(placed)
+  const writes: Write[] = []
+  let client = before
+  const follow = (decision: Decision<Client>, name: AuditEventName, facts = {}) => {
+    client = resultOf(decision)
+    writes.push(...decision.writes, auditEvent(name, context, { clientId, ...facts }))
+  }
+  const replacement = replaceIntegration(before, request, known)
+  const members = differences(entryOf(before), entryOf(resultOf(replacement)))
+  if (members.length > 0) follow(replacement, 'client-changed', { changed: changedNames(members) })
+  const isLocked = before.lockedAt !== undefined
+  if (locked !== undefined && locked !== isLocked) {
+    if (locked) follow(lockClient(client, context.at), 'client-locked')
+    else follow(unlockClient(client), 'client-unlocked')
+  }
+  const text = secret?.text
+  const isSecretReplaced = text !== undefined && !secretMatches(text, before.secretHash)
+  if (isSecretReplaced) {
+    const rotation = rotateClientSecret(client, text)
+    resultOf(rotation)
+    writes.push(...rotation.writes, auditEvent('client-secret-changed', context, { clientId }))
+  }
+  return { client, isSecretReplaced, writes }
+}
+
+/** Plans the removal of the clients that no entry describes. Those that registered themselves stay. */
+export function pruneClients(
+  { store }: Setting,
+  clients: readonly Client[],
+  entries: readonly Entry[],
+): readonly Batch[] {
+  const named = new Set(entries.map(({ entry }) => entry.client_id))
+  return clients
+    .filter(({ id }) => !named.has(id))
+    .map(({ id }) => ({
+      changes: [{ action: 'delete', kind: 'client', name: id, members: [] }],
+      write: async () => {
+        await store.transact('client', id, (client) =>
+          client === undefined ? accept(false) : removeClient(client, operatorContext()),
+        )
+      },
+    }))
+}

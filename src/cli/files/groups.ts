@@ -1,0 +1,158 @@
+import { accept, type Decision, type Write } from '../../domain/decision.ts'
+import { canonicalGroupName, changeGroup, createGroup, deleteGroup, type Group } from '../../domain/group.ts'
+import { systemRandom } from '../../system.ts'
+import { changeGroups, findAmong, namesOf } from '../../users/groups.ts'
+import { CommandFailed } from '../failure.ts'
+import { operatorContext } from '../operator.ts'
+import {
+  attempt,
+  type Batch,
+  type Change,
+  contextOf,
+  differences,
+  membersOfNew,
+  resultOf,
+  type Setting,
+} from './plan.ts'
+import type { Placed } from './read.ts'
+import type { GroupEntry } from './schema.ts'
+import { groupEntry } from './state.ts'
+
+type Entry = Placed<GroupEntry>
+
+/** Groups after some changes, and what to write for these. */
+interface Settled {
+  readonly groups: readonly Group[]
+  readonly changes: readonly Change[]
+  readonly writes: readonly Write[]
+}
+
+/** Plans what entries say about groups. All of it is one transaction: two changes may need each other. */
+export function planGroups(
+  setting: Setting,
+  known: readonly Group[],
+  entries: readonly Entry[],
+): { readonly groups: readonly Group[]; readonly batches: readonly Batch[] } {
+  const ordered = parentsFirst(entries)
+  const fresh = new Map(ordered.map((one) => [one, freshOf(one.entry)]))
+  const settle = (
+    before: readonly Group[],
+    each: (entry: Entry, step: () => Settled) => Settled | undefined,
+  ) => {
+    let settled: Settled = { groups: before, changes: [], writes: [] }
+    for (const one of ordered) {
+      const step = () => settleOne(settled, one, fresh.get(one) ?? systemRandom(16))
+      settled = each(one, step) ?? settled
+    }
+    return settled
+  }
+  const { groups, changes } = settle(known, (one, step) => attempt(setting, one, step))
+  const write = async () => {
+    await changeGroups(setting.store, (current) => {
+      const { writes } = settle(current, (_, step) => step())
+      return accept(undefined, ...writes)
+    })
+  }
+  return { groups, batches: changes.length === 0 ? [] : [{ changes, write }] }
+}
+
+/** The 16 bytes of which the id is made: those that the entry names, or fresh ones. */
+function freshOf({ id }: GroupEntry): Buffer {
+  return id === undefined ? systemRandom(16) : Buffer.from(id.slice('group_'.length), 'base64url')
+}
+
+function settleOne({ groups, changes, writes }: Settled, placed: Entry, fresh: Buffer): Settled {
+  const { name, id, description = '', parent } = placed.entry
+  const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
+  const parentId = parent === undefined ? '' : requireAmong(groups, parent, 'parent')
+  const context = contextOf(placed)
+  const wanted = { name, description, parentId }
+  if (before === undefined) {
+    const decision = createGroup(groups, wanted, fresh, context)
+    const after = resultOf(decision)
+    const members = membersOfNew(groupEntry(after, namesOf(groups)))
+    return {
+      groups: [...groups, after],
+      changes: [...changes, { action: 'add', kind: 'group', name: after.name, members }],
+      writes: [...writes, ...decision.writes],
+    }
+  }
+  const entryOf = (group: Group) => groupEntry(group, namesOf(groups))
+  const members = differences(
+    entryOf(before),
+    entryOf(resultOf(changeGroup(groups, before, wanted, context))),
+  )
+  if (members.length === 0) return { groups, changes, writes }
+  const differs = (member: string) => members.some((one) => one.member === member)
+  const decision = changeGroup(
+    groups,
+    before,
+    {
+      ...(differs('name') && { name }),
+      ...(differs('description') && { description }),
+      ...(differs('parent') && { parentId }),
+    },
+    context,
+  )
+  const after = resultOf(decision)
+  return {
+    groups: groups.map((one) => (one.id === after.id ? after : one)),
+    changes: [...changes, { action: 'change', kind: 'group', name: before.name, members }],
+    writes: [...writes, ...decision.writes],
+  }
+}
+
+/** Returns the id of a group that an entry names. @throws {CommandFailed} if there is none. */
+export function requireAmong(groups: readonly Group[], name: string, member: string): string {
+  const found = findAmong(groups, name)
+  if (found === undefined) throw new CommandFailed(`${member}: there is no group ${name}`)
+  return found.id
+}
+
+/** Orders entries so that each parent is there before its children. A circle is left to the domain. */
+function parentsFirst(entries: readonly Entry[]): readonly Entry[] {
+  const byName = new Map(entries.map((one) => [canonicalGroupName(one.entry.name), one]))
+  const ordered = new Set<Entry>()
+  const visit = (one: Entry, below: readonly Entry[]) => {
+    const parent = byName.get(canonicalGroupName(one.entry.parent ?? ''))
+    if (parent !== undefined && !below.includes(parent)) visit(parent, [...below, one])
+    ordered.add(one)
+  }
+  for (const one of entries) visit(one, [one])
+  return [...ordered]
+}
+
+/** Plans the deletion of the groups that no entry describes. */
+export function pruneGroups(
+  { store }: Setting,
+  groups: readonly Group[],
+  entries: readonly Entry[],
+): Batch | undefined {
+  const isKept = ({ id, name }: Group) =>
+    entries.some(({ entry }) =>
+      entry.id === undefined ? canonicalGroupName(entry.name) === canonicalGroupName(name) : entry.id === id,
+    )
+  const ids = new Set(groups.filter((group) => !isKept(group)).map(({ id }) => id))
+  if (ids.size === 0) return undefined
+  return {
+    changes: groups
+      .filter(({ id }) => ids.has(id))
+      .map(({ name }) => ({ action: 'delete', kind: 'group', name, members: [] })),
+    write: () => changeGroups(store, (current) => deleteAll(current, ids)),
+  }
+}
+
+/** Deletes groups, the lowest first: one that has groups below it cannot be deleted. */
+function deleteAll(groups: readonly Group[], ids: ReadonlySet<string>): Decision<void> {
+  const writes: Write[] = []
+  let left = groups
+  for (;;) {
+    const due = left.filter(({ id }) => ids.has(id))
+    const next = due.find(({ id }) => !due.some(({ parentId }) => parentId === id))
+    if (next === undefined) return accept(undefined, ...writes)
+    const decision = deleteGroup(left, next, operatorContext())
+    resultOf(decision)
+    writes.push(...decision.writes)
+    left = left.filter(({ id }) => id !== next.id)
+  }
+}

@@ -1,0 +1,129 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { clientMembers } from '../../clients/integration-members.ts'
+import type { Declared } from '../../deps.ts'
+import { textClaims } from '../../domain/claims.ts'
+
+const closed = { additionalProperties: false } as const
+const text = (description: string) => Type.Optional(Type.String({ description }))
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }))
+const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { description })
+
+/** The kinds of objects that files describe, in the order in which they depend on each other. */
+export const kinds = ['groups', 'users', 'clients'] as const
+export type Kind = (typeof kinds)[number]
+
+const GroupEntry = Type.Object(
+  {
+    name: Type.String({ minLength: 1, description: 'The name that clients see.' }),
+    id: Type.Optional(
+      Type.String({
+        // 16 bytes, base64url.
+        pattern: '^group_[A-Za-z0-9_-]{21}[AQgw]$',
+        description: 'Its id, as lychgate export writes it: with it another name renames the group.',
+      }),
+    ),
+    description: text('What the group is for.'),
+    parent: text('The name of the group whose members its members are, too.'),
+  },
+  { ...closed, title: 'Group' },
+)
+
+const UserEntry = Type.Object(
+  {
+    username: Type.String({ minLength: 1, description: 'The user name. It never changes.' }),
+    sub: Type.Optional(
+      Type.String({
+        pattern: '^(user|person)_[A-Za-z0-9_-]{22}$',
+        description: 'The sub that clients see, as lychgate export writes it. Absent: the server makes one.',
+      }),
+    ),
+    email: text('The email address. Absent: it stays; an empty text removes it.'),
+    email_verified: flag('Whether the address is verified. Absent: it stays; a new address is not.'),
+    locked: flag('Whether the user cannot sign in. Absent: it stays.'),
+    groups: Type.Optional(names('The groups of the user, by their names. Absent: none.')),
+    claims: Type.Optional(
+      Type.Object(Object.fromEntries(textClaims.map((name) => [name, text(`The claim ${name}.`)])), {
+        ...closed,
+        description: 'Standard claims. One that is absent stays; an empty text removes it.',
+      }),
+    ),
+  },
+  { ...closed, title: 'User' },
+)
+
+/** The members of a client besides its metadata. */
+const clientExtras = {
+  client_id: Type.String({
+    pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
+    description: 'The client id, which you choose. It never changes.',
+  }),
+  locked: flag('Whether it cannot authenticate, and its tokens are invalid. Absent: it stays.'),
+  secret: Type.Optional(
+    Type.String({
+      pattern: '^env:[A-Za-z_][A-Za-z0-9_]*$',
+      description: 'Where its secret is: env: and the name of an environment variable.',
+    }),
+  ),
+  secretFile: text('The file with its secret, relative to this file.'),
+  newSecretFile: text(
+    'Like secretFile. If the file is missing when the client is added, a secret is made and written into it.',
+  ),
+}
+
+/** Groups are named by their names in files, and not by their ids. */
+const byName: Readonly<Record<string, TSchema>> = {
+  allowed_groups: names('The groups whose members may use it, by their names. Absent: every user may.'),
+  token_claims: Type.Array(
+    Type.Object(
+      {
+        claim: Type.String({ description: 'The name of the claim.' }),
+        in: Type.Optional(
+          Type.Array(Type.String(), {
+            description: 'userinfo, id_token, access_token. Absent: the first two.',
+          }),
+        ),
+        groups: flag('true: the names of the groups of the user.'),
+        roles: Type.Optional(
+          Type.Record(Type.String(), Type.String(), { description: 'The role of each group, by its name.' }),
+        ),
+        value: Type.Optional(Type.Any({ description: 'A constant.' })),
+        copy: text('Another claim of the user, such as preferred_username.'),
+      },
+      closed,
+    ),
+    { description: 'Claims of its tokens. Each has one of groups, roles, value and copy.' },
+  ),
+}
+
+export type GroupEntry = Static<typeof GroupEntry>
+export type UserEntry = Static<typeof UserEntry>
+/** With client metadata under the names of RFC 7591 §2. */
+export type ClientEntry = Partial<Static<ReturnType<typeof Type.Object<typeof clientExtras>>>> & {
+  readonly client_id: string
+  readonly [member: string]: unknown
+}
+
+/** What each kind of entry is. */
+export interface Entries {
+  readonly groups: GroupEntry
+  readonly users: UserEntry
+  readonly clients: ClientEntry
+}
+
+/** The JSON Schema of a file. Editors complete and check files with it, and lychgate apply checks them. */
+export function filesSchema(declared: Declared): TSchema {
+  const client: TSchema = clientMembers(declared, 'Client', ['client_id', 'client_name'])
+  const renamed = Object.entries(byName).filter(([name]) => Object.hasOwn(client['properties'], name))
+  const properties = { ...client['properties'], ...Object.fromEntries(renamed), ...clientExtras }
+  const list = (items: TSchema, description: string) => Type.Optional(Type.Array(items, { description }))
+  const file = Type.Object(
+    {
+      groups: list(GroupEntry, 'Groups of users.'),
+      users: list(UserEntry, 'Users. New ones get an invitation.'),
+      clients: list(Type.Unsafe({ ...client, properties }), 'Clients that an operator adds.'),
+    },
+    { ...closed, title: 'Lychgate: users, groups and clients' },
+  )
+  // Without the symbols of TypeBox, and in the draft that editors know.
+  return JSON.parse(JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', ...file }))
+}

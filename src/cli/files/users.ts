@@ -1,0 +1,197 @@
+import { auditEvent } from '../../domain/audit.ts'
+import type { TextClaim } from '../../domain/claims.ts'
+import { accept, type Decision, insert, removeUser, type Write } from '../../domain/decision.ts'
+import type { Group } from '../../domain/group.ts'
+import type { User } from '../../domain/model.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
+import { systemClock, systemRandom } from '../../system.ts'
+import { addToGroup, namesOf, removeFromGroup } from '../../users/groups.ts'
+import { claimFault } from '../../users/rules/editable-claims.ts'
+import { deleteLinksOf } from '../../users/rules/one-time-link.ts'
+import { canonicalUsername, changeProfile, createUser, lockUser, unlockUser } from '../../users/rules/user.ts'
+import { CommandFailed } from '../failure.ts'
+import { requireUser, userEvent } from '../find.ts'
+import { demands, taken, unlessTaken } from '../user-profile.ts'
+import { requireAmong } from './groups.ts'
+import {
+  attempt,
+  type Batch,
+  changedNames,
+  contextOf,
+  differences,
+  membersOfNew,
+  resultOf,
+  type Setting,
+} from './plan.ts'
+import type { Placed } from './read.ts'
+import type { UserEntry } from './schema.ts'
+import { type State, userEntry } from './state.ts'
+
+type Entry = Placed<UserEntry>
+
+/** Plans what entries say about users. @param groups Those there are when the users are changed. */
+export function planUsers(
+  setting: Setting,
+  { users, memberships }: Pick<State, 'users' | 'memberships'>,
+  groups: readonly Group[],
+  entries: readonly Entry[],
+): { readonly named: ReadonlySet<string>; readonly batches: readonly Batch[] } {
+  const byId = new Map(users.map((user) => [user.id, user]))
+  const byName = new Map(users.map((user) => [user.username, user]))
+  const logins = new Map(users.flatMap((user) => loginsOf(user).map((login) => [login, user.id] as const)))
+  const named = new Set<string>()
+  const batches = entries.flatMap((placed) => {
+    const { sub, username } = placed.entry
+    const before = sub === undefined ? byName.get(canonicalUsername(username) ?? '') : byId.get(sub)
+    if (before !== undefined) named.add(before.id)
+    const known = memberships.get(before?.id ?? '') ?? []
+    return (
+      attempt(setting, placed, () => {
+        const wanted = (placed.entry.groups ?? []).map((name) => requireAmong(groups, name, 'groups'))
+        const after = before === undefined ? newUser(placed) : settle(before, placed).user
+        if (before !== undefined) for (const login of loginsOf(before)) logins.delete(login)
+        if (loginsOf(after).some((login) => logins.has(login))) throw taken()
+        for (const login of loginsOf(after)) logins.set(login, after.id)
+        return planUser(setting, placed, before, after, { groups, known, wanted })
+      }) ?? []
+    )
+  })
+  return { named, batches }
+}
+
+function loginsOf({ username, email }: User): readonly string[] {
+  return email === undefined ? [username] : [username, email]
+}
+
+interface Groups {
+  readonly groups: readonly Group[]
+  /** The ids of the groups that the user was added to. */
+  readonly known: readonly string[]
+  readonly wanted: readonly string[]
+}
+
+function planUser(
+  setting: Setting,
+  placed: Entry,
+  before: User | undefined,
+  after: User,
+  { groups, known, wanted }: Groups,
+): Batch | [] {
+  const nameOf = namesOf(groups)
+  const entryOf = (user: User, ids: readonly string[]) => userEntry(user, [...new Set(ids)].map(nameOf))
+  const entry = entryOf(after, wanted)
+  const members = before === undefined ? membersOfNew(entry) : differences(entryOf(before, known), entry)
+
+  if (before !== undefined && members.length === 0) return []
+  const [added, left] = [
+    wanted.filter((id) => !known.includes(id)),
+    known.filter((id) => !wanted.includes(id)),
+  ]
+  const groupsOf = (ids: readonly string[]) => groups.filter(({ id }) => ids.includes(id))
+  const { store } = setting
+  return {
+    changes: [
+      { action: before === undefined ? 'add' : 'change', kind: 'user', name: after.username, members },
+    ],
+    write: async () => {
+      if (before === undefined) await addUser(setting, placed, after)
+      else
+        await unlessTaken(store.transact('user', before.id, (user) => changeUser(requireUser(user), placed)))
+      for (const group of groupsOf(added)) await addToGroup(store, group, after.id, contextOf(placed))
+      for (const group of groupsOf(left)) await removeFromGroup(store, group, after.id, contextOf(placed))
+    },
+  }
+}
+
+function newUser(placed: Entry): User {
+  const { sub, username, email, email_verified: emailVerified = false, locked } = placed.entry
+  const claims = Object.fromEntries(Object.entries(claimsOf(placed.entry)).filter(([, text]) => text !== ''))
+  const { at } = contextOf(placed)
+  const profile = { username, emailVerified, claims, ...(email && { email }) }
+  const user = { ...createUser(profile, systemRandom(16), at), ...(sub !== undefined && { id: sub }) }
+  return locked === true ? resultOf(lockUser(user, at)) : user
+}
+
+/** Adds a user, and invites them unless they are locked. */
+async function addUser(
+  { store, config, isPrinted, tell }: Setting,
+  placed: Entry,
+  user: User,
+): Promise<void> {
+  // Loaded late: most runs invite no user.
+  const { createInvitation } = await import('../../mail/invitation.ts')
+  const context = contextOf(placed)
+  const { id: userId, username, lockedAt } = user
+  const isInvited = lockedAt === undefined
+  const sources = { config, random: systemRandom }
+  const invitation = isInvited ? createInvitation(sources, user, !isPrinted, context) : undefined
+  const event = auditEvent(isInvited ? 'user-invited' : 'user-added', context, { userId })
+  await unlessTaken(store.write(insert('user', user), event, ...(invitation?.writes ?? [])))
+  const error = (line: string) =>
+    process.stderr.write(`lychgate: ${line}; give the link to ${username} yourself\n`)
+  if (invitation !== undefined) tell({ username, ...(await invitation.deliver({ error })) })
+}
+
+/** Decides what an entry changes about a user that exists, besides their groups. */
+function changeUser(user: User, placed: Entry): Decision<User> {
+  const { user: after, writes } = settle(user, placed)
+  return accept(after, ...writes)
+}
+
+function settle(user: User, placed: Entry): { readonly user: User; readonly writes: readonly Write[] } {
+  const { username, email, email_verified: emailVerified, locked } = placed.entry
+  const context = contextOf(placed)
+  const change = { claims: claimsOf(placed.entry), ...omitUndefined({ email, emailVerified }) }
+  const profile = changeProfile(user, change, context.at)
+  let after = resultOf(profile)
+  if (after.username !== canonicalUsername(username))
+    throw new CommandFailed(
+      `username: the user with this sub is ${after.username}, and user names never change`,
+    )
+  const about = { userId: user.id }
+  const writes: Write[] = []
+  const members = differences(userEntry(user, []), userEntry(after, []))
+  if (members.length === 0) after = user
+  else {
+    // Links that were sent to the old address must stop working.
+    const links = after.email === user.email ? [] : deleteLinksOf(user.id)
+    const changed = changedNames(members)
+    writes.push(...profile.writes, ...links, auditEvent('user-changed', context, { ...about, changed }))
+  }
+  if (locked !== undefined && locked !== (user.lockedAt !== undefined)) {
+    const decision = locked ? lockUser(after, context.at) : unlockUser(after, context.at)
+    const event = auditEvent(locked ? 'user-locked' : 'user-unlocked', context, about)
+    after = resultOf(decision)
+    writes.push(...decision.writes, event)
+  }
+  return { user: after, writes }
+}
+
+function claimsOf({ claims = {} }: UserEntry): Readonly<Record<string, string>> {
+  const texts = Object.entries(omitUndefined(claims)).map(([name, text = '']) => [name, text.trim()] as const)
+  for (const [name, text] of texts) {
+    // `as`: the schema has no other.
+    const fault = claimFault(name as TextClaim, text)
+    if (fault !== undefined) throw new CommandFailed(`claims.${name}: ${demands[fault]}`)
+  }
+  return Object.fromEntries(texts)
+}
+
+/** Plans the removal of the users that no entry describes. */
+export function pruneUsers(
+  { store }: Setting,
+  users: readonly User[],
+  named: ReadonlySet<string>,
+): readonly Batch[] {
+  return users
+    .filter(({ id }) => !named.has(id))
+    .map(({ id, username }) => ({
+      changes: [{ action: 'delete', kind: 'user', name: username, members: [] }],
+      write: () =>
+        store.transact('user', id, (user) =>
+          user === undefined
+            ? accept(undefined)
+            : accept(undefined, removeUser(id, systemClock()), userEvent('user-removed', id)),
+        ),
+    }))
+}
