@@ -83,6 +83,7 @@ export function lastingMembers({
   previousSecret,
   secretUsedAt,
   registrationTokenHash,
+  registrationKey,
 }: Client) {
   return {
     id,
@@ -96,6 +97,7 @@ export function lastingMembers({
       previousSecret,
       secretUsedAt,
       registrationTokenHash,
+      registrationKey,
     }),
   }
 }

@@ -85,7 +85,7 @@ export interface TokenRequest {
 /** Tokens, RFC 6749 §5.1, and their user and client. */
 export interface IssuedTokens {
   readonly access_token: string
-  readonly token_type: 'Bearer'
+  readonly token_type: string
   readonly expires_in: number
   readonly refresh_token?: string
   readonly id_token?: string

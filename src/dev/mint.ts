@@ -1,7 +1,7 @@
 /** Tokens without a sign-in or consent page. */
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { addIntegration } from '../clients/integration.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
@@ -45,7 +45,7 @@ type TokenOrder = Static<typeof TokenOrder>
 /** POST issues tokens. */
 export const tokenRoutes: DevPart = async (app, deps) => {
   const mint = tokenMint(app, deps)
-  app.post('/token', async (request) => mint(requireBody(TokenOrder, request.body), request.ip))
+  app.post('/token', async (request, reply) => mint(requireBody(TokenOrder, request.body), request, reply))
 }
 
 /**
@@ -55,13 +55,15 @@ export const tokenRoutes: DevPart = async (app, deps) => {
  */
 function tokenMint(app: FastifyInstance, deps: AppDeps) {
   const { config, service, store, keys, clock, random } = deps
-  return async (order: TokenOrder, from: string) => {
+  return async (order: TokenOrder, request: FastifyRequest, reply: FastifyReply) => {
     const now = clock()
     const user = await requireUser(deps, order.user)
     const client = withRedirect(
       order.client_id === undefined ? await ownClient(deps) : await requireClient(deps, order.client_id),
       deps,
     )
+    // A proof for this request binds the tokens; a client that has bound tokens only, sends one.
+    const confirmation = await app.tokenBindings.confirm(request, reply, client)
     const verifier = random(32).toString('base64url')
     const parameters = {
       response_type: 'code',
@@ -73,25 +75,25 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
     }
     const [redirectUri = ownRedirectUri] = client.redirectUris
     const redirect = resolveRedirectUri({ redirect_uri: redirectUri }, client)
-    const request = parseAuthorizationRequest(parameters, client, redirect, service, undefined)
-    const span = requireSpan(order, usualSeconds(request.resource, service.resources), now)
+    const asked = parseAuthorizationRequest(parameters, client, redirect, service, undefined)
+    const span = requireSpan(order, usualSeconds(asked.resource, service.resources), now)
     const at = span.issuedAt
     const resources = withLifetime(service.resources, span.seconds)
     const session = beginSession('', user.id, ['pwd'], config.lifetimes, at)
-    const { grant, code } = await app.approve(request, client, session, request.scope, at)
+    const { grant, code } = await app.approve(asked, client, session, asked.scope, at)
     const handle = openHandle(keys.handles, code, 'code')
     if (handle === undefined) throw new TypeError('a code just made cannot be opened')
     await store.write({ op: 'insertGrant', grant })
-    const redemption = { handle, client, redirectUri, codeVerifier: verifier, resource: request.resource }
+    const redemption = { handle, client, redirectUri, codeVerifier: verifier, resource: asked.resource }
     const issued = await store.transact('grant', grant.id, (found): ReturnType<typeof redeemCode> => {
       const decision = redeemCode(found, redemption, resources, config.lifetimes, at)
-      return auditGrant(decision, found, () => ({ at: now, from }))
+      return auditGrant(decision, found, () => ({ at: now, from: request.ip }))
     })
     // The ID Token lives as long as the access token.
     const response = await app.issueTokens(issued, {
       client,
       now: at,
-      confirmation: undefined,
+      confirmation,
       idTokenSeconds: span.seconds,
     })
     return {

@@ -1,3 +1,4 @@
+import type { Confirmation } from './confirmation.ts'
 import { type ErrorDetail, OAuthError, type OAuthErrorCode } from './errors.ts'
 import type { Scope } from './model.ts'
 
@@ -35,13 +36,48 @@ export function parseBearerField(token: string): BearerCredentials {
   return isToken ? { kind: 'token', token } : { kind: 'malformed' }
 }
 
+/** A scheme for tokens that are bound to a key of their client (RFC 7800 §3). */
+export interface NamedScheme {
+  /** Its name in the Authorization header. */
+  readonly name: string
+  /** The member of `cnf` whose tokens it opens; no other token is accepted under it. */
+  readonly member: string
+  /** Further members of its challenges, such as `algs`. */
+  readonly challenge: Readonly<Record<string, string>>
+}
+
+/** A token as it was sent: under one of the schemes, or as a bearer token. */
+export interface SentToken<Scheme> {
+  readonly scheme: Scheme | undefined
+  readonly credentials: BearerCredentials
+}
+
+/** Reads the Authorization header. */
+export function readToken<Scheme extends NamedScheme>(
+  authorization: string | undefined,
+  schemes: readonly Scheme[],
+): SentToken<Scheme> {
+  for (const scheme of schemes) {
+    const credentials = parseScheme(scheme.name, authorization)
+    if (credentials.kind !== 'absent') return { scheme, credentials }
+  }
+  return { scheme: undefined, credentials: parseBearer(authorization) }
+}
+
+/** Whether a token is sent under the scheme that it was issued for, RFC 9449 §7.2. */
+export function isUnderItsScheme(
+  scheme: NamedScheme | undefined,
+  confirmation: Confirmation | undefined,
+): boolean {
+  if (scheme === undefined || confirmation === undefined) return scheme === confirmation
+  return Object.hasOwn(confirmation, scheme.member)
+}
+
 /** A challenge of the Bearer scheme or one like it, RFC 6750 §3 and RFC 9728 §5.1. */
 export interface BearerChallenge {
   /** Another scheme than Bearer, with the members that its challenges have besides. */
-  readonly scheme?:
-    | { readonly name: string; readonly challenge: Readonly<Record<string, string>> }
-    | undefined
-  readonly resourceMetadata: string
+  readonly scheme?: Pick<NamedScheme, 'name' | 'challenge'> | undefined
+  readonly resourceMetadata?: string | undefined
   readonly error?: OAuthErrorCode
   readonly description?: string
   /** Every scope the operation needs. */
@@ -60,7 +96,7 @@ export function bearerChallenge({
     error && `error="${error}"`,
     description && `error_description="${description}"`,
     scope && scope.length > 0 && `scope="${scope.join(' ')}"`,
-    `resource_metadata="${resourceMetadata}"`,
+    resourceMetadata && `resource_metadata="${resourceMetadata}"`,
     ...Object.entries(scheme?.challenge ?? {}).map(([name, value]) => `${name}="${value}"`),
   ]
   return `${scheme?.name ?? 'Bearer'} ${members.filter(Boolean).join(', ')}`

@@ -1,3 +1,4 @@
+import type { Confirmation } from './confirmation.ts'
 /** Integer seconds since the epoch for instants (`…At`, exclusive), integer seconds for durations (`…Seconds`). */
 export type Seconds = number
 
@@ -70,6 +71,8 @@ export interface Client {
   readonly requireAuthTime: boolean
   /** RFC 7592: hash of the registration access token. */
   readonly registrationTokenHash?: Hash
+  /** The key that the registration access token is bound to; absent: it is a bearer token. */
+  readonly registrationKey?: Confirmation
   /** Integrations only: PKCE may be left out, for the OpenID basic certification plan. */
   readonly pkceOptional: boolean
   /** Other than `always` for integrations only. */

@@ -8,16 +8,17 @@ import {
   type BearerCredentials,
   bearerChallenge,
   bearerError,
-  parseBearer,
+  isUnderItsScheme,
   parseBearerField,
-  parseScheme,
+  readToken,
+  type SentToken,
 } from '../domain/bearer.ts'
 import { recordCheck } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Scope } from '../domain/model.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
-import type { TokenScheme } from '../http/token-scheme.ts'
+import { assertKey, type TokenScheme } from '../http/token-scheme.ts'
 import { systemClock } from '../system.ts'
 import type { Access, VerifyToken } from './access.ts'
 import { dpop } from './dpop.ts'
@@ -85,7 +86,7 @@ export const guard = fp<GuardOptions>(
     )
     app.decorate('requireAuthentication', (demand) =>
       responding(async ({ access }) => {
-        if (access === undefined) throw noToken(resourceMetadata)
+        if (access === undefined) throw noToken(checks)
         const { confirmation = {} } = access
         const scheme = schemes.find(({ member }) => Object.hasOwn(confirmation, member))
         assertAuthentication(access, demand, clock(), { scheme, resourceMetadata })
@@ -110,11 +111,18 @@ function responding(
   }
 }
 
-/** RFC 6750 §3.1: a request without a token gets a challenge without an error code. */
-function noToken(resourceMetadata: string): OAuthError {
+/**
+ * RFC 6750 §3.1: a request without a token gets a challenge without an error code, and RFC 9449 §7.2: one for each scheme.
+ * Bearer comes first, as some clients read only the first one.
+ */
+function noToken({ resourceMetadata, schemes }: Pick<Checks, 'resourceMetadata' | 'schemes'>): OAuthError {
+  const challenges = [
+    bearerChallenge({ resourceMetadata }),
+    ...schemes.map((scheme) => bearerChallenge({ scheme })),
+  ]
   return new OAuthError('invalid_token', 'this needs an access token', {
     rule: 'rfc6750-3.1-no-error-without-credentials',
-    headers: { 'www-authenticate': bearerChallenge({ resourceMetadata }) },
+    headers: { 'www-authenticate': challenges.join(', ') },
   })
 }
 
@@ -133,7 +141,7 @@ async function accessOf(
       recordCheck('service-5-no-token-anonymous', 'no token: served as anonymous')
       return undefined
     }
-    throw noToken(resourceMetadata)
+    throw noToken(options)
   }
   const access = credentials.kind === 'token' ? await verifyToken(credentials.token) : undefined
   if (access === undefined || 'refused' in access) {
@@ -143,7 +151,7 @@ async function accessOf(
     const rule = 'rfc9700-2.3-rs-checks-audience'
     throw invalidToken(options, { scheme, rule, stored: access.audience, received: resource })
   }
-  await assertKey(request, reply, scheme, credentials, access, options)
+  await assertBinding(request, reply, scheme, credentials, access, options)
   recordCheck(
     'rfc9700-2.3-rs-checks-audience',
     'the token is valid and meant for this API',
@@ -177,7 +185,7 @@ function invalidToken({ resourceMetadata }: Checks, detail: Parameters<typeof be
  * Checks that a token is used under the scheme that it was issued for (RFC 9449 §7.2), and that the caller of a bound one has
  * its key.
  */
-async function assertKey(
+async function assertBinding(
   request: FastifyRequest,
   reply: FastifyReply,
   scheme: TokenScheme | undefined,
@@ -185,8 +193,8 @@ async function assertKey(
   { confirmation }: Access,
   options: Checks,
 ): Promise<void> {
-  const needed = confirmation && options.schemes.find(({ member }) => Object.hasOwn(confirmation, member))
-  if (credentials.kind !== 'token' || scheme !== needed || (confirmation && needed === undefined)) {
+  if (credentials.kind !== 'token' || !isUnderItsScheme(scheme, confirmation)) {
+    const needed = confirmation && options.schemes.find(({ member }) => Object.hasOwn(confirmation, member))
     throw invalidToken(options, {
       scheme: needed ?? scheme,
       rule: 'rfc9449-7.2-no-downgrade',
@@ -196,26 +204,12 @@ async function assertKey(
   }
   if (scheme === undefined || confirmation === undefined) return
   const { token } = credentials
-  try {
-    await scheme.assertKey({ request, reply, token, confirmation, resource: options.resource })
-  } catch (error) {
-    throw error instanceof OAuthError && error.status < 500 ? challenged(error, scheme, options) : error
-  }
-}
-
-/** Adds a challenge to the error of a proof, RFC 9449 §7.1. */
-function challenged(error: OAuthError, scheme: TokenScheme, { resourceMetadata }: Checks): OAuthError {
-  const { code, message, detail } = error
-  const challenge = bearerChallenge({ scheme, error: code, description: message, resourceMetadata })
-  const headers = { ...detail.headers, 'www-authenticate': challenge }
-  return new OAuthError(code, message, { ...detail, status: 401, headers })
+  const { resource, resourceMetadata } = options
+  await assertKey(scheme, { request, reply, token, confirmation, resource }, resourceMetadata)
 }
 
 /** RFC 6750 §2: one token, by one method. */
-function credentialsOf(
-  request: FastifyRequest,
-  options: Checks,
-): { readonly scheme: TokenScheme | undefined; readonly credentials: BearerCredentials } {
+function credentialsOf(request: FastifyRequest, options: Checks): SentToken<TokenScheme> {
   const { rawHeaders } = request.raw
   const headers = rawHeaders.filter(
     (name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization',
@@ -227,12 +221,7 @@ function credentialsOf(
     })
   }
   if (field !== undefined) return { scheme: undefined, credentials: parseBearerField(field) }
-  const { authorization } = request.headers
-  for (const scheme of options.schemes) {
-    const credentials = parseScheme(scheme.name, authorization)
-    if (credentials.kind !== 'absent') return { scheme, credentials }
-  }
-  return { scheme: undefined, credentials: parseBearer(authorization) }
+  return readToken(request.headers.authorization, options.schemes)
 }
 
 function formField({ body }: FastifyRequest): string | undefined {

@@ -1,5 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { bearerChallenge, type NamedScheme } from '../domain/bearer.ts'
 import type { Confirmation } from '../domain/confirmation.ts'
+import { OAuthError } from '../domain/errors.ts'
 
 /** A call with a token that is bound to a key. */
 export interface BoundCall {
@@ -13,16 +15,30 @@ export interface BoundCall {
 }
 
 /** An authentication scheme for tokens that are bound to a key of their client (RFC 7800 §3). */
-export interface TokenScheme {
-  /** Its name in the Authorization header. */
-  readonly name: string
-  /** The member of `cnf` whose tokens it opens; no other token is accepted under it. */
-  readonly member: string
-  /** Further members of its challenges, such as `algs`. */
-  readonly challenge: Readonly<Record<string, string>>
+export interface TokenScheme extends NamedScheme {
   /**
    * Checks that the caller has the key.
    * @throws {OAuthError} The guard adds the challenge.
    */
   assertKey(call: BoundCall): Promise<void>
+}
+
+/**
+ * Checks that the caller has the key of its token.
+ * @throws {OAuthError} with a challenge, RFC 9449 §7.1.
+ */
+export async function assertKey(
+  scheme: TokenScheme,
+  call: BoundCall,
+  resourceMetadata?: string,
+): Promise<void> {
+  try {
+    await scheme.assertKey(call)
+  } catch (error) {
+    if (!(error instanceof OAuthError) || error.status >= 500) throw error
+    const { code, message, detail } = error
+    const challenge = bearerChallenge({ scheme, error: code, description: message, resourceMetadata })
+    const headers = { ...detail.headers, 'www-authenticate': challenge }
+    throw new OAuthError(code, message, { ...detail, status: 401, headers })
+  }
 }

@@ -10,10 +10,13 @@ import type { TokenScheme } from '../http/token-scheme.ts'
 /** How tokens are bound to keys of their clients, and how that is proven. */
 export interface TokenBinding {
   /**
-   * Returns the key that a token request proves; undefined if it proves none.
-   * @throws {OAuthError} for a proof that is not accepted, or that the client must send and does not.
+   * Returns the key that a request proves; undefined if it proves none.
+   * @param token The token that is sent with the request, and bound to no key.
+   * @throws {OAuthError} for a proof that is not accepted.
    */
-  confirm(request: FastifyRequest, reply: FastifyReply, client: Client): Promise<Confirmation | undefined>
+  prove(request: FastifyRequest, reply: FastifyReply, token?: string): Promise<Confirmation | undefined>
+  /** @throws {OAuthError} for a client that must prove a key at the token endpoint. */
+  assertMayOmit(client: Client): void
   /**
    * Checks that a bound code or refresh token is used with its key.
    * @throws {OAuthError} `invalid_grant`
@@ -42,8 +45,11 @@ declare module 'fastify' {
   }
 }
 
-/** The steps that the token endpoint runs. */
+/** The steps that the token endpoint runs, and others that issue tokens. */
 export interface TokenBindings {
+  /** Returns the key that a request proves, whoever the client is. */
+  prove: TokenBinding['prove']
+  /** Returns the key that the request of a client proves: one that must prove a key, does. */
   confirm(request: FastifyRequest, reply: FastifyReply, client: Client): Promise<Confirmation | undefined>
   /** Checks the key of a code or a refresh token, if it is bound and the client's own. */
   assertKey(
@@ -70,11 +76,18 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
         name: declared.tokenBindings[member]?.tokenType ?? member,
       })),
     )
+    const prove: TokenBinding['prove'] = async (request, reply, token) => {
+      let confirmation: Confirmation | undefined
+      for (const binding of bindings.added.values())
+        confirmation ??= await binding.prove(request, reply, token)
+      return confirmation
+    }
     app.decorate('tokenBindings', {
+      prove,
       async confirm(request, reply, client) {
-        let confirmation: Confirmation | undefined
-        for (const binding of bindings.added.values())
-          confirmation ??= await binding.confirm(request, reply, client)
+        const confirmation = await prove(request, reply)
+        for (const [member, { assertMayOmit }] of bindings.added)
+          if (confirmation?.[member] === undefined) assertMayOmit(client)
         for (const assert of checks) assert(client, confirmation)
         return confirmation
       },

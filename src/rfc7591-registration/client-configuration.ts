@@ -1,9 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
+import { bearerChallenge, readToken } from '../domain/bearer.ts'
 import { accept, remove, update } from '../domain/decision.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
+import { assertKey } from '../http/token-scheme.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
 import { assertMayConfigure, requireRegistrationToken, updateClient } from './rules.ts'
@@ -17,13 +20,28 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
   const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, ip: string) =>
     auditEvent(name, { by: 'client', at: clock(), from: addressPrefix(ip) }, { clientId })
 
+  /** Authorizes a request by its registration access token; one that is bound to a key comes with a proof by that key. */
+  async function authorize(request: FastifyRequest, reply: FastifyReply, key: string) {
+    const schemes = app.tokenSchemes()
+    const sent = readToken(request.headers.authorization, schemes)
+    const token = requireRegistrationToken(
+      sent,
+      schemes.map((one) => bearerChallenge({ scheme: one })),
+    )
+    const { scheme } = sent
+    const client = await store.find('client', key)
+    assertMayConfigure(client, token, scheme)
+    const { registrationKey: confirmation } = client
+    if (scheme !== undefined && confirmation !== undefined)
+      await assertKey(scheme, { request, reply, token, confirmation, resource: service.issuer })
+    return { client, token, scheme }
+  }
+
   app.get(
     '/api/oauth/register/:client_id',
     { config: { limit: 'token' }, schema: routes.read },
-    async ({ params, headers }) => {
-      const token = requireRegistrationToken(headers.authorization)
-      const client = await store.find('client', clientKey(params.client_id))
-      assertMayConfigure(client, token)
+    async (request, reply) => {
+      const { client, token } = await authorize(request, reply, clientKey(request.params.client_id))
       return clientInformation(service, client, token)
     },
   )
@@ -39,10 +57,12 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       },
       schema: routes.update,
     },
-    async ({ params, headers, body, ip }) => {
-      const token = requireRegistrationToken(headers.authorization)
-      const updated = await store.transact('client', clientKey(params.client_id), (client) => {
-        assertMayConfigure(client, token)
+    async (request, reply) => {
+      const { params, body, ip } = request
+      const key = clientKey(params.client_id)
+      const { token, scheme } = await authorize(request, reply, key)
+      const updated = await store.transact('client', key, (client) => {
+        assertMayConfigure(client, token, scheme)
         const policy = registrationPolicy({ config, service, keys, declared }, client.admitted)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
         // An update without a change causes no write and no event.
@@ -57,11 +77,12 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
   app.delete(
     '/api/oauth/register/:client_id',
     { config: { limit: 'registration' }, schema: routes.delete },
-    async ({ params, headers, ip }, reply) => {
-      const token = requireRegistrationToken(headers.authorization)
-      await store.transact('client', clientKey(params.client_id), (client) => {
-        assertMayConfigure(client, token)
-        const event = eventOf('registration-deleted', client.id, ip)
+    async (request, reply) => {
+      const key = clientKey(request.params.client_id)
+      const { token, scheme } = await authorize(request, reply, key)
+      await store.transact('client', key, (client) => {
+        assertMayConfigure(client, token, scheme)
+        const event = eventOf('registration-deleted', client.id, request.ip)
         return accept(undefined, remove('client', client.id), event)
       })
       return reply.code(204).send()

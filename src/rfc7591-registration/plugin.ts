@@ -8,15 +8,16 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
+import { readToken } from '../domain/bearer.ts'
 import { accept, insert, update, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { type InitialToken, initialTokenKind, spendInitialToken } from '../domain/initial-token.ts'
-import { secretBytes } from '../domain/secret.ts'
+import { hashSecret, secretBytes } from '../domain/secret.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { clientConfiguration } from './client-configuration.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
-import { readInitialToken, registerClient } from './rules.ts'
+import { assertProven, readInitialToken, registerClient } from './rules.ts'
 import { registrationRoutes } from './schema.ts'
 
 /**
@@ -43,19 +44,24 @@ export const registration: FastifyPluginAsyncTypebox<
       },
       schema: registrationRoutes(declared).register,
     },
-    async ({ body, headers, ip }, reply) => {
+    async (request, reply) => {
+      const { body, headers, ip } = request
       const metadata = requireJsonObject(body, config.limits.jsonDepth)
       const fresh = {
         clientId: random(16),
         clientSecret: random(secretBytes),
         registrationToken: random(secretBytes),
       }
-      const tokenId = readInitialToken(headers.authorization)
+      const sent = readToken(headers.authorization, app.tokenSchemes())
+      const initialToken = readInitialToken(sent)
+      const confirmation = await app.tokenBindings.prove(request, reply, sent.scheme && initialToken)
+      assertProven(sent, confirmation)
       const now = clock()
       const from = addressPrefix(ip)
       const admit = (token?: InitialToken) => {
         const policy = registrationPolicy({ config, service, keys, declared }, token)
-        const registered = registerClient(metadata, policy, fresh, { now, from, ...(token && { token }) })
+        const context = { now, from, confirmation, ...(token && { token }) }
+        const registered = registerClient(metadata, policy, fresh, context)
         const { id: clientId, admitted } = registered.client
         const facts = { clientId, ...(admitted && { token: admitted.by }) }
         const event = auditEvent('registration', { by: 'client', at: now, from }, facts)
@@ -68,15 +74,15 @@ export const registration: FastifyPluginAsyncTypebox<
         return registered
       }
       // Of registrations at the same time, no more succeed than the token has uses.
-      const registerWith = (id: string) =>
-        store.transact(initialTokenKind, id, (found) => {
+      const registerWith = (text: string) =>
+        store.transact(initialTokenKind, hashSecret(text), (found) => {
           const spent = spendInitialToken(found, now)
           const { registered, writes } = admit(spent)
           return accept(registered, update(initialTokenKind, spent), ...writes)
         })
-      const { client, clientSecret, registrationToken } = await (tokenId === undefined
+      const { client, clientSecret, registrationToken } = await (initialToken === undefined
         ? register()
-        : registerWith(tokenId))
+        : registerWith(initialToken))
       return reply.code(201).send({
         ...clientInformation(service, client, registrationToken),
         ...(clientSecret !== undefined && { client_secret: clientSecret }),

@@ -1,6 +1,7 @@
 import { type JsonObject, lastingMembers, rejection } from '../clients/members.ts'
 import { parseClientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
-import { parseBearer } from '../domain/bearer.ts'
+import { bearerChallenge, isUnderItsScheme, type NamedScheme, type SentToken } from '../domain/bearer.ts'
+import type { Confirmation } from '../domain/confirmation.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { type InitialToken, nameOfToken, wrongInitialToken } from '../domain/initial-token.ts'
 import type { AdmittedClient, Client, Hash, Seconds } from '../domain/model.ts'
@@ -19,6 +20,8 @@ export interface RegistrationContext {
   readonly from: string
   /** The initial access token that the client sent. */
   readonly token?: InitialToken
+  /** The key that the client proved. */
+  readonly confirmation?: Confirmation | undefined
 }
 
 /** A client that was just registered, with the secrets that are sent once and stored only as hashes. */
@@ -46,7 +49,7 @@ export function registerClient(
   metadata: JsonObject,
   policy: RegistrationPolicy,
   fresh: FreshRegistration,
-  { now, from, token }: RegistrationContext,
+  { now, from, token, confirmation }: RegistrationContext,
 ): Registration {
   const { authenticationMethod: named, ...sent } = parseClientMetadata(metadata, policy)
   const said = withExtra(sent, token?.extra)
@@ -61,6 +64,7 @@ export function registerClient(
     registeredFrom: from,
     authenticationMethod,
     registrationTokenHash: hashSecret(registrationToken),
+    ...(confirmation && { registrationKey: confirmation }),
     pkceOptional: token?.pkce === 'optional' && authenticationMethod !== 'none',
     consent: token?.redirects === 'https' ? 'remember' : 'always',
     introspects: [],
@@ -127,49 +131,64 @@ export function updateClient(client: Client, metadata: JsonObject, policy: Regis
 }
 
 /**
- * Returns the initial access token of a request, RFC 7591 §3, from its Authorization header; undefined without one:
- * registration is open.
+ * Returns the initial access token of a request, RFC 7591 §3; undefined without one: registration is open.
  * @throws {OAuthError} `invalid_token`
  */
-export function readInitialToken(header: string | undefined): Hash | undefined {
-  const credentials = parseBearer(header)
+export function readInitialToken({ credentials }: SentToken<NamedScheme>): string | undefined {
   if (credentials.kind === 'malformed') throw wrongInitialToken('the initial access token is malformed')
-  return credentials.kind === 'token' ? hashSecret(credentials.token) : undefined
+  return credentials.kind === 'token' ? credentials.token : undefined
 }
 
 /**
- * The registration access token of a request, RFC 7592 §2, from its Authorization header.
+ * Checks that an initial access token, which is bound to no key, comes with a proof if its scheme says so.
  * @throws {OAuthError} `invalid_token`
  */
-export function requireRegistrationToken(header: string | undefined): string {
-  const credentials = parseBearer(header)
+export function assertProven(
+  { scheme }: SentToken<NamedScheme>,
+  confirmation: Confirmation | undefined,
+): void {
+  if (scheme === undefined || isUnderItsScheme(scheme, confirmation)) return
+  throw wrongInitialToken(`a token under ${scheme.name} needs a proof; send it as a bearer token`)
+}
+
+/**
+ * The registration access token of a request, RFC 7592 §2.
+ * @param challenges What a client may send instead.
+ * @throws {OAuthError} `invalid_token`
+ */
+export function requireRegistrationToken(
+  { scheme, credentials }: SentToken<NamedScheme>,
+  challenges: readonly string[],
+): string {
   if (credentials.kind === 'token') return credentials.token
-  if (credentials.kind === 'malformed') throw wrongToken('rfc7592-2-bearer-required')
-  // RFC 6750 §3.1: a request without authentication gets the scheme and no error code.
+  if (credentials.kind === 'malformed') throw wrongToken('rfc7592-2-bearer-required', scheme)
+  // RFC 6750 §3.1: a request without authentication gets the schemes and no error code.
   throw new OAuthError('invalid_token', 'the registration access token is missing', {
     rule: 'rfc7592-2-bearer-required',
-    headers: { 'www-authenticate': 'Bearer realm="client configuration"' },
+    headers: { 'www-authenticate': ['Bearer realm="client configuration"', ...challenges].join(', ') },
   })
 }
 
 /**
- * Checks the right to manage a client (RFC 7592 §2): it registered itself and this is its registration access token.
- * An unknown client gets the same error as a wrong token (RFC 7592 §5).
+ * Checks the right to manage a client (RFC 7592 §2): it registered itself and this is its registration access token, under
+ * the scheme that it was issued for (RFC 9449 §7.2). An unknown client gets the same error as a wrong token (RFC 7592 §5).
  * @throws {OAuthError} `invalid_token`
  */
 export function assertMayConfigure(
   client: Client | undefined,
   registrationToken: string,
+  scheme: NamedScheme | undefined,
 ): asserts client is Client {
   const own = client?.origin === 'registered' ? client.registrationTokenHash : undefined
-  if (secretMatches(registrationToken, own)) return
-  throw wrongToken(client === undefined ? 'rfc7592-5-no-404' : 'rfc7592-2-bearer-required')
+  if (!secretMatches(registrationToken, own))
+    throw wrongToken(client === undefined ? 'rfc7592-5-no-404' : 'rfc7592-2-bearer-required', scheme)
+  if (!isUnderItsScheme(scheme, client?.registrationKey)) throw wrongToken('rfc9449-7.2-no-downgrade', scheme)
 }
 
-function wrongToken(rule: string): OAuthError {
+function wrongToken(rule: string, scheme: NamedScheme | undefined): OAuthError {
   return new OAuthError('invalid_token', 'the registration access token is not valid', {
     rule,
-    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+    headers: { 'www-authenticate': bearerChallenge({ scheme, error: 'invalid_token' }) },
   })
 }
 

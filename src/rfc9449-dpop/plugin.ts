@@ -48,15 +48,14 @@ export const dpop = fp<AppDeps>(
     }
 
     app.bindTokens('jkt', {
-      async confirm(request, reply, client) {
-        if (proofFields(request.raw.rawHeaders).length === 0) {
-          assertMayOmitProof(client)
-          return undefined
-        }
+      async prove(request, reply, token) {
+        if (proofFields(request.raw.rawHeaders).length === 0) return undefined
         const proof = verify(request, reply, needsNonce.token)
+        if (token !== undefined) assertProofOfToken(proof, token, { jkt: proof.jkt })
         await use(proof, needsNonce.token)
         return { jkt: proof.jkt }
       },
+      assertMayOmit: assertMayOmitProof,
       assertKey: assertBoundKey,
       scheme: {
         challenge: { algs: proofAlgorithms.join(' ') },

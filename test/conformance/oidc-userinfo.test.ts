@@ -186,8 +186,9 @@ t.test(
     for (const headers of absent) {
       const response = await fetch(url, { headers })
       t.equal(response.status, 401, '[rfc6750-3-challenge-on-refusal]')
-      const { scheme, params } = challengeOf(response)
+      const { scheme, params, others } = challengeOf(response)
       t.equal(scheme, 'Bearer')
+      t.equal(others, 'DPoP algs="ES256 PS256 EdDSA Ed25519"')
       t.strictSame(params, { resource_metadata: `${server.issuer}/.well-known/oauth-protected-resource` })
     }
   },

@@ -1,6 +1,9 @@
 import t from 'tap'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { callApi, claimsOf, postAs, refresh, type TestClient } from '../helpers/flow.ts'
+import { signProof } from '../helpers/proofs.ts'
 import { startServer } from '../helpers/server.ts'
+import { addClient, json } from '../helpers/wire.ts'
 
 const api = {
   identifier: 'https://api.example.test',
@@ -108,4 +111,28 @@ t.test('what no client could be granted is rejected with the usual error', async
   t.match(await order({ user: 'alice', expires_in: 'soon' }, 400), { error: 'invalid_request' })
   t.match(await order({ user: 'alice', issued_at: '9999w' }, 400), { error: 'invalid_request' })
   t.match(await order({ user: 'alice', scopes: 'openid' }, 400), { error_description: /did you mean scope/ })
+})
+
+t.test('[rfc9449-5.2-client-requires] a client of bound tokens gets them with a proof', async (t) => {
+  const client = await addClient(server, {
+    authenticationMethod: 'client_secret_post',
+    description: { dpop_bound_access_tokens: true },
+  })
+  const body = { user: 'alice', client_id: client.id, scope: 'openid courses:read' }
+  t.match(await order(body, 400), { error_description: /send a DPoP header/ })
+  const key = makeClientKey()
+  const [url, now] = [`${server.issuer}/_dev/token`, server.now()]
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', dpop: signProof(key, { url, now }) },
+    body: JSON.stringify(body),
+  })
+  const minted = await json(response)
+  t.equal(minted['token_type'], 'DPoP')
+  const token = String(minted['access_token'])
+  const courses = `${server.issuer}/api/courses`
+  const call = (headers: Record<string, string>) => fetch(courses, { headers })
+  t.equal((await call({ authorization: `Bearer ${token}` })).status, 401)
+  const dpop = signProof(key, { method: 'GET', url: courses, now, token })
+  t.equal((await call({ authorization: `DPoP ${token}`, dpop })).status, 200)
 })

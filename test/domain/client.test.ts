@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../src/clients/members.ts'
 import { clientMetadata, type RegistrationPolicy } from '../../src/clients/metadata.ts'
+import { readToken } from '../../src/domain/bearer.ts'
 import { hashSecret, secretMatches } from '../../src/domain/secret.ts'
 import { declared } from '../../src/features.ts'
 import {
@@ -441,7 +442,7 @@ t.test('a confidential client may change its authentication method', async (t) =
 t.test('only its own registration access token manages a client', async (t) => {
   const { client, registrationToken } = register({})
   const other = register({})
-  t.doesNotThrow(() => assertMayConfigure(client, registrationToken))
+  t.doesNotThrow(() => assertMayConfigure(client, registrationToken, undefined))
   const refused: [typeof client | undefined, string][] = [
     [client, other.registrationToken],
     [client, `${registrationToken}x`],
@@ -453,7 +454,7 @@ t.test('only its own registration access token manages a client', async (t) => {
   const messages = new Set<unknown>()
   for (const [target, token] of refused) {
     try {
-      assertMayConfigure(target, token)
+      assertMayConfigure(target, token, undefined)
       t.fail('accepted')
     } catch (error) {
       t.match(error, {
@@ -468,15 +469,15 @@ t.test('only its own registration access token manages a client', async (t) => {
 })
 
 t.test('the registration access token comes from the Authorization header', async (t) => {
-  t.equal(requireRegistrationToken('Bearer abc'), 'abc')
+  t.equal(requireRegistrationToken(readToken('Bearer abc', []), []), 'abc')
   for (const header of [undefined, '', 'Basic YTpi']) {
-    t.throws(() => requireRegistrationToken(header), {
+    t.throws(() => requireRegistrationToken(readToken(header, []), []), {
       code: 'invalid_token',
       detail: { headers: { 'www-authenticate': /^Bearer realm=/ } },
     })
   }
   for (const header of ['Bearer', 'Bearer ', 'Bearer a b', 'Bearer \u00e9']) {
-    t.throws(() => requireRegistrationToken(header), {
+    t.throws(() => requireRegistrationToken(readToken(header, []), []), {
       code: 'invalid_token',
       detail: { headers: { 'www-authenticate': 'Bearer error="invalid_token"' } },
     })

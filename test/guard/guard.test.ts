@@ -110,7 +110,8 @@ t.test(
     const resource = await another(t, { anonymous: 'challenge' })
     const answer = await callAt(`${resource}/read`)
     t.equal(answer.status, 401)
-    t.equal(answer.challenge, `Bearer resource_metadata="${metadataUrl(resource)}"`)
+    const bearer = `Bearer resource_metadata="${metadataUrl(resource)}"`
+    t.equal(answer.challenge, `${bearer}, DPoP algs="ES256 PS256 EdDSA Ed25519"`)
     t.match(await callAt(metadataUrl(resource)), { status: 200, body: { resource } })
   },
 )

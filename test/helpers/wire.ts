@@ -70,18 +70,23 @@ export async function isAlive(server: TestServer, token: string): Promise<boolea
 }
 
 /** The one challenge of a response, RFC 9110 §11.6.1; a repeated parameter throws. */
-export function challengeOf(response: Response): { readonly scheme: string; readonly params: Json } {
+export function challengeOf(response: Response): {
+  readonly scheme: string
+  readonly params: Json
+  /** The challenges after the first one. */
+  readonly others: string
+} {
   const header = response.headers.get('www-authenticate')
   const [, scheme = '', rest = ''] = /^(\S+)\s*(.*)$/.exec(header ?? '') ?? []
   const params: Json = {}
   let left = rest
-  while (left !== '') {
+  while (left !== '' && !/^[A-Za-z]+ /.test(left)) {
     const [whole = '', name = '', value = ''] = /^([a-z_]+)="([^"\\]*)"(?:, |$)/.exec(left) ?? []
     if (whole === '' || name in params) throw new Error(`not one challenge: ${header}`)
     params[name] = value
     left = left.slice(whole.length)
   }
-  return { scheme, params }
+  return { scheme, params, others: left }
 }
 
 /** A client that an operator added: without a redirect URI a resource server, otherwise consent is skipped. */

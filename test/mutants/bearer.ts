@@ -52,7 +52,7 @@ export const bearerFaults = [
     id: 'challenge-without-metadata',
     rule: 'rfc9728-5.1-resource-metadata-param',
     file: bearer,
-    find: '    `resource_metadata="${resourceMetadata}"`,\n',
+    find: '    resourceMetadata && `resource_metadata="${resourceMetadata}"`,\n',
     replace: '',
   },
   {

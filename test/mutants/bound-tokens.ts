@@ -6,6 +6,8 @@ const rules = 'src/rfc9449-dpop/rules.ts'
 const plugin = 'src/rfc9449-dpop/plugin.ts'
 const issue = 'src/rfc6749-authorization/issue-tokens.ts'
 const tests = ['test/conformance/rfc9449-dpop.test.ts']
+const scheme = 'src/domain/bearer.ts'
+const registration = ['test/conformance/rfc9449-registration.test.ts']
 const api = ['test/conformance/rfc9449-resource-server.test.ts']
 
 /** Faults of tokens that are bound to a key, RFC 9449. */
@@ -118,16 +120,18 @@ export const boundTokenFaults = [
   {
     id: 'bound-token-under-bearer',
     tests: api,
-    file: guard,
-    find: "credentials.kind !== 'token' || scheme !== needed || (confirmation && needed === undefined)",
-    replace: "credentials.kind !== 'token' || (scheme !== undefined && scheme !== needed)",
+    file: scheme,
+    find: 'if (scheme === undefined || confirmation === undefined) return scheme === confirmation',
+    replace:
+      'if (scheme === undefined) return true\n  if (confirmation === undefined) return scheme === confirmation',
   },
   {
     id: 'bearer-token-under-dpop',
     tests: api,
-    file: guard,
-    find: "credentials.kind !== 'token' || scheme !== needed || (confirmation && needed === undefined)",
-    replace: "credentials.kind !== 'token' || (confirmation && scheme !== needed)",
+    file: scheme,
+    find: 'if (scheme === undefined || confirmation === undefined) return scheme === confirmation',
+    replace:
+      'if (confirmation === undefined) return true\n  if (scheme === undefined) return scheme === confirmation',
   },
   {
     id: 'any-nonce-accepted',
@@ -205,6 +209,41 @@ export const boundTokenFaults = [
     file: 'src/domain/confirmation.ts',
     find: "return found?.[1].tokenType ?? 'N_A'",
     replace: "return found === undefined ? 'N_A' : 'Bearer'",
+  },
+  {
+    id: 'bound-registration-token-under-bearer',
+    tests: registration,
+    file: 'src/rfc7591-registration/rules.ts',
+    find: 'if (!isUnderItsScheme(scheme, client?.registrationKey))',
+    replace: 'if (scheme !== undefined && !isUnderItsScheme(scheme, client?.registrationKey))',
+  },
+  {
+    id: 'registration-without-its-key',
+    tests: registration,
+    file: 'src/rfc7591-registration/client-configuration.ts',
+    find: 'if (scheme !== undefined && confirmation !== undefined)',
+    replace: 'if (scheme !== undefined && confirmation === undefined)',
+  },
+  {
+    id: 'key-of-a-registration-lost-by-an-update',
+    tests: registration,
+    file: 'src/clients/members.ts',
+    find: '      registrationKey,\n    }),',
+    replace: '    }),',
+  },
+  {
+    id: 'initial-token-under-dpop-without-a-proof',
+    tests: registration,
+    file: 'src/rfc7591-registration/plugin.ts',
+    find: 'assertProven(sent, confirmation)',
+    replace: '',
+  },
+  {
+    id: 'no-challenge-for-bound-tokens',
+    tests: ['test/conformance/oidc-userinfo.test.ts'],
+    file: guard,
+    find: '...schemes.map((scheme) => bearerChallenge({ scheme })),',
+    replace: '',
   },
   {
     id: 'jwt-without-cnf',

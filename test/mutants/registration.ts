@@ -130,8 +130,8 @@ export const registrationFaults = [
     id: 'any-token-configures',
     rule: 'rfc7592-2-bearer-required',
     file: client,
-    find: 'if (secretMatches(registrationToken, own)) return',
-    replace: "if (own !== undefined && registrationToken !== '') return",
+    find: 'if (!secretMatches(registrationToken, own))',
+    replace: "if (own === undefined || registrationToken === '')",
   },
   {
     id: 'update-of-another-client',

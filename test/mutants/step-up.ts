@@ -45,7 +45,7 @@ export const stepUpFaults = [
     id: 'step-up-of-an-anonymous-caller',
     tests,
     file: 'src/guard/guard.ts',
-    find: 'if (access === undefined) throw noToken(resourceMetadata)',
+    find: 'if (access === undefined) throw noToken(checks)',
     replace: 'if (access === undefined) return',
   },
 ] as const satisfies readonly Fault[]
