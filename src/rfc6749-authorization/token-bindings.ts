@@ -47,7 +47,7 @@ declare module 'fastify' {
 
 /** The steps that the token endpoint runs, and others that issue tokens. */
 export interface TokenBindings {
-  /** Returns the key that a request proves, whoever the client is. */
+  /** Returns the key that the request of any client proves. */
   prove: TokenBinding['prove']
   /** Returns the key that the request of a client proves: one that must prove a key, does. */
   confirm(request: FastifyRequest, reply: FastifyReply, client: Client): Promise<Confirmation | undefined>

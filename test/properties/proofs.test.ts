@@ -1,7 +1,9 @@
+import { createPublicKey, sign } from 'node:crypto'
 import t from 'tap'
 import { assertProof, noncesBy, normalizedUrl, readProof } from '../../src/domain/dpop-proof.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { openHandle, sealHandle } from '../../src/domain/handle.ts'
+import { verifies } from '../../src/domain/jws.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { fc } from '../helpers/generated.ts'
 import { signProof } from '../helpers/proofs.ts'
@@ -131,4 +133,26 @@ t.test('a handle keeps its confirmation, with and without a narrowing', async (t
     }),
   )
   t.pass()
+})
+
+t.test('a signature by ES256 is that of its two numbers, whatever their size', async (t) => {
+  const text = Buffer.from('signed')
+  const one = (first: number) => Buffer.concat([Buffer.of(first), Buffer.alloc(31, 1)])
+  const verify = (signature: Buffer) => verifies('ES256', createPublicKey(key.privateKey), text, signature)
+  const lengths = new Set<string>()
+  // One of 256 numbers begins with a zero byte, and half of them with a one bit.
+  for (let tried = 0; lengths.size < 8 && tried < 50_000; tried++) {
+    const signature = sign('sha256', text, { key: key.privateKey, dsaEncoding: 'ieee-p1363' })
+    const size = (byte = 0) => (byte === 0 ? 'short' : byte > 127 ? 'long' : 'usual')
+    const kind = `${size(signature[0])} ${size(signature[32])}`
+    if (lengths.has(kind)) continue
+    lengths.add(kind)
+    t.ok(verify(signature), kind)
+    signature.writeUInt8(signature.readUInt8(63) ^ 1, 63)
+    t.notOk(verify(signature), `${kind}, another number`)
+  }
+  t.equal(lengths.size, 8, [...lengths].join(', '))
+  const der = sign('sha256', text, key.privateKey)
+  for (const bad of [der, Buffer.alloc(64), Buffer.alloc(0), Buffer.concat([one(1), one(2), one(3)])])
+    t.notOk(verify(bad), `${bad.length} bytes`)
 })
