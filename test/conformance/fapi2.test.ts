@@ -1,29 +1,38 @@
 /** FAPI 2.0 Security Profile (Final) §5.3.2 and §5.4, for clients that an operator chose and for a whole server. */
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { changeIntegration } from '../../src/clients/integration.ts'
 import { readKeyFile } from '../../src/domain/key-set.ts'
-import { declared } from '../../src/features.ts'
-import {
-  type AssertionAlgorithm,
-  type AssertionChange,
-  type ClientKey,
-  makeClientKey,
-  signAssertion,
-  signJws,
-  withAssertion,
-} from '../helpers/assertions.ts'
+import { type AssertionAlgorithm, makeClientKey, signJws, withAssertion } from '../helpers/assertions.ts'
 import {
   answerOf,
   claimsOf,
   type Fields,
-  pkce,
   register,
   signInAndApprove,
   type TestClient,
 } from '../helpers/flow.ts'
 import { newPerson } from '../helpers/person.ts'
-import { postProven, signProof, thumbprintOf, tokenPath } from '../helpers/proofs.ts'
+import {
+  addProfiled,
+  ask,
+  asking,
+  assertionOf,
+  browserAt,
+  changeParty,
+  codeOf,
+  dpopKey,
+  type Party,
+  parPath,
+  proofFor,
+  push,
+  redemption,
+  refreshing,
+  requestOf,
+  tokensOf,
+  urlOf,
+  withKeys,
+} from '../helpers/profiled-clients.ts'
+import { postProven, thumbprintOf, tokenPath } from '../helpers/proofs.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { addClient, assertRejected, introspect, type Json, json } from '../helpers/wire.ts'
@@ -38,101 +47,15 @@ const options = {
 const server = await startServer(t, options)
 /** Every client of it must conform. */
 const strict = await startServer(t, { ...options, profile: 'fapi2' })
-const { agent } = newPerson(server)
-const dpopKey = makeClientKey('ES256')
-const parPath = '/api/oauth/par'
-const asking = { grant_type: 'client_credentials' }
+const agent = browserAt(server)
 const openid = { scope: 'openid' }
 
-interface Party {
-  readonly client: TestClient
-  readonly key: ClientKey
-  readonly of: TestServer
-}
+const add = (alg: AssertionAlgorithm = 'ES256', members: Json = {}, of = server) =>
+  addProfiled(of, alg, members)
 
-const withKeys = {
-  authenticationMethod: 'private_key_jwt',
-  idTokenSignedResponseAlg: 'ES256',
-  grantTypes: ['authorization_code', 'refresh_token', 'client_credentials'],
-  scope: ['openid', 'courses:read'],
-} as const
-
-/** A client of the profile that signs with this algorithm. */
-async function add(alg: AssertionAlgorithm = 'ES256', members: Json = {}, of = server): Promise<Party> {
-  const key = makeClientKey(alg)
-  const description = { jwks: { keys: [{ ...key.jwk, alg }] }, security_profile: 'fapi2', ...members }
-  return { client: await addClient(of, { ...withKeys, description }), key, of }
-}
-
-/** What an operator changes about a client. */
-async function change({ client, of }: Party, what: Parameters<typeof changeIntegration>[1]): Promise<void> {
-  const known = { declared, scopes: ['openid', 'courses:read'], resources: [of.issuer, library] }
-  await of.deps.store.transact('client', client.id, (found) => changeIntegration(found, what, known))
-}
+const change = (by: Party, what: Parameters<typeof changeParty>[1]) => changeParty(by, what, [library])
 
 const party = await add()
-
-function assertionOf({ client, key, of }: Party, what: AssertionChange = {}): string {
-  return signAssertion(key, { id: client.id, issuer: of.issuer, now: of.now() }, what)
-}
-
-const proofFor = (of: TestServer, path: string, what: AssertionChange = {}, by = dpopKey) =>
-  signProof(by, { url: of.issuer + path, now: of.now() }, what)
-
-/** A request of the client, authenticated by its key, with a proof unless there are others. */
-function ask(
-  by: Party,
-  fields: Fields,
-  path = tokenPath,
-  proofs = [proofFor(by.of, path)],
-): Promise<Response> {
-  const own = { client_id: by.client.id, ...withAssertion(assertionOf(by)) }
-  return postProven(by.of, { ...by.client, method: 'none' }, path, { ...own, ...fields }, ...proofs)
-}
-
-const requestOf = ({ client }: Party): Fields => ({
-  response_type: 'code',
-  redirect_uri: client.redirectUri,
-  scope: 'openid courses:read',
-  state: 'a-state',
-  code_challenge: pkce('v'.repeat(43)).challenge,
-  code_challenge_method: 'S256',
-})
-
-const push = (by: Party, fields: Fields = {}, proofs: readonly string[] = []) =>
-  ask(by, { ...requestOf(by), ...fields }, parPath, [...proofs])
-
-/** The authorization response to a pushed request, in the browser of a user who signed in. */
-async function authorized(by: Party, fields: Fields = {}, proofs: readonly string[] = []): Promise<URL> {
-  const { request_uri: uri } = await json(await push(by, fields, proofs))
-  const browser = by.of === server ? agent : newPerson(by.of).agent
-  return signInAndApprove(browser, await browser.open(urlOf(by, { request_uri: String(uri) })))
-}
-
-const urlOf = ({ client, of }: Party, fields: Fields) =>
-  `${of.issuer}/oauth/authorize?${new URLSearchParams({ client_id: client.id, ...(fields as Record<string, string>) })}`
-
-const codeOf = async (by: Party, fields: Fields = {}, proofs: readonly string[] = []) =>
-  String((await authorized(by, fields, proofs)).searchParams.get('code'))
-
-const redemption = (by: Party, code: string): Fields => ({
-  grant_type: 'authorization_code',
-  code,
-  redirect_uri: by.client.redirectUri,
-  code_verifier: 'v'.repeat(43),
-})
-
-async function tokensOf(by: Party, fields: Fields = {}): Promise<Json> {
-  const response = await ask(by, redemption(by, await codeOf(by, fields)))
-  const tokens = await json(response)
-  if (response.status !== 200) throw new Error(JSON.stringify(tokens))
-  return tokens
-}
-
-const refreshing = (tokens: Json): Fields => ({
-  grant_type: 'refresh_token',
-  refresh_token: String(tokens['refresh_token']),
-})
 
 /** Asserts that a request is rejected, and that the log says by which rule. */
 async function assertFails(
