@@ -20,6 +20,8 @@ export interface Service {
   readonly catalogue: readonly CatalogueScope[]
   /** The names of its scopes. */
   readonly scopes: ReadonlySet<string>
+  /** Those that a client may have without an operator. */
+  readonly openScopes: ReadonlySet<string>
   readonly scopeClaims: ScopeClaims
   readonly resources: Resources
   /** The own API is the first. */
@@ -45,6 +47,11 @@ export function catalogueOf(config: Config, declared: DeclaredScopes = {}): read
     (isOffered?.(config) ?? true) ? [[name, scope] as const] : [],
   )
   return completeCatalogue(config.scopes, Object.fromEntries(offered))
+}
+
+/** Returns the names of the scopes that a client may have without an operator. */
+export function openScopesOf(catalogue: readonly CatalogueScope[]): readonly string[] {
+  return catalogue.flatMap(({ name, operatorOnly }) => (operatorOnly ? [] : [name]))
 }
 
 /** The service that a configuration describes, with the scopes that features add. */
@@ -74,6 +81,7 @@ export function describeService(config: Config, added: DeclaredScopes = {}): Ser
     ...(isHostName(url.hostname) && { relyingParty: { id: url.hostname, origin: url.origin } }),
     catalogue,
     scopes: own.scopes,
+    openScopes: new Set(openScopesOf(catalogue)),
     scopeClaims: indexScopeClaims(catalogue),
     resources: indexResources(own, others),
     allResources: [own, ...others],

@@ -22,8 +22,8 @@ export interface Challenge {
 }
 
 /**
- * Checks what the client of the access token may do now, whatever it was when the token was issued. Its metadata must
- * name the scope, so that no client has it by default; one that acts for itself must be an operator's.
+ * Checks what the client of the access token may do now, whatever it was when the token was issued. An operator added it,
+ * and its metadata names the scope, so that no client has it by default.
  */
 export function assertClientMay(
   client: Client | undefined,
@@ -47,11 +47,11 @@ export function assertClientMay(
     },
   )
   check(
-    kind === 'user' || (client.origin === 'integration' && client.grantTypes.includes('client_credentials')),
+    client.origin === 'integration' && (kind === 'user' || client.grantTypes.includes('client_credentials')),
     'lychgate-admin-client-by-operator',
     'access_denied',
-    'only a client that an operator added may administer without a user',
-    { stored: client.origin },
+    'only a client that an operator added may administer, and without a user only one with client_credentials',
+    { stored: [client.origin, ...client.grantTypes] },
   )
 }
 

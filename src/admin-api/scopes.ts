@@ -6,13 +6,14 @@ export function isOffered({ admin, mode }: Config): boolean {
   return (admin.api ?? (mode === 'dev' ? 'on' : 'off')) === 'on'
 }
 
-/** The scopes of the admin API. Clients have them only if their metadata names them. */
+/** The scopes of the admin API. */
 export const scopes = {
   'admin:users:read': {
     group: 'Administration: users',
     access: 'read',
     description: 'Every user of this service',
     sensitive: true,
+    operatorOnly: true,
     isOffered,
   },
   'admin:users:write': {
@@ -20,6 +21,7 @@ export const scopes = {
     access: 'write',
     description: 'Every user of this service',
     sensitive: true,
+    operatorOnly: true,
     isOffered,
   },
   'admin:clients:read': {
@@ -27,6 +29,7 @@ export const scopes = {
     access: 'read',
     description: 'Every app of this service',
     sensitive: true,
+    operatorOnly: true,
     isOffered,
   },
   'admin:clients:write': {
@@ -34,6 +37,7 @@ export const scopes = {
     access: 'write',
     description: 'Every app of this service',
     sensitive: true,
+    operatorOnly: true,
     isOffered,
   },
 } as const satisfies Declared['scopes']

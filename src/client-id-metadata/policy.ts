@@ -1,5 +1,5 @@
 import type { PublishedClientDeps } from '../deps.ts'
-import { catalogueOf } from '../service.ts'
+import { catalogueOf, openScopesOf } from '../service.ts'
 import type { DocumentPolicy } from './rules.ts'
 
 /** Returns which documents the configuration accepts; on a development server all of them, unless it says otherwise. */
@@ -15,7 +15,7 @@ export function documentPolicy({
     mode: byOperator ? 'any' : mode,
     allowed,
     isDevelopment,
-    scopes: catalogueOf(config, declared.scopes).map(({ name }) => name),
+    scopes: openScopesOf(catalogueOf(config, declared.scopes)),
     get algorithms() {
       return keys.algorithms
     },

@@ -2,15 +2,17 @@ import type { Config } from '../config/schema.ts'
 import type { Declared } from '../deps.ts'
 import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { catalogueOf } from '../service.ts'
+import { catalogueOf, openScopesOf } from '../service.ts'
 import type { Known } from './integration.ts'
 import type { ClientDeclarations } from './members.ts'
 import { clientMetadata } from './metadata.ts'
 
 /** Returns what a client of this server may refer to. */
 export function knownTo(config: Config, declared: Declared): Known {
+  const catalogue = catalogueOf(config, declared.scopes)
   return {
-    scopes: catalogueOf(config, declared.scopes).map(({ name }) => name),
+    scopes: catalogue.map(({ name }) => name),
+    openScopes: openScopesOf(catalogue),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
     declared,
   }
@@ -19,9 +21,9 @@ export function knownTo(config: Config, declared: Declared): Known {
 /**
  * Describes a client to an operator with RFC 7591 §3.2.1 members and those that only an operator sets; never its secret.
  */
-export function describeClient(client: Client, { scopes, declared }: Known) {
+export function describeClient(client: Client, { scopes, openScopes, declared }: Known) {
   return {
-    ...clientMetadata(client, scopes),
+    ...clientMetadata(client, openScopes ?? scopes, scopes),
     origin: client.origin,
     ...(client.usedAt > client.issuedAt && { last_used_at: client.usedAt }),
     ...(client.anySecretMethod && { token_endpoint_auth_methods_accepted: secretMethods(declared) }),

@@ -52,6 +52,8 @@ export type IntegrationChange = {
 /** What this server knows, for a request to stay within. */
 export interface Known {
   readonly scopes: readonly string[]
+  /** The scopes that a client may have without an operator; absent: all of them. */
+  readonly openScopes?: readonly string[]
   /** Resource identifiers, the issuer among them. */
   readonly resources: readonly string[]
   readonly declared: ClientDeclarations

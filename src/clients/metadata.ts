@@ -36,7 +36,7 @@ export interface RegistrationPolicy {
   readonly redirectUris: number
   /** Bytes of everything a client registers about itself, as JSON. */
   readonly metadataBytes: number
-  /** Names of the scope catalogue. */
+  /** The scopes that a client may have without an operator. */
   readonly scopes: Scope
   /** What ID Tokens can be signed with. */
   readonly algorithms: readonly SigningAlgorithm[]
@@ -171,9 +171,10 @@ export function readDescription(members: JsonObject): ClientDescription {
 
 /**
  * The wire form of everything that is registered about a client, RFC 7591 §3.2.1; absent members stay absent.
- * @param catalogue Names of the scope catalogue: the effective scope of a client without a ceiling.
+ * @param open The scopes that a client may have without an operator: the effective scope of one without a ceiling.
+ * @param catalogue Names of the scope catalogue.
  */
-export function clientMetadata(client: Client, catalogue: Scope) {
+export function clientMetadata(client: Client, open: Scope, catalogue: Scope = open) {
   return {
     client_id: client.id,
     client_id_issued_at: client.issuedAt,
@@ -183,7 +184,7 @@ export function clientMetadata(client: Client, catalogue: Scope) {
     grant_types: client.grantTypes,
     response_types: client.grantTypes.includes('authorization_code') ? ['code'] : [],
     application_type: client.applicationType,
-    scope: formatScope(client.scope === undefined ? catalogue : narrowScope(client.scope, catalogue)),
+    scope: formatScope(client.scope === undefined ? open : narrowScope(client.scope, catalogue)),
     subject_type: 'public',
     id_token_signed_response_alg: client.idTokenSignedResponseAlg,
     require_auth_time: client.requireAuthTime,

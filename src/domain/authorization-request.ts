@@ -17,6 +17,8 @@ import { defaultScope, offlineAccess } from './scope-catalogue.ts'
 export interface AuthorizationPolicy {
   /** Names of the scope catalogue. */
   readonly scopes: ReadonlySet<string>
+  /** Those that a client may have without an operator. */
+  readonly openScopes: ReadonlySet<string>
   readonly scopeClaims: ScopeClaims
   readonly resources: Resources
 }
@@ -272,10 +274,11 @@ function reachOfClaims(
   }
 }
 
-function mayHave(name: string, client: Client, policy: AuthorizationPolicy): boolean {
+function mayHave(name: string, client: Client, { scopes, openScopes }: AuthorizationPolicy): boolean {
+  const isOpen = openScopes.has(name)
+  if (!scopes.has(name) || (!isOpen && client.origin !== 'integration')) return false
   // offline_access gives nothing that the grant type does not give, so no client has to register it.
-  const isRegistered = name === offlineAccess.name || (client.scope?.includes(name) ?? true)
-  return policy.scopes.has(name) && isRegistered
+  return name === offlineAccess.name || (client.scope?.includes(name) ?? isOpen)
 }
 
 function prompt(text: string | undefined): readonly string[] {

@@ -9,6 +9,8 @@ export interface CatalogueScope {
   readonly description: string
   /** Marked as sensitive on the consent page: other people's data, money, or permissions. */
   readonly sensitive?: boolean
+  /** Only clients that an operator added have it, and only if their metadata names it. It is not advertised. */
+  readonly operatorOnly?: true
   /** Claims it opens at UserInfo, OpenID Connect Core §5.4. */
   readonly claims?: readonly string[]
 }

@@ -11,7 +11,7 @@ export function registrationPolicy(
     ...config.registration,
     redirectUris: config.limits.redirectUris,
     metadataBytes: config.limits.clientMetadataBytes,
-    scopes: service.catalogue.map(({ name }) => name),
+    scopes: [...service.openScopes],
     algorithms: keys.algorithms,
     declared,
     ...(admission && { admission }),
@@ -23,9 +23,8 @@ export function registrationPolicy(
  * client secret.
  */
 export function clientInformation(service: AppDeps['service'], client: Client, registrationToken: string) {
-  const catalogue = service.catalogue.map(({ name }) => name)
   return {
-    ...clientMetadata(client, catalogue),
+    ...clientMetadata(client, [...service.openScopes]),
     registration_client_uri: `${service.issuer}/api/oauth/register/${client.id}`,
     registration_access_token: registrationToken,
   }

@@ -53,7 +53,7 @@ export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'ser
 ) => {
   const { issuer, prefix } = service
   const { documentation, policy, terms } = config.service
-  const scopes = [...service.scopes]
+  const scopes = [...service.openScopes]
   let content: object | undefined
   const build = () => ({
     issuer,

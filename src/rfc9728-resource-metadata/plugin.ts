@@ -16,9 +16,12 @@ export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'serv
 ) => {
   const { origin } = new URL(service.issuer)
   const own = service.resources.own
+  const isReserved = (name: string) => service.scopes.has(name) && !service.openScopes.has(name)
   for (const resource of service.allResources.filter(({ identifier }) => isBelow(identifier, origin))) {
     // A resource does not ask for offline_access; clients that want it find it at the authorization server.
-    const scopes = [...resource.scopes].filter((name) => name !== offlineAccess.name)
+    // Nor for what only an operator gives: a client that asks for everything in the list would be rejected.
+    const isAsked = (name: string) => name !== offlineAccess.name && !isReserved(name)
+    const scopes = [...resource.scopes].filter(isAsked)
     const content = {
       resource: resource.identifier,
       authorization_servers: [service.issuer],

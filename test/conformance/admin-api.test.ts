@@ -190,10 +190,12 @@ const samples: Readonly<Record<string, () => Promise<Sent & { readonly id?: stri
 t.test('every operation is only for administrators, with its scope and a recent second factor', async (t) => {
   const operations = await describedOperations()
   t.strictSame(operations.map(({ operationId }) => operationId).toSorted(), Object.keys(samples).toSorted())
-  const unnamed = await integrate(server, { consent: 'skip' })
+  const unnamed = await integrate(server, { consent: 'skip', scope: ['openid', ...scopes] })
   const byUnnamed = await tokensAt(agent, unnamed, all)
-  const registered = await register(server, { scope: all })
-  const byRegistered = await tokensOfRegistered(registered)
+  await store.transact('client', unnamed.id, (client) => ({
+    result: undefined,
+    writes: [update('client', { ...(client as Client), scope: ['openid'] })],
+  }))
   for (const { operationId, method, path, scope, responses } of operations) {
     await t.test(`${operationId} needs ${scope}`, async (t) => {
       const { id, ...sent } = (await samples[operationId]?.()) ?? {}
@@ -222,7 +224,7 @@ t.test('every operation is only for administrators, with its scope and a recent 
       }
       const allowed = await tryWith(scope.endsWith(':read') ? stale.access_token : strong.access_token)
       t.ok(allowed.status < 300, `${allowed.status} ${JSON.stringify(allowed.body)}`)
-      for (const token of [await machineToken(machine, scope), byRegistered.access_token]) {
+      for (const token of [await machineToken(machine, scope)]) {
         const again = (await samples[operationId]?.()) ?? {}
         const answer = await call(
           token,
@@ -241,14 +243,55 @@ t.test('every operation is only for administrators, with its scope and a recent 
   }
 })
 
-/** Tokens of an administrator at a client that registered itself, which the consent page shows. */
-async function tokensOfRegistered(client: TestClient): Promise<Tokens> {
-  const page = pageOf(await ask(server, client, { scope: all }, agent))
-  t.match(page.html, 'Every user of this service', 'the user is asked')
-  const approve = { decision: 'approve', scope: ['openid', ...scopes] }
-  const { code = '' } = sentAway(await agent.submit(page, approve))
-  return (await (await exchange(server, client, code)).json()) as Tokens
-}
+t.test('a client that no operator added has none of the scopes, by no request', async (t) => {
+  const post = async (members: object, path = '/api/oauth/register', method = 'POST', token?: unknown) =>
+    json(
+      await fetch(server.issuer + path, {
+        method,
+        headers: {
+          'content-type': 'application/json',
+          ...(token ? { authorization: `Bearer ${token}` } : {}),
+        },
+        body: JSON.stringify({ redirect_uris: ['http://127.0.0.1/callback'], ...members }),
+      }),
+    )
+  const named = await post({ scope: all })
+  t.equal(named['scope'], 'openid', 'what it registers is left out')
+  t.equal((await post({ scope: scopes.join(' ') }))['error'], 'invalid_client_metadata')
+  const unnamed = await post({})
+  t.notMatch(unnamed['scope'], 'admin:')
+  const { client_id: id, registration_access_token: token } = unnamed
+  const updated = await post({ client_id: id, scope: all }, `/api/oauth/register/${id}`, 'PUT', token)
+  t.equal(updated['scope'], 'openid')
+  const [registered, open] = [await register(server, { scope: all }), await register(server)]
+  // As an earlier version stored it.
+  const stored = await register(server, { scope: 'openid' })
+  await store.transact('client', stored.id, (client) => ({
+    result: undefined,
+    writes: [update('client', { ...(client as Client), scope: ['openid', ...scopes] })],
+  }))
+  for (const client of [registered, open, stored])
+    for (const scope of [...scopes, all]) {
+      const { error } = sentAway(await ask(server, client, { scope }, agent))
+      t.equal(error, 'invalid_scope')
+    }
+  for (const path of ['openid-configuration', 'oauth-authorization-server', 'oauth-protected-resource'])
+    t.notMatch(JSON.stringify(await json(await fetch(`${server.issuer}/.well-known/${path}`))), 'admin:')
+  const unlimited = await integrate(server, { consent: 'skip' })
+  const { error } = sentAway(await ask(server, unlimited, { scope: all }, agent))
+  t.equal(error, 'invalid_scope', 'nor one whose metadata does not name it')
+})
+
+t.test('a token that such a client has anyway is rejected', async (t) => {
+  const own = await integrate(server, { consent: 'skip', scope: ['openid', ...scopes] })
+  const tokens = await tokensAt(agent, own, all)
+  t.equal((await call(tokens.access_token, 'GET', '/users')).status, 200)
+  await store.transact('client', own.id, (client) => ({
+    result: undefined,
+    writes: [update('client', { ...(client as Client), origin: 'registered' })],
+  }))
+  t.strictSame(errorOf(await call(tokens.access_token, 'GET', '/users')), [403, 'access_denied'])
+})
 
 t.test('what the token was issued on is read again at every request', async (t) => {
   const list = () => call(strong.access_token, 'GET', '/users')

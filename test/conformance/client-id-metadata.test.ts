@@ -556,3 +556,17 @@ t.test(
     t.ok(await refreshed({ redirect_uris: other, ...keyed }), 'keys ask again')
   },
 )
+
+t.test('a document gives no scope that only an operator gives', async (t) => {
+  const { client } = site.publish({ scope: 'openid admin:users:read' })
+  const lacks = await authorize(server, client, { scope: 'openid admin:users:read' })
+  t.match(lacks.headers.get('location'), 'error=invalid_scope')
+  await assertAccepted(t, client, 'the others', { scope: 'openid' })
+  const { client: other } = site.publish({})
+  t.match(
+    (await authorize(server, other, { scope: 'admin:users:read' })).headers.get('location'),
+    'error=invalid_scope',
+  )
+  const stored = await server.deps.store.find('client', client.id)
+  t.strictSame(stored?.scope ?? ['openid'], ['openid'])
+})

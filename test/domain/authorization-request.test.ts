@@ -19,6 +19,7 @@ import {
 
 const policy = {
   scopes: new Set(['openid', 'profile', 'email', 'courses:read', 'courses:write']),
+  openScopes: new Set(['openid', 'profile', 'email', 'courses:read', 'courses:write']),
   scopeClaims: indexScopeClaims(defaultScopeCatalogue),
   resources,
 }

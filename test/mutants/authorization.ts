@@ -102,8 +102,8 @@ export const authorizationFaults = [
     id: 'scope-beyond-the-registered-ceiling',
     rule: 'rfc7591-2-scope-string',
     file: request,
-    find: 'return policy.scopes.has(name) && isRegistered',
-    replace: 'return policy.scopes.has(name) && (isRegistered || client.id !== name)',
+    find: 'return name === offlineAccess.name || (client.scope?.includes(name) ?? isOpen)',
+    replace: 'return name === offlineAccess.name || isOpen || client.scope?.includes(name) === true',
   },
   {
     id: 'repeated-parameter-accepted',

@@ -83,7 +83,12 @@ const parameters: fc.Arbitrary<Parameters> = fc
   .map((pairs) => Object.fromEntries(pairs))
 
 const scopes = defaultScopeCatalogue.map(({ name }) => name)
-const policy = { scopes: new Set(scopes), scopeClaims: indexScopeClaims(defaultScopeCatalogue), resources }
+const policy = {
+  scopes: new Set(scopes),
+  openScopes: new Set(scopes),
+  scopeClaims: indexScopeClaims(defaultScopeCatalogue),
+  resources,
+}
 const registration = {
   loopbackHosts: [],
   foreignRedirects: 'refuse',
