@@ -3,6 +3,14 @@ import type { AppDeps } from '../deps.ts'
 import { formBodies } from '../http/parameters.ts'
 import { assertSameSite } from '../pages/forms.ts'
 import { type AdminPage, addAdminPage } from './admin-page.ts'
+import { auditExport, auditPage } from './audit.ts'
+import { clientPage, clientEditPage } from './client.ts'
+import { clientActPages } from './client-acts.ts'
+import { clientAddPage } from './client-add.ts'
+import { clientsPage } from './clients.ts'
+import { errorsPage } from './errors.ts'
+import { groupDeletePage, groupPage } from './group.ts'
+import { groupsPage } from './groups.ts'
 import { invitePage, userLinkPage } from './invite.ts'
 import { overviewPage } from './overview.ts'
 import { userPage } from './user.ts'
@@ -18,6 +26,17 @@ const adminPageOf: readonly PageOf[] = [
   userPage,
   userLinkPage,
   userActPages,
+  groupsPage,
+  groupPage,
+  groupDeletePage,
+  clientsPage,
+  clientAddPage,
+  clientPage,
+  clientEditPage,
+  clientActPages,
+  auditPage,
+  auditExport,
+  errorsPage,
 ]
 
 /** The admin pages. A file describes a page; admin-page.ts serves it. */

@@ -37,6 +37,7 @@ export function createStore(database: Database): Store {
     rejections: (newest) => read(reads.rejections(newest)),
     signInsByDay: (since, most) => read(reads.signInsByDay(since, most)),
     counts: (most) => read(reads.counts(most)),
+    auditPage: (filter) => read(reads.auditPage(filter)),
     audit: (filter) => read(reads.audit(filter)),
     population: () => read(reads.population()),
     activity: async () => ({

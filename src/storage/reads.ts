@@ -19,6 +19,8 @@ import {
 import { many, one, type Script } from './script.ts'
 import type {
   AuditFilter,
+  AuditPage,
+  AuditPageFilter,
   ConnectionPage,
   Connections,
   Counts,
@@ -159,6 +161,23 @@ export function clientGrants(): Script<readonly Grant[]> {
 export function* audit(filter: AuditFilter): Script<readonly AuditEvent[]> {
   const statement = filter.userId === undefined ? 'audit' : 'auditOf'
   return (yield* many(statement, filter, toAuditEvent)).toReversed()
+}
+
+/** How many events a page of the audit log looks at, at most. */
+const auditSearched = 20_000
+
+/** Reads a page of the audit log, newest first. */
+export function* auditPage({ before, limit, ...filter }: AuditPageFilter): Script<AuditPage> {
+  const end = before ?? ((yield* one('lastAudit', {}, ({ seq }) => seq ?? 0)) ?? 0) + 1
+  // The index of a user has only their events.
+  const from = filter.userId === undefined ? end - auditSearched : 0
+  const statement = filter.userId === undefined ? 'auditPage' : 'auditPageOf'
+  const values = { ...filter, before: end, from, limit: limit + 1 }
+  const found = yield* many(statement, values, ({ seq, ...row }) => ({ seq, event: toAuditEvent(row) }))
+  const shown = found.slice(0, limit)
+  const last = shown.at(-1)
+  const next = found.length > limit ? last?.seq : from > 1 ? from : undefined
+  return { events: shown.map(({ event }) => event), ...(next !== undefined && { next }) }
 }
 
 /** Lists the newest stored rejections, with their numbers. */

@@ -170,6 +170,20 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       limit,
     })
 
+  /** A page of the log, newest first. It looks at a part of it only, however few events match. */
+  const auditPage = (about: SQL) =>
+    read({ ...columnsOf(auditEvents), seq: auditEvents.seq }, auditEvents, {
+      where: and(
+        about,
+        lt(auditEvents.seq, value('before')),
+        gte(auditEvents.seq, value('from')),
+        letThrough(auditEvents.name, 'name'),
+        letThrough(auditEvents.clientId, 'clientId'),
+      ),
+      order: [desc(auditEvents.seq)],
+      limit,
+    })
+
   // What a grant rests on, with the numbers of its client and user. On PostgreSQL the rows stay locked until the
   // commit: what ends them waits and then finds the grant, or was first, and its commit is waited for here.
   const owners = { clientSeq: sql<number>`coalesce(${seqOf(clients, 'clientId')}, 0)` }
@@ -319,6 +333,9 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       sql`(select 1) as one`,
       {},
     ),
+    auditPage: auditPage(letThrough(auditEvents.userId, 'userId')),
+    auditPageOf: auditPage(eq(auditEvents.userId, value('userId'))),
+    lastAudit: read({ seq: sql<number | null>`(select max(seq) from ${auditEvents})` }, sql`(select 1) as one`, {}),
     // By user as a statement of its own: only so can it use their index.
     auditOf: audit(eq(auditEvents.userId, value('userId'))),
   }

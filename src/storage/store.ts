@@ -212,6 +212,19 @@ export interface NewestGrants {
   readonly limit: number
 }
 
+/** Which page of the audit log is read; an absent member leaves the choice open. */
+export interface AuditPageFilter extends Omit<AuditFilter, 'since'> {
+  /** `next` of the page before it. */
+  readonly before?: number | undefined
+}
+
+/** A page of the audit log, newest first. */
+export interface AuditPage {
+  readonly events: readonly AuditEvent[]
+  /** Absent on the last page. A page may have few events, or none, and yet not be the last. */
+  readonly next?: number
+}
+
 /** Which rejections are listed. */
 export interface NewestRejections {
   /** Only those with a smaller number. */
@@ -345,6 +358,8 @@ export interface Store {
   listFrom<T>(kind: RecordKind<T>, page: PrefixPage): Promise<readonly T[]>
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
+  /** One page of the audit log. It looks at a part of the log only, so that rare events are no more work. */
+  auditPage(filter: AuditPageFilter): Promise<AuditPage>
   /** The newest stored rejections, newest first. */
   rejections(newest: NewestRejections): Promise<readonly Numbered<Rejection>[]>
   /** How many users signed in on each day from an instant on. It reads at most this many of the newest audit events. */
