@@ -5,18 +5,12 @@ import type { AuditContext } from '../domain/audit.ts'
 import { multiFactor } from '../domain/authentication-context.ts'
 import { single } from '../domain/parameters.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
+import { cursorOf, readCursor } from '../http/cursor.ts'
 import { parametersOf } from '../http/parameters.ts'
 import type { Numbered, RowPage } from '../storage/store.ts'
 import { isAdministrator } from '../users/administrators.ts'
 import { groupsOf } from '../users/groups.ts'
-import {
-  assertAdministrator,
-  assertClientMay,
-  assertMayChange,
-  type Caller,
-  cursorOf,
-  readCursor,
-} from './rules.ts'
+import { assertAdministrator, assertClientMay, assertMayChange, type Caller } from './rules.ts'
 import type { AdminScope } from './scopes.ts'
 
 declare module 'fastify' {

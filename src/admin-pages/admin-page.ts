@@ -180,7 +180,8 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
       },
       param: (name) => (request.params as Readonly<Record<string, string>>)[name] ?? '', // as the path says
       render: (view, content, problem) => {
-        const model = { ...common, ...content, ...(problem && { problem }) }
+        const hidden = { ...content.hidden, csrf }
+        const model = { ...common, ...content, hidden, ...(problem && { problem }) }
         const status = problem === undefined ? reply.statusCode : Math.max(reply.statusCode, 400)
         return reply.page(view, model as unknown as Pages[typeof view], { status }) // what content leaves out is added
       },

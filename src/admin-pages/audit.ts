@@ -67,7 +67,9 @@ export function auditPage(_app: FastifyInstance, { service, store }: AppDeps): A
       const follows = single(query, 'follow') !== undefined && before === undefined
       // Without a script: the browser loads the page again.
       if (follows) reply.header('refresh', followSeconds)
-      const ids = events.flatMap(({ userId, facts: { actor } }) => [userId, actor].filter((id) => id !== undefined))
+      const ids = events.flatMap(({ userId, facts: { actor } }) =>
+        [userId, actor].filter((id) => id !== undefined),
+      )
       const users = await Promise.all([...new Set(ids)].map((id) => store.find('user', String(id))))
       const names = new Map(users.flatMap((user) => (user ? [[user.id, user.username]] : [])))
       const named = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))

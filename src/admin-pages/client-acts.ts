@@ -13,7 +13,10 @@ import { kindOf } from './client-form.ts'
 const keepSeconds = 86_400
 
 /** What an administrator does to a client, a page each. */
-export function clientActPages(_app: FastifyInstance, { service, store, random }: AppDeps): readonly AdminPage[] {
+export function clientActPages(
+  _app: FastifyInstance,
+  { service, store, random }: AppDeps,
+): readonly AdminPage[] {
   const urlOf = (id: string) => `${service.prefix}${adminPath('clients')}/${encodeURIComponent(id)}`
   const find = async (id: string) => {
     const subject = requireFound(await store.find('client', id), 'client')
@@ -51,25 +54,33 @@ export function clientActPages(_app: FastifyInstance, { service, store, random }
     },
   }
   /** The old secret of an app that runs is accepted for a day; that of a leak ends at once. */
-  const rotation = (path: string, keep: number, texts: Pick<Act<Client>, 'title' | 'about' | 'isTyped'>) => ({
-    ...base,
-    ...texts,
-    path,
-    perform: async (client, { context, render }) => {
-      const { id: clientId, name = clientId } = client
-      const keepUntil = keep > 0 ? context.at + keep : undefined
-      const facts = { clientId, ...(keepUntil !== undefined && { oldWorksUntil: keepUntil }) }
-      const fresh = random(32)
-      const secret = await store.transact('client', clientId, (found) =>
-        withWrites(
-          rotateClientSecret(requireFound(found, 'client'), fresh, keepUntil),
-          auditEvent('client-secret-changed', context, facts),
-        ),
-      )
-      const model = { clientId, name, kind: kindOf(client), secret, issuer: service.issuer, url: urlOf(clientId) }
-      return render('admin/client-secret', { ...model, isNew: false })
-    },
-  }) satisfies Act<Client>
+  const rotation = (path: string, keep: number, texts: Pick<Act<Client>, 'title' | 'about' | 'isTyped'>) =>
+    ({
+      ...base,
+      ...texts,
+      path,
+      perform: async (client, { context, render }) => {
+        const { id: clientId, name = clientId } = client
+        const keepUntil = keep > 0 ? context.at + keep : undefined
+        const facts = { clientId, ...(keepUntil !== undefined && { oldWorksUntil: keepUntil }) }
+        const fresh = random(32)
+        const secret = await store.transact('client', clientId, (found) =>
+          withWrites(
+            rotateClientSecret(requireFound(found, 'client'), fresh, keepUntil),
+            auditEvent('client-secret-changed', context, facts),
+          ),
+        )
+        const model = {
+          clientId,
+          name,
+          kind: kindOf(client),
+          secret,
+          issuer: service.issuer,
+          url: urlOf(clientId),
+        }
+        return render('admin/client-secret', { ...model, isNew: false })
+      },
+    }) satisfies Act<Client>
   const secret = rotation('/clients/:id/secret', keepSeconds, {
     title: msg('admin.client.secret'),
     about: msg('admin.client.secret.about'),

@@ -15,7 +15,7 @@ import { msg } from '../pages/i18n/i18n.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { type ClientChoices, clientChoices } from './client-add.ts'
-import { changeOf, type ClientKind, formOf, kindOf, readClientForm } from './client-form.ts'
+import { type ClientKind, changeOf, formOf, kindOf, readClientForm } from './client-form.ts'
 
 declare module '../pages/pages.ts' {
   interface Pages {

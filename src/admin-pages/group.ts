@@ -41,7 +41,8 @@ const onPage = 50
 /** A group: its members, and its name, description and parent. */
 export function groupPage(_app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
   const find = async (id: string) => requireFound(await store.find(groupKind, id), 'group')
-  const idNamed = async (name: string) => (await store.find(groupNameKind, canonicalGroupName(name.trim())))?.id
+  const idNamed = async (name: string) =>
+    (await store.find(groupNameKind, canonicalGroupName(name.trim())))?.id
 
   const show = async (visit: AdminVisit, problem?: Text) => {
     const { param, query, form, render } = visit

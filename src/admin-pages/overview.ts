@@ -1,7 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { availableAcrs, multiFactor } from '../domain/authentication-context.ts'
+import { type KeyAlgorithm, keyAlgorithms, termsOf } from '../domain/key-term.ts'
 import type { Rejection, Seconds } from '../domain/model.ts'
+import { ago } from '../pages/describe.ts'
 import type { Counts, DayCount } from '../storage/store.ts'
+import { factorsOf } from '../users/factors.ts'
 import type { AdminModel, AdminPage } from './admin-page.ts'
 
 declare module '../pages/pages.ts' {
@@ -15,6 +19,13 @@ declare module '../pages/pages.ts' {
       /** The last seven days, each with its number of sign-ins. */
       readonly days: readonly (DayCount & { readonly at: Seconds })[]
       readonly errors: readonly Rejection[]
+      /** The active keys. */
+      readonly keys: readonly { readonly algorithm: KeyAlgorithm; readonly ageSeconds: Seconds }[]
+      /** What to do next: absent once there are users and clients. */
+      readonly steps?: readonly ('app' | 'user' | 'api')[]
+      /** Whether the administrator needs a second factor first. */
+      readonly needsFactor: boolean
+      readonly factorUrls: Readonly<Record<'passkeys' | 'codes', string>>
     }
   }
 }
@@ -28,15 +39,21 @@ const shownDays = 7
 const shownErrors = 5
 
 /** The first page: what there is, what happened, and what to do next. */
-export function overviewPage(_app: FastifyInstance, { store }: AppDeps): AdminPage {
+export function overviewPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { config, service, store } = deps
+  const { prefix } = service
+  const isFactorNeeded =
+    (config.admin.secondFactor ?? (config.mode === 'dev' ? 'off' : 'required')) === 'required'
   return {
     path: '',
     section: 'overview',
-    show: async ({ now, render }) => {
+    show: async ({ user, now, render }) => {
       const today = Math.floor(now / daySeconds)
       const numbers = Array.from({ length: shownDays }, (_, index) => today - shownDays + 1 + index)
       const since = (numbers[0] ?? today) * daySeconds
-      const [counts, found, errors, { activeGrants }] = await Promise.all([
+      const [ring, factors, counts, found, errors, { activeGrants }] = await Promise.all([
+        store.list('key'),
+        factorsOf(deps, user.id),
         store.counts(most),
         store.signInsByDay(since, searched),
         store.rejections({ limit: shownErrors }),
@@ -49,6 +66,13 @@ export function overviewPage(_app: FastifyInstance, { store }: AppDeps): AdminPa
         ...(activeGrants !== undefined && { grants: activeGrants }),
         days: numbers.map((day) => ({ day, at: day * daySeconds, count: countOf.get(day) ?? 0 })),
         errors: errors.map(({ row }) => row),
+        keys: keyAlgorithms.flatMap((algorithm) => {
+          const { acting } = termsOf(ring, algorithm, now)
+          return acting === undefined ? [] : [{ algorithm, ageSeconds: ago(acting.activeAt, now) }]
+        }),
+        ...((counts.users < 2 || counts.clients === 0) && { steps: ['app', 'user', 'api'] as const }),
+        needsFactor: isFactorNeeded && !availableAcrs(factors).includes(multiFactor),
+        factorUrls: { passkeys: `${prefix}/account/passkeys`, codes: `${prefix}/account/one-time-codes` },
       })
     },
   }

@@ -2,9 +2,9 @@ import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { formBodies } from '../http/parameters.ts'
 import { assertSameSite } from '../pages/forms.ts'
-import { type AdminPage, addAdminPage } from './admin-page.ts'
+import { type AdminPage, addAdminPage, adminRoot } from './admin-page.ts'
 import { auditExport, auditPage } from './audit.ts'
-import { clientPage, clientEditPage } from './client.ts'
+import { clientEditPage, clientPage } from './client.ts'
 import { clientActPages } from './client-acts.ts'
 import { clientAddPage } from './client-add.ts'
 import { clientsPage } from './clients.ts'
@@ -42,6 +42,7 @@ const adminPageOf: readonly PageOf[] = [
 /** The admin pages. A file describes a page; admin-page.ts serves it. */
 export const adminPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   if (deps.config.admin.pages === 'off') return
+  app.adminPages.url = deps.service.prefix + adminRoot
   await app.register(formBodies, { config: deps.config })
   app.addHook('preValidation', assertSameSite)
   for (const page of adminPageOf.flatMap((pageOf) => pageOf(app, deps))) addAdminPage(app, deps, page)

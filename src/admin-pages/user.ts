@@ -9,6 +9,7 @@ import { single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
 import { ago, displayName, type NamedUser } from '../pages/describe.ts'
 import { msg } from '../pages/i18n/i18n.ts'
+import { keepAdministrator } from '../users/administrators.ts'
 import { userCredentials } from '../users/factors.ts'
 import { addToGroup, groupsOf, inOrder, removeFromGroup } from '../users/groups.ts'
 import { isSessionLive } from '../users/rules/session.ts'
@@ -52,7 +53,7 @@ const offeredGroups = 200
 const shownApps = 20
 
 /** A user: how they sign in, their groups, sessions and apps. Its forms change the groups, and end the access of an app. */
-export function userPage(app: FastifyInstance, { service, store }: AppDeps): AdminPage {
+export function userPage(app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
   const show = async ({ param, request, now, render }: AdminVisit, problem?: Text) => {
     const id = param('id')
     const { user, passkeys, secondFactor, sessions } = requireFound(
@@ -120,7 +121,12 @@ export function userPage(app: FastifyInstance, { service, store }: AppDeps): Adm
   }
   const leaveGroup = async (visit: AdminVisit, user: User, groupId: string) => {
     const group = await store.find(groupKind, groupId)
-    const isRemoved = group && (await removeFromGroup(store, group, user.id, visit.context))
+    const { context } = visit
+    const isRemoved =
+      group &&
+      (await removeFromGroup(store, group, user.id, context, (decision) =>
+        keepAdministrator(decision, config.admin.group, context.at),
+      ))
     return visit.done(isRemoved ? 'group-removed' : 'gone', backTo(user))
   }
   const disconnect = async (visit: AdminVisit, user: User, clientId: string) => {

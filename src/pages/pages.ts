@@ -38,6 +38,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** The texts of pages, in each language. */
     readonly texts: I18n
+    /** Where the admin pages are; a feature sets it. */
+    readonly adminPages: { url?: string }
   }
   interface FastifyRequest {
     /** `ui_locales` of the authorization request, set by the route that knows it, OpenID Connect Core §3.1.2.1. */
@@ -106,6 +108,7 @@ export const pages = fp<PagesOptions>(
     }
     const texts = createI18n({ service: service.name }, config.texts)
     app.decorate('texts', texts)
+    app.decorate('adminPages', {})
     app.decorateRequest('uiLocales', undefined)
     app.decorateRequest('language', {
       getter() {

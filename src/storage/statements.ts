@@ -335,7 +335,11 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     ),
     auditPage: auditPage(letThrough(auditEvents.userId, 'userId')),
     auditPageOf: auditPage(eq(auditEvents.userId, value('userId'))),
-    lastAudit: read({ seq: sql<number | null>`(select max(seq) from ${auditEvents})` }, sql`(select 1) as one`, {}),
+    lastAudit: read(
+      { seq: sql<number | null>`(select max(seq) from ${auditEvents})` },
+      sql`(select 1) as one`,
+      {},
+    ),
     // By user as a statement of its own: only so can it use their index.
     auditOf: audit(eq(auditEvents.userId, value('userId'))),
   }

@@ -5,6 +5,7 @@ import { buildApp } from '../../src/app.ts'
 import { put } from '../../src/domain/decision.ts'
 import { createGroup, type Group } from '../../src/domain/group.ts'
 import type { AuditEvent } from '../../src/domain/model.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
 import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups, groupsOf, removeFromGroup } from '../../src/users/groups.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
@@ -129,6 +130,24 @@ const ofUser =
     return { path: `/users/${id}/${act}`, form: typed ? { confirm: username } : {} }
   }
 
+const newName = (what: string) => `${what} ${systemRandom(6).toString('hex')}`
+const webApp = () => ({ name: newName('App'), redirect_uris: 'https://app.example.test/callback' })
+
+/** Adds a client, and returns its id. */
+async function client(form: object = webApp(), kind = 'web'): Promise<string> {
+  const agent = await fresh()
+  const html = await (await send(agent, `/clients/add?kind=${kind}`, form)).text()
+  return /client_[\w-]{22}/.exec(html)?.[0] ?? html
+}
+
+const ofClient =
+  (act: string, typed = true) =>
+  async (): Promise<Sample> => {
+    const id = await client()
+    const { name = '' } = (await store.find('client', id)) ?? {}
+    return { path: `/clients/${id}/${act}`, form: typed ? { confirm: name } : {} }
+  }
+
 /** How each page is opened, and its form sent. A new page has to be added here. */
 const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '': async () => ({ path: '' }),
@@ -146,6 +165,27 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '/users/:id/remove-codes': ofUser('remove-codes'),
   '/users/:id/remove-passkeys': ofUser('remove-passkeys'),
   '/users/:id/remove': ofUser('remove'),
+  '/groups': async () => ({ path: '/groups', form: { name: newName('group') } }),
+  '/groups/:id': async () => ({
+    path: `/groups/${(await group(newName('group'))).id}`,
+    form: { join: 'bob' },
+  }),
+  '/groups/:id/delete': async () => {
+    const { id, name } = await group(newName('group'))
+    return { path: `/groups/${id}/delete`, form: { confirm: name } }
+  },
+  '/clients': async () => ({ path: '/clients' }),
+  '/clients/add': async () => ({ path: '/clients/add?kind=web', form: webApp() }),
+  '/clients/:id': async () => ({ path: `/clients/${await client()}`, form: { allow: 'admins' } }),
+  '/clients/:id/edit': async () => ({ path: `/clients/${await client()}/edit`, form: webApp() }),
+  '/clients/:id/lock': ofClient('lock'),
+  '/clients/:id/unlock': ofClient('unlock', false),
+  '/clients/:id/secret': ofClient('secret', false),
+  '/clients/:id/leaked-secret': ofClient('leaked-secret'),
+  '/clients/:id/remove': ofClient('remove'),
+  '/audit': async () => ({ path: '/audit' }),
+  '/audit/export': async () => ({ path: '/audit/export' }),
+  '/errors': async () => ({ path: '/errors', form: { text: 'lyc_access_x' } }),
 }
 
 const isSignIn = ({ status, headers }: Response) =>
@@ -169,7 +209,8 @@ t.test(
         const page = await open(agent, path)
         t.equal(page.status, 200)
         t.equal(page.headers.get('cache-control'), 'no-store')
-        t.match(page.headers.get('content-security-policy'), /default-src 'none'; script-src 'none'/)
+        if (page.headers.get('content-type')?.startsWith('text/html'))
+          t.match(page.headers.get('content-security-policy'), /default-src 'none'; script-src 'none'/)
         t.ok(isSignIn(await new UserAgent(server.issuer).send(root + path)), 'not signed in')
         t.equal((await other.send(root + path)).status, 403, 'not an administrator')
         const byWeak = await weak.send(root + path)
@@ -306,4 +347,172 @@ t.test('users are found by name and address, and listed by pages', async (t) => 
   t.match((await open(agent, '/users?search=%3Cscript%3E')).html, 'There is nothing here.')
   t.equal((await agent.send(`${root}/users?after=x`)).status, 400)
   t.equal((await agent.send(`${root}/users/user_none`)).status, 404)
+})
+
+t.test('an app is added once, with a secret that is shown once', async (t) => {
+  const agent = await fresh()
+  t.match((await open(agent, '/clients/add')).html, 'href="/admin/clients/add?kind=web"')
+  const page = await open(agent, '/clients/add?kind=web')
+  const form = { ...hiddenIn(page), ...webApp(), consent: 'skip', scope: 'openid' }
+  const added = await (await post(agent, '/clients/add', form)).text()
+  const [id = ''] = /client_[\w-]{22}/.exec(added) ?? []
+  const [secret = ''] = /lyc_secret_[\w-]{43}|lyc_client_secret_[\w-]{43}|lyc_\w+_[\w-]{43}/.exec(added) ?? []
+  const known = await store.find('client', id)
+  t.match(known, { name: form.name, consent: 'skip', scope: ['openid'], origin: 'integration' })
+  t.equal(known?.secretHash, hashSecret(secret))
+  t.match((await store.audit({ since: 0, clientId: id, limit: 1 })).at(-1), {
+    name: 'client-added',
+    by: 'operator',
+    facts: { actor: ids.alice },
+  })
+  const again = await post(agent, '/clients/add', form)
+  t.equal(again.headers.get('location'), `/admin/clients/${id}?done=client-added`, 'once')
+  const wrong = await send(agent, '/clients/add?kind=web', {
+    name: 'Wrong',
+    redirect_uris: 'http://app.example.test/',
+  })
+  t.equal(wrong.status, 400)
+  const html = await wrong.text()
+  t.match(html, 'must be an https or http loopback URI')
+  t.match(html, 'value="Wrong"', 'what was typed stays')
+  t.notMatch((await open(agent, `/clients/${id}`)).html, secret)
+})
+
+t.test('each kind of app is added as what it is', async (t) => {
+  const added = async (kind: string, form: object) =>
+    store.find('client', await client({ name: kind, ...form }, kind))
+  const { origin: _, ...native } =
+    (await added('native', { redirect_uris: 'http://127.0.0.1/callback' })) ?? {}
+  t.match(native, { authenticationMethod: 'none', consent: 'always' })
+  const machine = await added('machine', { scope: 'courses:read' })
+  t.match(machine, { grantTypes: ['client_credentials'], scope: ['courses:read'] })
+  t.ok(machine?.secretHash)
+  const device = await added('device', {})
+  t.match(device, { authenticationMethod: 'none', redirectUris: [] })
+  t.match(device?.grantTypes[0], 'device_code')
+  const api = await added('api', { resource: server.issuer })
+  t.match(api, { origin: 'resource-server', introspects: [server.issuer] })
+})
+
+t.test('an app is changed, gets other secrets, and is found', async (t) => {
+  const agent = await fresh()
+  const id = await client()
+  const before = await store.find('client', id)
+  const changed = {
+    name: 'Renamed Portal',
+    redirect_uris: 'https://a.example.test/\nhttps://b.example.test/cb',
+  }
+  await send(agent, `/clients/${id}/edit`, changed)
+  t.match(await store.find('client', id), {
+    name: 'Renamed Portal',
+    redirectUris: ['https://a.example.test/', 'https://b.example.test/cb'],
+    secretHash: before?.secretHash,
+  })
+  t.match((await open(agent, '/clients?search=renamed%20PORT')).html, id)
+  t.match((await open(agent, `/clients?search=${id}`)).html, 'Renamed Portal')
+  t.notMatch((await open(agent, '/clients?only=registered')).html, id)
+  t.notMatch((await open(agent, '/clients?only=unused')).html, id)
+  await send(agent, `/clients/${id}/secret`, {})
+  const rotated = await store.find('client', id)
+  t.equal(rotated?.previousSecret?.hash, before?.secretHash)
+  await send(agent, `/clients/${id}/leaked-secret`, { confirm: 'Renamed Portal' })
+  t.equal((await store.find('client', id))?.previousSecret, undefined)
+  await send(agent, `/clients/${id}/lock`, { confirm: 'Renamed Portal' })
+  t.ok((await store.find('client', id))?.lockedAt)
+})
+
+t.test('which groups may use an app is changed, and never opened by removing the last one', async (t) => {
+  const agent = await fresh()
+  const id = await client()
+  const teachers = await group(newName('teachers'))
+  await send(agent, `/clients/${id}`, { allow: teachers.name.toUpperCase() })
+  t.strictSame((await store.find('client', id))?.extra?.['allowed_groups'], [teachers.id])
+  const last = await send(agent, `/clients/${id}`, { deny: teachers.id })
+  t.equal(last.status, 400)
+  t.strictSame((await store.find('client', id))?.extra?.['allowed_groups'], [teachers.id])
+  await send(agent, `/clients/${id}`, { everyone: '1' })
+  t.equal((await store.find('client', id))?.extra?.['allowed_groups'], undefined)
+})
+
+t.test('a group gets members and another name, and the last administrator stays', async (t) => {
+  const agent = await fresh()
+  const parent = await group(newName('parent'))
+  const member = await invited()
+  const { username = '' } = (await store.find('user', member)) ?? {}
+  const { id } = await group(newName('child'))
+  await send(agent, `/groups/${id}`, { join: username })
+  await send(agent, `/groups/${id}`, { name: 'Tutors', description: 'They help', parent: parent.name })
+  t.strictSame(
+    (await groupsOf(store, member)).map(({ name }) => name).toSorted(),
+    ['Tutors', parent.name].toSorted(),
+  )
+  t.match((await open(agent, '/groups?search=tut')).html, 'They help')
+  await send(agent, `/groups/${id}`, { leave: member })
+  t.strictSame(await groupsOf(store, member), [])
+  for (const [path, form] of [
+    [`/groups/${admins.id}`, { leave: ids.alice }],
+    [`/users/${ids.alice}`, { leave: admins.id }],
+    [`/groups/${admins.id}/delete`, { confirm: 'Admins' }],
+    [`/groups/${admins.id}`, { name: 'Others' }],
+  ] as const) {
+    const response = await send(agent, path, form)
+    t.equal(response.status, 409, path)
+    t.match(await response.text(), 'no administrator would be left')
+  }
+})
+
+t.test('the log is filtered, followed without a script, and downloaded', async (t) => {
+  const agent = await fresh()
+  const id = await invited()
+  const page = await open(agent, `/audit?user=${id}&event=user-invited`)
+  t.match(page.html, '<strong>user-invited</strong>')
+  t.notMatch(page.html, '<strong>link-made</strong>')
+  t.equal(page.headers.get('refresh'), null)
+  t.equal((await open(agent, '/audit?follow=1')).headers.get('refresh'), '5')
+  const file = await agent.send(`${root}/audit/export?user=${id}`)
+  t.equal(file.headers.get('content-disposition'), 'attachment; filename="audit.jsonl"')
+  const events = (await file.text())
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  t.strictSame(
+    events.map(({ event }) => event),
+    ['link-made', 'user-invited'],
+  )
+  t.match(events[1], { sub: id, actor: ids.alice, by: 'operator' })
+  const all = await open(agent, '/audit')
+  const [, next = ''] = /href="\/admin\/audit(\?after=\w+)"/.exec(all.html) ?? []
+  t.notMatch((await open(agent, `/audit${next}`)).html, id, 'older ones')
+})
+
+t.test('an error is explained by its request id, and a token by itself', async (t) => {
+  const agent = await fresh()
+  const rejected = await fetch(`${server.issuer}/api/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams(),
+  })
+  const id = rejected.headers.get('x-request-id') ?? ''
+  const stored = async () => {
+    for (;;) if ((await store.find('rejection', id)) !== undefined) return
+  }
+  await stored()
+  t.match((await open(agent, '/errors')).html, `/admin/errors?request=${id}`)
+  t.match((await open(agent, `/errors?request=${id}`)).html, 'was rejected with 400 invalid_request')
+  const byForm = await (await send(agent, '/errors', { text: ` ${id} ` })).text()
+  t.match(byForm, 'was rejected with 400 invalid_request')
+  const token = await (await send(agent, '/errors', { text: 'lyc_access_none' })).text()
+  t.match(token, 'unknown token, not active')
+  t.equal((await send(agent, '/errors', { text: id.replace(/^./, '0').replace(/.$/, '0') })).status, 400)
+})
+
+t.test('the account page of an administrator leads here', async (t) => {
+  const agent = await fresh()
+  const account = async (of: UserAgent) => pageOf(await of.open(`${server.issuer}/account`)).html
+  t.match(await account(agent), 'href="/admin"')
+  t.notMatch(await account(other), 'href="/admin"')
+})
+
+t.test('admin.pages off removes them', async (t) => {
+  const off = await startServer(t, { admin: { pages: 'off' } })
+  t.equal((await fetch(`${off.issuer}/admin`)).status, 404)
 })

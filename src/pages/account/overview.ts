@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Seconds, User } from '../../domain/model.ts'
+import { isAdministrator } from '../../users/administrators.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
@@ -20,6 +21,8 @@ declare module '../pages.ts' {
       readonly waysIn: WaysIn
       /** The groups of the user, by name. */
       readonly groups: readonly Pick<Group, 'name' | 'description'>[]
+      /** The admin pages, for administrators. */
+      readonly adminUrl?: string
       readonly urls: Readonly<Record<'apps' | 'sessions' | 'security' | 'profile', string>>
     }
     'account-security': AccountModel & {
@@ -39,12 +42,14 @@ interface WaysIn {
 }
 
 /** The first page of an account: a summary of each section. */
-export function overviewPage(_app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+export function overviewPage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
   return {
     path: '/account',
     section: 'overview',
     show: async ({ user, session, now, render }) => {
       const sessions = await store.listOf('session', user.id)
+      const groups = inOrder(await groupsOf(store, user.id))
+      const { url } = app.adminPages
       const { count } = await store.connections(user.id, { now, limit: 1, offset: 0 })
       return render('account-overview', {
         apps: count,
@@ -53,7 +58,8 @@ export function overviewPage(_app: FastifyInstance, { service, store }: AppDeps)
         ...(user.email !== undefined && { email: user.email }),
         emailVerified: user.claims['email_verified'] === true,
         waysIn: await waysInto(store, user),
-        groups: inOrder(await groupsOf(store, user.id)),
+        groups,
+        ...(url !== undefined && isAdministrator(groups, config.admin.group) && { adminUrl: url }),
         urls: {
           apps: service.prefix + sectionPath('apps'),
           sessions: service.prefix + sectionPath('sessions'),

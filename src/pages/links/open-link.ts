@@ -97,7 +97,7 @@ export function interactionIn(sent: Parameters): { readonly interaction?: string
 export function redirectToDone(
   { reply, hidden: { interaction } }: OpenedLink,
   prefix: string,
-  done: 'password' | 'email',
+  done: 'password' | 'email' | 'first-user',
 ): FastifyReply {
   const isPassword = done === 'password' && interaction !== undefined
   const query = new URLSearchParams({ done, ...(isPassword && { interaction }) })
@@ -117,13 +117,16 @@ export function donePage(app: FastifyInstance, { service: { prefix }, store, clo
 
   return async (sent: Parameters, reply: FastifyReply): Promise<FastifyReply> => {
     const url = await waitingUrl(sent, reply)
-    const isEmail = single(sent, 'done') === 'email'
+    const done = single(sent, 'done')
+    const isEmail = done === 'email'
+    // The first user is an administrator.
+    const first = (done === 'first-user' ? app.adminPages.url : undefined) ?? `${prefix}/account`
     return reply.page('link-done', {
       title: msg(isEmail ? 'link.verified' : 'link.saved'),
       about: msg(isEmail ? 'link.verified.about' : 'link.saved.about'),
       link:
         url === undefined
-          ? { url: `${prefix}/account`, label: msg(isEmail ? 'link.account' : 'login.submit') }
+          ? { url: first, label: msg(isEmail ? 'link.account' : 'login.submit') }
           : { url, label: msg('link.goOn') },
     })
   }

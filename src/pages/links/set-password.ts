@@ -77,7 +77,7 @@ export function setPassword({ config, service, store, random }: AppDeps) {
     else {
       await store.transact('user', opened.user.id, (current) => settle(current, opened, typed, passwordHash))
     }
-    return redirectToDone(opened, prefix, 'password')
+    return redirectToDone(opened, prefix, opened.user === undefined ? 'first-user' : 'password')
   }
 
   const undo = ({ link, context }: OpenedLink, passwordHash: string): Promise<void> => {
