@@ -1,0 +1,177 @@
+/**
+ * The operator of a fresh server opens the link of the first user, and comes to an app that works by the pages alone.
+ * LYCHGATE_PICTURES names a folder in which the pictures are kept.
+ */
+import type { ChildProcess } from 'node:child_process'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import * as client from 'oauth4webapi'
+import { Secret, TOTP } from 'otpauth'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { launchBrowser } from '../helpers/chromium.ts'
+import { newFolder, start } from '../helpers/command.ts'
+import { freePort } from '../helpers/free-port.ts'
+
+const folder = process.env['LYCHGATE_PICTURES']
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const browser = await launchBrowser()
+t.teardown(() => browser.close())
+const password = 'a password nobody else has'
+
+/** Waits until the process has printed this on standard error. */
+function printed(child: ChildProcess, form: RegExp): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let seen = ''
+    child.stderr?.on('data', (chunk) => {
+      seen += chunk
+      const [found] = form.exec(seen) ?? []
+      if (found !== undefined) resolve(found)
+    })
+    child.once('exit', () => reject(new Error(`it ended: ${seen}`)))
+  })
+}
+
+/** How long looking took, which is no part of the walk. */
+let looked = 0
+
+/** Looks at the page as it is, dark and narrow, and light and wide: axe finds nothing, and nothing is too wide. */
+async function look(t: Test, page: Page, name: string): Promise<void> {
+  const began = performance.now()
+  for (const [width, colorScheme] of [
+    [360, 'dark'],
+    [1100, 'light'],
+  ] as const) {
+    await page.setViewportSize({ width, height: 800 })
+    await page.emulateMedia({ colorScheme })
+    if (folder !== undefined) {
+      mkdirSync(folder, { recursive: true })
+      await page.screenshot({
+        path: join(folder, `admin-${name}-${width}-${colorScheme}.png`),
+        fullPage: true,
+      })
+    }
+    const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
+      `${axe}; axe.run()`,
+    )
+    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`)
+    t.same(found, [], `${name}, ${width} ${colorScheme}`)
+    const overhang = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+    t.ok(overhang <= 0, `${name} is ${overhang} px wider than ${width}`)
+  }
+  looked += performance.now() - began
+}
+
+t.test('the first user comes from the link to an app that works, in less than two minutes', async (t) => {
+  const [data, port] = [newFolder(t), await freePort()]
+  const issuer = `http://localhost:${port}`
+  const child = start(['serve', '--data', data, '--port', String(port), '--issuer', issuer], {
+    LYCHGATE_SECRET: 'a secret for tests that is long enough',
+    LYCHGATE_DRAIN_SECONDS: '0',
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  const link = await printed(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
+  const began = performance.now()
+
+  const context = await browser.newContext({ bypassCSP: false })
+  t.teardown(() => context.close())
+  context.setDefaultTimeout(60_000)
+  const page = await context.newPage()
+  page.on('console', (message) => void (message.type() === 'error' && t.fail(message.text())))
+  const headed = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+
+  await page.goto(link)
+  await page.getByLabel('User name').fill('ada')
+  await page.getByLabel('New password', { exact: true }).fill(password)
+  await page.getByLabel('New password again').fill(password)
+  await page.keyboard.press('Enter')
+  await page.getByRole('link', { name: 'Sign in' }).click()
+  await page.getByLabel('Email or user name').fill('ada')
+  await page.getByLabel('Password').fill(password)
+  await page.keyboard.press('Enter')
+  await headed('Overview')
+  t.equal(page.url(), `${issuer}/admin`)
+  for (const step of ['Add an app', 'Invite a user', 'Protect an API'])
+    await page.getByRole('link', { name: step }).waitFor()
+  await look(t, page, '1-overview')
+
+  await page.getByRole('link', { name: 'One-time codes' }).click()
+  await page.locator('button[value=begin]').click()
+  const secret = (await page.locator('p[dir=ltr] code').innerText()).replaceAll(/\s/g, '')
+  await page.getByRole('textbox').fill(new TOTP({ secret: Secret.fromBase32(secret) }).generate())
+  await page.keyboard.press('Enter')
+  await page.locator('.recovery').waitFor()
+  await page.goto(`${issuer}/admin`)
+  await page.getByRole('link', { name: 'Add an app' }).click()
+  await headed('Add an app')
+  await look(t, page, '2-kinds')
+  await page.getByRole('link', { name: 'Web app with a server' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('Portal')
+  const redirectUri = `http://127.0.0.1:${await freePort()}/callback`
+  await page.getByLabel('Redirect URIs', { exact: true }).fill(redirectUri)
+  await look(t, page, '3-form')
+  await page.getByRole('button', { name: 'Add an app' }).click()
+  await headed('Portal is added')
+  await look(t, page, '4-added')
+  const [clientId = '', clientSecret = '', shownIssuer] = await page.locator('.values code').allInnerTexts()
+  t.equal(shownIssuer, issuer)
+
+  // The app, with nothing but these values.
+  const insecure = { [client.allowInsecureRequests]: true }
+  const url = new URL(issuer)
+  const server = await client.processDiscoveryResponse(url, await client.discoveryRequest(url, insecure))
+  const verifier = client.generateRandomCodeVerifier()
+  const authorization = new URL(server.authorization_endpoint ?? '')
+  authorization.search = `${new URLSearchParams({
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    response_type: 'code',
+    scope: 'openid profile',
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  })}`
+  const back = page.waitForRequest((request) => request.url().startsWith(redirectUri))
+  await page.route(`${redirectUri}*`, (route) => route.fulfill({ body: 'back' }))
+  await page.goto(authorization.href)
+  await page.getByRole('button', { name: 'Allow', exact: true }).click()
+  const parameters = client.validateAuthResponse(
+    server,
+    { client_id: clientId },
+    new URL((await back).url()),
+    client.expectNoState,
+  )
+  const response = await client.authorizationCodeGrantRequest(
+    server,
+    { client_id: clientId },
+    client.ClientSecretBasic(clientSecret),
+    parameters,
+    redirectUri,
+    verifier,
+    insecure,
+  )
+  const tokens = await client.processAuthorizationCodeResponse(server, { client_id: clientId }, response)
+  t.equal(client.getValidatedIdTokenClaims(tokens)?.aud, clientId)
+  const seconds = (performance.now() - began - looked) / 1000
+  t.comment(`${Math.round(seconds)} s`)
+  t.ok(seconds < 120, `${Math.round(seconds)} s`)
+
+  for (const [path, name] of [
+    ['/admin', '5-overview'],
+    ['/admin/users', '6-users'],
+    ['/admin/groups', '7-groups'],
+    ['/admin/clients', '8-apps'],
+    [`/admin/clients/${clientId}`, '9-app'],
+    [`/admin/clients/${clientId}/edit`, '10-app-edit'],
+    [`/admin/clients/${clientId}/remove`, '11-app-remove'],
+    ['/admin/audit', '12-log'],
+    ['/admin/errors', '13-errors'],
+  ] as const) {
+    await page.goto(issuer + path)
+    await look(t, page, name)
+  }
+  await page.goto(`${issuer}/admin/users`)
+  await page.getByRole('link', { name: 'ada' }).click()
+  await headed('ada')
+  await look(t, page, '14-user')
+})
