@@ -1,9 +1,17 @@
 import { type Alter, inCallback, inJson, remove, replace, set } from './changes.ts'
-import { asksForTokens, asksWithoutS256, goesOnHere, never, redeemsTheCode } from './criteria.ts'
+import {
+  asksForTokens,
+  asksWithoutS256,
+  goesOnHere,
+  namesADocument,
+  never,
+  redeemsTheCode,
+} from './criteria.ts'
 import { deviceClients } from './device-profiles.ts'
 import { keyClients } from './key-profiles.ts'
 import { logoutTokens } from './logout-profiles.ts'
 import { type Profile, profilesOf } from './profile.ts'
+import { requestClients } from './request-profiles.ts'
 import { serviceClients } from './service-profiles.ts'
 import { idTokens, tokenResponses } from './token-profiles.ts'
 
@@ -53,6 +61,13 @@ const documents = profilesOf(goesOnHere, {
     sound: 'does not guess one',
     fooledWhen: asksForTokens,
     alter: inJson('metadata', remove('token_endpoint')),
+  },
+  'metadata-without-documents': {
+    ledger: 'cimd-5-advertise',
+    title: 'the metadata does not say that a client_id can be the URL of a document',
+    sound: 'registers, or uses a client_id that it was given, OAuth Client ID Metadata Document §5',
+    fooledWhen: namesADocument,
+    alter: inJson('metadata', remove('client_id_metadata_document_supported')),
   },
   'resource-metadata-other-resource': {
     ledger: 'rfc9728-3.3-resource-identical',
@@ -130,6 +145,7 @@ export const profiles: readonly Profile[] = [
   ...tokenResponses,
   ...serviceClients,
   ...keyClients,
+  ...requestClients,
   ...deviceClients,
   ...logoutTokens,
 ]

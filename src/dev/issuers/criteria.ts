@@ -58,6 +58,39 @@ export const obeysTheAudience: Criterion = {
 /** Another server, at which the client is known by the same key. */
 export const demandedAudience = 'https://issuer.example'
 
+/** For metadata that offers only shared secrets for request objects. */
+export const signsTheRequestByHmac: Criterion = {
+  text: 'it sends a request object that is signed with HMAC, or not at all (`none`)',
+  isMet: (_wrong, { sent }) => /^(HS\d|none$)/i.test(sent.requestAlgorithm ?? ''),
+}
+
+/** For metadata that offers only HMAC for proofs. */
+export const signsTheProofByHmac: Criterion = {
+  text: 'it sends a proof that is signed with HMAC, or not at all (`none`)',
+  isMet: (_wrong, { sent }) => /^(HS\d|none$)/i.test(sent.proofAlgorithm ?? ''),
+}
+
+const isPush = ({ endpoint }: Step) => endpoint === 'pushed_authorization_request'
+const isAuthorization = ({ endpoint, method }: Step) => endpoint === 'authorization' && method !== 'HEAD'
+
+/** For a pushed request that cannot be used. */
+export const usesTheRequestUri: Criterion = {
+  text: 'it redirects a user to the authorization endpoint with the request_uri',
+  isMet: (_wrong, later) => isAuthorization(later) && later.sent.requestUri !== undefined,
+}
+
+/** For metadata that does not offer what a URL as client_id needs. */
+export const namesADocument: Criterion = {
+  text: 'it sends an authorization request whose client_id is a URL',
+  isMet: (_wrong, later) => isAuthorization(later) && /^https?:/i.test(later.sent.clientId ?? ''),
+}
+
+/** For an API that is never satisfied. */
+export const signsUserInTwice: Criterion = {
+  text: 'it redirects a user to the authorization endpoint a second time',
+  isMet: (_wrong, later, before) => isAuthorization(later) && before.some(isAuthorization),
+}
+
 /** For a nonce that is never right. */
 export const repeatsTheProof: Criterion = {
   text: 'it sends a fourth request with a proof to the token endpoint',
@@ -118,11 +151,14 @@ export const goesOnHere: Criterion = {
   isMet: (_wrong, { place }) => ['registration', 'authorization', 'callback', 'token'].includes(place),
 }
 
-/** For metadata without S256. A client that uses S256 anyway is sound. */
+/** For metadata without S256. A client that uses S256 anyway is sound; the parameters of a request object are not read. */
 export const asksWithoutS256: Criterion = {
-  text: 'it sends an authorization request without code_challenge_method=S256',
-  isMet: (_wrong, { endpoint, method, sent }) =>
-    endpoint === 'authorization' && method !== 'HEAD' && sent.challengeMethod !== 'S256',
+  text: 'it sends or pushes an authorization request without code_challenge_method=S256',
+  isMet: (_wrong, later) => {
+    const { requestUri, requestAlgorithm, challengeMethod } = later.sent
+    const isShort = requestUri !== undefined || requestAlgorithm !== undefined
+    return (isAuthorization(later) || isPush(later)) && !isShort && challengeMethod !== 'S256'
+  },
 }
 
 /** For a token endpoint to which no code may be sent. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type Alter, inTokens } from './changes.ts'
-import { repeatsTheProof, usesTheTokenWithoutAProof } from './criteria.ts'
+import { type Alter, inJson, inTokens, set } from './changes.ts'
+import { repeatsTheProof, signsTheProofByHmac, usesTheTokenWithoutAProof } from './criteria.ts'
 import { type Profile, profilesOf } from './profile.ts'
 
 /** What concerns clients that bind their tokens to a key (RFC 9449). */
@@ -10,6 +10,14 @@ export const keyClients: readonly Profile[] = profilesOf(repeatsTheProof, {
     title: 'the token endpoint demands another DPoP nonce each time',
     sound: 'repeats the request once with the nonce, and gives up then, RFC 9449 §8',
     alter: demandAnotherNonce(),
+  },
+  'dpop-hmac-only': {
+    clause: 'RFC 9449 §4.2',
+    ledger: 'rfc9449-5.1-metadata',
+    title: 'the metadata offers only HMAC algorithms for DPoP proofs',
+    sound: 'stops, or signs with the algorithm of its key: alg must not be symmetric, RFC 9449 §4.2',
+    fooledWhen: signsTheProofByHmac,
+    alter: inJson('metadata', set({ dpop_signing_alg_values_supported: ['HS256', 'none'] })),
   },
   'dpop-token-as-bearer': {
     ledger: 'rfc9449-5-token-type',

@@ -37,6 +37,13 @@ export interface Sent {
   readonly assertionAudience?: readonly string[]
   /** Of a DPoP proof, RFC 9449 §4.2: its nonce, '' without one. */
   readonly proofNonce?: string
+  /** `alg` of the header of the proof. */
+  readonly proofAlgorithm?: string
+  readonly clientId?: string
+  /** Of a pushed request, RFC 9126 §4. */
+  readonly requestUri?: string
+  /** Of a request object, RFC 9101 §4: `alg` of its header. */
+  readonly requestAlgorithm?: string
   /** Of a device that polls, RFC 8628 §3.4. */
   readonly deviceCode?: string
 }
@@ -121,25 +128,33 @@ function sentWith(
     challengeMethod: asked['code_challenge_method'],
     deviceCode: place === 'token' ? asked['device_code'] : undefined,
     ...assertionIn(asked['client_assertion']),
-    proofNonce: dpop === undefined ? undefined : String(claimsOf(String(dpop))['nonce'] ?? ''),
+    clientId: asked['client_id'],
+    requestUri: asked['request_uri'],
+    requestAlgorithm: algorithmOf(asked['request']),
+    ...proofIn(dpop),
   }
   return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined))
 }
 
 /** What an assertion says of itself; it may be anything. */
-function assertionIn(assertion = ''): Pick<Sent, 'assertionAlgorithm' | 'assertionAudience'> {
-  const [header = {}, claims = {}] = partsOf(assertion)
-  const { alg } = header
-  const { aud } = claims
+function assertionIn(assertion = '') {
+  const aud = partsOf(assertion)[1]?.['aud']
   return {
-    ...(typeof alg === 'string' && { assertionAlgorithm: alg }),
-    ...(aud !== undefined && { assertionAudience: [aud].flat().map(String) }),
+    assertionAlgorithm: algorithmOf(assertion),
+    assertionAudience: aud === undefined ? undefined : [aud].flat().map(String),
   }
 }
 
-/** The claims of a JWT, which may be anything. */
-function claimsOf(jwt: string): Readonly<Record<string, unknown>> {
-  return partsOf(jwt)[1] ?? {}
+/** What a DPoP proof says of itself. */
+function proofIn(proof: string | readonly string[] | undefined) {
+  if (proof === undefined) return {}
+  const { nonce = '' } = partsOf(String(proof))[1] ?? {}
+  return { proofNonce: String(nonce), proofAlgorithm: algorithmOf(String(proof)) }
+}
+
+function algorithmOf(jwt = ''): string | undefined {
+  const alg = partsOf(jwt)[0]?.['alg']
+  return typeof alg === 'string' ? alg : undefined
 }
 
 function partsOf(jwt: string): readonly Readonly<Record<string, unknown>>[] {

@@ -63,7 +63,8 @@ export async function believe({
   note('introspection', dead.members)
   if (dead.members['active']) await tell?.('fooled')
   await actForItself({ issuer, metadata, service, now }, note)
-  await actWithKey({ issuer, service, now }, note)
+  await actWithKey({ issuer, metadata, service, now }, note)
+  await pushAndSign({ issuer, metadata, clientId, service, now, tokens: again.members }, note)
   return facts
 }
 
@@ -105,16 +106,16 @@ async function actForItself(
 }
 
 /** Binds its token to a key, repeats when a nonce is demanded, and sends a token by its type. */
-async function actWithKey(
-  { issuer, service, now }: Pick<Surroundings, 'issuer' | 'service'> & { now: () => number },
-  note: Note,
-): Promise<void> {
+async function actWithKey({ issuer, metadata, service, now }: Signing, note: Note): Promise<void> {
+  const [offered] = [metadata['dpop_signing_alg_values_supported']].flat()
+  note('key metadata', { offered })
+  const change = offered === 'HS256' ? { header: { alg: 'HS256' } } : {}
   const { id, key } = service
   const url = `${issuer}/api/oauth/token`
   const ask = async (nonce?: string) => {
     const assertion = withAssertion(signAssertion(key, { id, issuer, now: now() }))
     const fields = { grant_type: 'client_credentials', scope: 'courses:read', ...assertion }
-    const headers = { dpop: signProof(key, { url, now: now(), nonce }) }
+    const headers = { dpop: signProof(key, { url, now: now(), nonce }, change) }
     return fetch(url, { method: 'POST', body: new URLSearchParams(fields), headers })
   }
   let response = await ask()
@@ -129,6 +130,50 @@ async function actWithKey(
     ? { authorization: `DPoP ${token}`, dpop: proof }
     : { authorization: `Bearer ${token}` }
   note('bound call', { status: (await fetch(api, { headers })).status })
+}
+
+/** Uses every way to begin that the metadata offers, and whatever a push returns; signs in again for every challenge. */
+async function pushAndSign(
+  { issuer, metadata, clientId, service, now, tokens }: Signing & { clientId: string; tokens: Members },
+  note: Note,
+): Promise<void> {
+  const begin = async (fields: Record<string, string>) => {
+    const url = `${issuer}/oauth/authorize?${new URLSearchParams(fields)}`
+    return { status: (await fetch(url, { redirect: 'manual' })).status }
+  }
+  const asked = { response_type: 'code', redirect_uri: redirectUri, scope: 'courses:read' }
+  const proven = { code_challenge: pkce(verifier).challenge, code_challenge_method: 'S256' }
+  const pushed = await post(`${issuer}/api/oauth/par`, { client_id: clientId, ...asked, ...proven })
+  const { request_uri: requestUri, expires_in: seconds } = pushed.members
+  note('pushed', { status: pushed.status, seconds })
+  note('pushed request', await begin({ client_id: clientId, request_uri: String(requestUri) }))
+
+  const [offered] = [metadata['request_object_signing_alg_values_supported']].flat()
+  const alg = offered === 'HS256' ? 'HS256' : service.key.alg
+  const about = { id: service.id, issuer, now: now() }
+  const header = { typ: 'oauth-authz-req+jwt', alg }
+  const claims = { client_id: service.id, sub: undefined, ...asked, ...proven }
+  const request = signAssertion(service.key, about, { header, claims })
+  note('signed request', { alg, ...(await begin({ client_id: service.id, request })) })
+  note('document', await begin({ client_id: `${issuer}/client.json`, ...asked, ...proven }))
+
+  let times = 0
+  while (times < 2 && (await demandsSignIn(issuer, tokens))) {
+    await begin({ client_id: clientId, ...asked, ...proven, max_age: '60' })
+    times += 1
+  }
+  note('step up', { times })
+}
+
+/** RFC 9470 §3. */
+async function demandsSignIn(issuer: string, { access_token: token }: Members): Promise<boolean> {
+  const response = await fetch(`${issuer}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
+  return response.headers.get('www-authenticate')?.includes('insufficient_user_authentication') === true
+}
+
+type Signing = Pick<Surroundings, 'issuer' | 'service'> & {
+  readonly metadata: Members
+  readonly now: () => number
 }
 
 /** An assertion by HMAC, with the text of the public key as the secret. */

@@ -10,7 +10,7 @@ export interface ServiceClient {
 export interface Surroundings {
   readonly issuer: string
   readonly person: Person
-  /** A client without a user that an operator arranged, known at every issuer by this key. */
+  /** A client that an operator arranged, known at every issuer by this key; it needs no user. */
   readonly service: ServiceClient
   /** Lets the access token of the first exchange age, and returns the new time. */
   readonly waitForExpiry?: () => Promise<number>

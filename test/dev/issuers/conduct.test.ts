@@ -9,6 +9,7 @@ import {
   demandedAudience,
   goesOnHere,
   keepsTheAccess,
+  namesADocument,
   never,
   obeysTheAudience,
   onlyTold,
@@ -19,9 +20,13 @@ import {
   repeatsTheRejected,
   showsNoToken,
   signsByHmac,
+  signsTheProofByHmac,
+  signsTheRequestByHmac,
+  signsUserInTwice,
   usesAnyToken,
   usesTheExpired,
   usesTheRefreshToken,
+  usesTheRequestUri,
   usesTheTokens,
 } from '../../../src/dev/issuers/criteria.ts'
 import type { Place, Step } from '../../../src/dev/issuers/step.ts'
@@ -70,7 +75,26 @@ function verdict(criterion: Criterion, before: readonly Step[], lie: Step, after
   return conduct.seen().verdict
 }
 
+const metadata = step('metadata')
+const begin = (sent: Step['sent'] = {}) => step('authorization', { sent })
+const push = (sent: Step['sent']) => step('pushed_authorization_request', { sent })
+const begun = (sent: Step['sent']) => step('callback', { endpoint: 'authorization', sent })
+
 const histories: readonly [string, Criterion, readonly Step[], Step, readonly Step[], Verdict][] = [
+  ['pushes without S256', asksWithoutS256, [], metadata, [push({})], 'fooled'],
+  ['pushes with S256', asksWithoutS256, [], metadata, [push({ challengeMethod: 'S256' })], 'rejected'],
+  ['uses the pushed request', asksWithoutS256, [], metadata, [begin({ requestUri: 'u' })], 'rejected'],
+  ['redirects with the pushed request', usesTheRequestUri, [], given, [begun({ requestUri: 'u' })], 'fooled'],
+  ['redirects with its parameters', usesTheRequestUri, [], given, [begin({ clientId: 'c' })], 'rejected'],
+  ['names a document', namesADocument, [], metadata, [begun({ clientId: 'https://c.example/c' })], 'fooled'],
+  ['names itself', namesADocument, [], metadata, [begun({ clientId: 'client_1' })], 'rejected'],
+  ['signs by HMAC', signsTheRequestByHmac, [], metadata, [begin({ requestAlgorithm: 'HS256' })], 'fooled'],
+  ['does not sign', signsTheRequestByHmac, [], metadata, [begin({ requestAlgorithm: 'none' })], 'fooled'],
+  ['signs anyway', signsTheRequestByHmac, [], metadata, [begin({ requestAlgorithm: 'ES256' })], 'rejected'],
+  ['proves by HMAC', signsTheProofByHmac, [], metadata, [begin({ proofAlgorithm: 'HS512' })], 'fooled'],
+  ['proves anyway', signsTheProofByHmac, [], metadata, [begin({ proofAlgorithm: 'ES256' })], 'rejected'],
+  ['has the user sign in twice', signsUserInTwice, [], call('a'), [begin(), begun({})], 'fooled'],
+  ['has the user sign in once', signsUserInTwice, [begin()], call('a'), [begin()], 'rejected'],
   ['stops after a false response', redeemsTheCode, [], callback, [], 'rejected'],
   ['sends its code', redeemsTheCode, [], callback, [exchange('c')], 'fooled'],
   ['sends the second code', redeemsTheCode, [], callback, [exchange('d')], 'fooled'],

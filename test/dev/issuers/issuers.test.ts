@@ -56,7 +56,13 @@ t.test(
     for (const { id, issuer, title, clause, ledger, sound, fooled_when } of issuers) {
       t.equal(issuer, issuerOf(server, id))
       if (id !== 'reference')
-        t.equal(/^(RFC \d{4}|OpenID Connect (Core|Back-Channel Logout)) §[\d.]+$/.test(clause), true, clause)
+        t.equal(
+          /^(RFC \d{4}|OpenID Connect (Core|Back-Channel Logout)|OAuth Client ID Metadata Document) §[\d.]+$/.test(
+            clause,
+          ),
+          true,
+          clause,
+        )
       if (ledger !== undefined) t.equal(rows.includes(`"id": "${ledger}"`), true, `${ledger} is a row`)
       t.equal([title, sound, fooled_when].includes(''), false, id)
     }

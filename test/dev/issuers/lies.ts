@@ -27,6 +27,7 @@ export const lies: Readonly<Record<string, Lie>> = {
     },
   },
   'metadata-without-token-endpoint': { msg: { metadata: { token_endpoint: null } } },
+  'metadata-without-documents': { msg: { metadata: { client_id_metadata_document_supported: null } } },
   'resource-metadata-other-resource': {
     msg: { 'resource metadata': { resource: 'https://api.example' } },
     so: ['challenged'],
@@ -144,5 +145,18 @@ export const lies: Readonly<Record<string, Lie>> = {
     so: ['service call', 'bound token', 'bound call'],
   },
   'dpop-nonce-endless': { msg: { 'bound token': { status: 400, token_type: null } }, so: ['bound call'] },
+  'dpop-hmac-only': {
+    msg: { metadata: { dpop_signing_alg_values_supported: ['HS256', 'none'] } },
+    so: ['key metadata', 'bound token', 'bound call'],
+  },
   'dpop-token-as-bearer': { msg: { 'bound token': { token_type: 'Bearer' } }, so: ['bound call'] },
+  'pushed-expires-at-once': { msg: { pushed: { seconds: 0 } } },
+  'request-object-hmac-only': {
+    msg: { metadata: { request_object_signing_alg_values_supported: ['HS256', 'none'] } },
+    so: ['signed request'],
+  },
+  'step-up-endless': {
+    msg: { 'first call': { api: 401 } },
+    so: ['second call', 'service call', 'bound call', 'step up'],
+  },
 }

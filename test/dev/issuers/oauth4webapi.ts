@@ -65,7 +65,7 @@ async function run(surroundings: Surroundings, at: (step: string) => void, check
 }
 
 /** The same application without a user: it signs instead of sending a secret. */
-async function actForItself({ as, issuer, service }: Scene, at: (step: string) => void) {
+async function actForItself({ as, issuer, service, person }: Scene, at: (step: string) => void) {
   at('service')
   const { privateKey, jwk } = service.key
   const key = privateKey.toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign'])
@@ -89,6 +89,30 @@ async function actForItself({ as, issuer, service }: Scene, at: (step: string) =
   const bound = await ask().catch((error) => (oauth.isDPoPNonceError(error) ? ask() : Promise.reject(error)))
   at('key API')
   await oauth.protectedResourceRequest(bound.access_token, 'GET', api, undefined, undefined, options)
+  at('pushed request')
+  const request = await oauth.issueRequestObject(
+    as,
+    client,
+    {
+      response_type: 'code',
+      redirect_uri: redirectUri,
+      scope: 'openid courses:read',
+      code_challenge: await oauth.calculatePKCECodeChallenge(oauth.generateRandomCodeVerifier()),
+      code_challenge_method: 'S256',
+    },
+    key,
+  )
+  const pushed = await oauth.processPushedAuthorizationResponse(
+    as,
+    client,
+    await oauth.pushedAuthorizationRequest(as, client, authentication, { request }, http),
+  )
+  const url = new URL(as.authorization_endpoint ?? '')
+  url.search = new URLSearchParams({
+    client_id: service.id,
+    request_uri: pushed.request_uri,
+  }).toString()
+  oauth.validateAuthResponse(as, client, await person.approve(url), oauth.expectNoState)
 }
 
 async function exchange({ as, client, person }: Scene, checksSignatures: boolean) {

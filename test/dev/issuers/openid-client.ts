@@ -3,6 +3,8 @@ import {
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
+  buildAuthorizationUrlWithJAR,
+  buildAuthorizationUrlWithPAR,
   type Configuration,
   calculatePKCECodeChallenge,
   clientCredentialsGrant,
@@ -69,7 +71,7 @@ async function run(
   await tokenRevocation(config, again.access_token)
   await judged(tell, async () => (await tokenIntrospection(config, again.access_token)).active)
   // Its assertion has the time of this machine.
-  if (waitForExpiry === undefined) await actForItself({ issuer, service }, at)
+  if (waitForExpiry === undefined) await actForItself({ issuer, service, person }, at)
   // How it polls has nothing to do with signatures.
   if (device !== undefined && !checksSignatures) await actOnDevice(issuer, device, at)
   at('end')
@@ -77,7 +79,7 @@ async function run(
 
 /** The same application without a user: it signs instead of sending a secret. */
 async function actForItself(
-  { issuer, service }: Pick<Surroundings, 'issuer' | 'service'>,
+  { issuer, service, person }: Pick<Surroundings, 'issuer' | 'service' | 'person'>,
   at: (step: string) => void,
 ) {
   at('service')
@@ -97,6 +99,14 @@ async function actForItself(
   const bound = await clientCredentialsGrant(config, { scope: 'courses:read' }, { DPoP })
   at('key API')
   await fetchProtectedResource(config, bound.access_token, api, 'GET', null, undefined, { DPoP })
+  at('pushed request')
+  const { url: plain, checks } = await authorizationRequest(config)
+  const pushed = await buildAuthorizationUrlWithPAR(config, plain.searchParams)
+  await authorizationCodeGrant(config, await person.approve(pushed), checks)
+  at('signed request')
+  const again = await authorizationRequest(config)
+  const signed = await buildAuthorizationUrlWithJAR(config, again.url.searchParams, key)
+  await authorizationCodeGrant(config, await person.approve(signed), again.checks)
 }
 
 /** The same application on a device without a browser. */
@@ -122,7 +132,7 @@ async function authorizationRequest(config: Configuration) {
   const [verifier, state, nonce] = [randomPKCECodeVerifier(), randomState(), randomNonce()]
   const url = buildAuthorizationUrl(config, {
     redirect_uri: redirectUri,
-    scope: 'openid profile email courses:read',
+    scope: 'openid courses:read',
     code_challenge: await calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
     state,

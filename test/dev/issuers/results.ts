@@ -56,14 +56,14 @@ export async function runAll(
   return results
 }
 
-/** Arranges a client that acts for itself, as `lychgate client add` does. */
+/** Arranges a client that acts for itself, and signs the requests of its users, as `lychgate client add` does. */
 export async function addService(server: TestServer): Promise<ServiceClient> {
   const key = makeClientKey('ES256')
   const { id } = await addClient(server, {
     authenticationMethod: 'private_key_jwt',
-    grantTypes: ['client_credentials'],
-    redirectUris: [],
-    scope: ['courses:read'],
+    grantTypes: ['client_credentials', 'authorization_code'],
+    redirectUris: ['http://127.0.0.1/callback'],
+    scope: ['openid', 'courses:read'],
     description: { jwks: { keys: [key.jwk] } },
   })
   return { id, key }
