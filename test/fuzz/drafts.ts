@@ -4,15 +4,18 @@ import { makeAssertion, wrongRequests } from './assertions.ts'
 import { byClient, clientFor, resources } from './by-client.ts'
 import { deviceDrafts, typedCode, usualDecision } from './devices.ts'
 import type { Dice } from './dice.ts'
+import { nearlyDocument, publishDocument } from './documents.ts'
+import { register } from './initial-tokens.ts'
 import { metadata } from './metadata.ts'
 import { proveDraft } from './proofs.ts'
 import { bearer, type Draft, type Pair } from './request.ts'
 import { liveValue, markup, verifierOf } from './values.ts'
-import { type LiveClient, type LiveTokens, people, type World } from './world.ts'
+import { addClient, type LiveClient, type LiveTokens, people, type World } from './world.ts'
 
 /** The intents of requests, by weight. */
 const intents = {
   authorize: 18,
+  publish: 2,
   follow: 14,
   answer: 16,
   exchange: 10,
@@ -71,6 +74,12 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
   ...deviceDrafts,
   administer,
   authorize,
+  publish: (world, dice) => {
+    const client = publishDocument(world, dice)
+    if (world.site.usable.has(client.id)) addClient(world, client)
+    const id = dice.oneIn(3) ? nearlyDocument(client, dice) : client.id
+    return authorize(world, dice, { ...client, id })
+  },
   push: (world, dice) => {
     const { form, query } = authorize(world, dice)
     const fields = form ?? query
@@ -178,12 +187,7 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
       headers: access === undefined || dice.oneIn(6) ? [] : [bearer(access)],
     }
   },
-  register: (_world, dice) => ({
-    ...plain,
-    method: 'POST',
-    path: '/api/oauth/register',
-    json: metadata(dice),
-  }),
+  register,
   configure: (world, dice) => {
     const client = dice.draw(world.clients.filter(({ registrationToken }) => registrationToken))
     if (client?.registrationToken === undefined) return undefined
@@ -228,8 +232,9 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
   }),
 }
 
-function authorize(world: World, dice: Dice): Draft {
-  const [requestUri, pushed] = dice.oneIn(12) ? (dice.draw([...world.pushed]) ?? []) : []
+function authorize(world: World, dice: Dice, known?: LiveClient): Draft {
+  const [requestUri, pushed] =
+    known === undefined && dice.oneIn(12) ? (dice.draw([...world.pushed]) ?? []) : []
   if (requestUri !== undefined && pushed !== undefined) {
     const browser = dice.draw(world.browsers)
     const query: Pair[] = [
@@ -238,7 +243,7 @@ function authorize(world: World, dice: Dice): Draft {
     ]
     return { method: 'GET', path: '/oauth/authorize', query, headers: [], ...(browser && { browser }) }
   }
-  const client = dice.draw(world.clients.filter(({ redirectUris }) => redirectUris.length > 0))
+  const client = known ?? dice.draw(world.clients.filter(({ redirectUris }) => redirectUris.length > 0))
   const redirectUri = dice.draw(client?.redirectUris ?? [])
   const challenge = dice.draw([...verifierOf.keys()]) ?? ''
   const optional: Pair[] = [

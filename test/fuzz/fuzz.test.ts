@@ -238,7 +238,24 @@ t.test('a response with forbidden contents is detected', async (t) => {
     undefined,
     'users for a client that may read them',
   )
+  const document = (name: string) =>
+    get(`/oauth/authorize?client_id=${encodeURIComponent(`${world.site.origin}/${name}`)}`)
+  world.site.usable.add(`${world.site.origin}/right`)
+  const begun = to('/login?interaction=aaaaaaaaaaaaaaaaaaaaaa')
+  t.equal(faultOfRights(document('right'), begun, world), undefined, 'a document that can be used')
+  const registering = (token: string) =>
+    post('/api/oauth/register', '{}', [['Authorization', `Bearer ${token}`]])
+  const registered: Answer = { ...json('{"redirect_uris":["https://a.example/"]}'), status: 201 }
+  world.admission.usesLeft = 1
+  t.equal(faultOfRights(registering(world.admission.token), registered, world), undefined, 'admitted')
   const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
+    'a document with a fault': [document('wrong'), begun],
+    'a pushed request by a document with a fault': [
+      post('/api/oauth/par', `client_id=${world.site.origin}/wrong`),
+      { ...json('{"request_uri":"x"}'), status: 201 },
+    ],
+    'https redirects without an initial access token': [registering('x'), registered],
+    'an initial access token once more': [registering(world.admission.token), registered],
     'tokens for the same device again': [byDevice('lyc_device_4'), tokens],
     'tokens for a device that nobody approved': [byDevice('lyc_device_2'), tokens],
     'tokens for the device of another client': [byDevice('lyc_device_1', 'client_2'), tokens],

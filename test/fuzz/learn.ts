@@ -8,7 +8,7 @@ import { keyOfProof, useProof } from './proofs.ts'
 import type { Sent } from './request.ts'
 import { clientOf, isAt, parametersOf, pushedBy, sentValue, wantedOf } from './rights.ts'
 import { verifierOf } from './values.ts'
-import type { LiveClient, Wanted, World } from './world.ts'
+import { addClient, type LiveClient, type Wanted, type World } from './world.ts'
 
 /** How many values of a kind are kept for reuse. */
 const kept = 12
@@ -89,9 +89,7 @@ function learnClient(registered: Record<string, unknown>, world: World): void {
   noteGrants(registered, world)
   world.registrations.set(client.id, client.registrationToken ?? '')
   world.redirectUris.set(client.id, new Set(client.redirectUris))
-  world.clients.push(client)
-  // The operator's clients, which come first, stay.
-  if (world.clients.length > world.operatorClients + 8) world.clients.splice(world.operatorClients, 1)
+  addClient(world, client)
 }
 
 function learnUpdate(updated: Record<string, unknown>, world: World): void {
@@ -104,7 +102,8 @@ function learnUpdate(updated: Record<string, unknown>, world: World): void {
     world.clients[at] = { ...client, redirectUris, method: String(updated['token_endpoint_auth_method']) }
 }
 
-function noteGrants(metadata: Record<string, unknown>, world: World): void {
+/** Notes for what the client may ask. */
+export function noteGrants(metadata: Readonly<Record<string, unknown>>, world: World): void {
   const id = String(metadata['client_id'])
   if ((metadata['grant_types'] as string[] | undefined)?.includes(grantType)) world.deviceClients.add(id)
   if (metadata['dpop_bound_access_tokens'] === true) world.boundClients.add(id)

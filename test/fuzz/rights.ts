@@ -3,6 +3,8 @@ import { faultOfAdministration } from './administration.ts'
 import { useAssertion } from './assertions.ts'
 import type { Answer } from './connection.ts'
 import { faultOfDevice } from './devices.ts'
+import { faultOfDocument } from './documents.ts'
+import { faultOfRegistration } from './initial-tokens.ts'
 import { formOf } from './page-parts.ts'
 import { faultOfBinding, faultOfUse } from './proofs.ts'
 import type { Pair, Sent } from './request.ts'
@@ -36,6 +38,8 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
   const forged =
     faultOfForgery(sent, answer, world) ??
     faultOfConfiguration(path, sent, answer, world) ??
+    faultOfDocument(sent, answer, world) ??
+    faultOfRegistration(sent, answer, world) ??
     faultOfAdministration(path, sent, answer, world)
   if (forged !== undefined) return forged
   if (answer.status >= 300 && answer.status < 400 && answer.status !== 304)

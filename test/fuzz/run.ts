@@ -100,8 +100,11 @@ async function runWorld(number: number, end: number, options: WorldOptions): Pro
 }
 
 /** What is stored without a right, or missing. */
-async function faultOfRecords({ deps, clientCount, people }: World): Promise<string | undefined> {
-  const clients = await deps.store.list('client')
+async function faultOfRecords({ deps, clientCount, people, site }: World): Promise<string | undefined> {
+  const stored = await deps.store.list('client')
+  const unusable = stored.find(({ id, published }) => published && !site.usable.has(id))
+  if (unusable !== undefined) return `${unusable.id} is stored`
+  const clients = stored.filter(({ published }) => published === undefined)
   if (clients.length !== clientCount)
     return `${clients.length} clients are stored, ${clientCount} were registered`
   return JSON.stringify(await deps.store.list('user')) === people ? undefined : 'a user was changed'

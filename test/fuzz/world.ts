@@ -16,6 +16,8 @@ import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
 import type { Administrator } from './administration.ts'
 import type { Signer } from './assertions.ts'
 import type { LiveDevice } from './devices.ts'
+import { fetchesLoopback, type Site, startSite } from './documents.ts'
+import { type Admission, makeAdmission } from './initial-tokens.ts'
 import { addIntegrations, administratorName, boundName, resourceServerName } from './integrations.ts'
 import { makeProver, type Prover } from './proofs.ts'
 import type { Pair } from './request.ts'
@@ -112,6 +114,8 @@ export interface World {
   readonly redeemed: Set<string>
   readonly signer: Signer
   readonly prover: Prover
+  readonly site: Site
+  readonly admission: Admission
   /** Values that give no right to anything. */
   readonly foreign: string[]
   /** What no response and no log line may contain. */
@@ -127,6 +131,12 @@ export interface World {
 
 export const people = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
 const [api, jwtApi] = ['https://api.example/', 'https://jwt.example/v1']
+
+/** Adds a client; the operator's, which come first, stay. */
+export function addClient({ clients, operatorClients }: World, client: LiveClient): void {
+  clients.push(client)
+  if (clients.length > operatorClients + 8) clients.splice(operatorClients, 1)
+}
 
 /** Keys are slow to make: all worlds of a run begin with the same. */
 export async function makeKeys(seed: string): Promise<readonly StoredKey[]> {
@@ -154,7 +164,8 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     await store.write(insert('user', user))
   }
   const logFaults: string[] = []
-  const app = await buildApp(deps, { logTo: { write: (line) => void watchLog(line, logFaults) } })
+  const logTo = { write: (line: string) => watchLog(line, logFaults) }
+  const app = await buildApp(deps, { development: fetchesLoopback, logTo })
   await app.listen({ port: 0, host: 'localhost' })
   const address = app.server.address()
   const port = typeof address === 'object' && address ? address.port : 0
@@ -200,12 +211,15 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     redeemed: new Set(),
     signer: { id: signer?.id ?? '', key, good: new Map(), used: new Set() },
     prover: makeProver(),
+    site: await startSite(),
+    admission: await makeAdmission(store, random, clock()),
     foreign: [],
     secrets: [config.secret ?? '', '$argon2', ...Object.values(people)],
     clientCount: integrations.length,
     people: JSON.stringify(users),
     logFaults,
     close: async () => {
+      world.site.close()
       await app.close()
       await store.close()
     },
@@ -219,8 +233,10 @@ function fuzzConfig(): Config {
   const many = 1_000_000
   return {
     ...loaded,
+    mode: 'dev',
     rateLimits: 'off',
-    admin: { ...loaded.admin, api: 'on' },
+    admin: { ...loaded.admin, api: 'on', secondFactor: 'required' },
+    fetch: { ...loaded.fetch, perOriginPerMinute: many },
     deviceGrant: { ...loaded.deviceGrant, wrongCodesPerPrefix: many },
     resources: [
       { identifier: api, name: 'An API', scopes: ['openid', 'courses:read'], tokenFormat: 'opaque' },
