@@ -19,6 +19,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { remove } from '../../src/domain/decision.ts'
 import { guard, introspectedBy, protectedResourceMetadata, signedBy } from '../../src/guard/guard.ts'
+import { pageOf } from '../helpers/authorization.ts'
 import { makeKnownCertificates } from '../helpers/doctor.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addResourceServer } from '../helpers/guarded-api.ts'
@@ -36,7 +37,7 @@ const api = `${server.issuer}/api/courses`
 
 /** The state of an MCP client, which the SDK reads and writes. */
 class Provider implements OAuthClientProvider {
-  readonly redirectUrl = 'http://127.0.0.1:33418/callback'
+  readonly redirectUrl: string
   readonly clientMetadata: OAuthClientMetadata
   readonly invalidated: string[] = []
   clientMetadataUrl?: string
@@ -46,7 +47,11 @@ class Provider implements OAuthClientProvider {
   /** Where the SDK sent the browser last. */
   sentTo: URL | undefined
 
-  constructor(metadata: Partial<OAuthClientMetadata> = {}) {
+  /** What the API demands of the sign-in, RFC 9470 §4: the SDK leaves it to its host. */
+  demanded: Record<string, string> = {}
+
+  constructor(metadata: Partial<OAuthClientMetadata> = {}, redirectUrl = 'http://127.0.0.1:33418/callback') {
+    this.redirectUrl = redirectUrl
     this.clientMetadata = {
       client_name: 'MCP client',
       redirect_uris: [this.redirectUrl],
@@ -66,6 +71,7 @@ class Provider implements OAuthClientProvider {
     this.kept = tokens
   }
   redirectToAuthorization(url: URL) {
+    for (const [name, value] of Object.entries(this.demanded)) url.searchParams.set(name, value)
     this.sentTo = url
   }
   saveCodeVerifier(verifier: string) {
@@ -240,6 +246,70 @@ t.test(
   },
 )
 
+t.test(
+  '[mcp-overview-cimd] [rfc9470-3-challenge] a client in the cloud keeps what was agreed: it asks for the difference, and for a new sign-in, in the loop of the SDK',
+  async (t) => {
+    const resource = `http://127.0.0.1:${await freePort()}/mcp`
+    const scopes = ['courses:read', 'courses:write']
+    const development = await startServer(t, {
+      mode: 'dev',
+      nodes: 1,
+      resources: [{ identifier: resource, name: 'Tools', scopes, tokenFormat: 'opaque' }],
+    })
+    const provider = new Provider({}, 'https://agent.example/callback')
+    provider.clientMetadataUrl = await publish(t, provider)
+    await startTools(t, development, resource)
+    const user = newPerson(development)
+    const sent = (name: string) => provider.sentTo?.searchParams.get(name)
+    /** The host of the SDK: it sends the demands of a challenge with the next request. */
+    const watched: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init)
+      const challenge = response.headers.get('www-authenticate') ?? ''
+      if (!challenge.includes('insufficient_user_authentication')) return response
+      const [, maxAge = ''] = /max_age="(\d+)"/.exec(challenge) ?? []
+      provider.demanded = { max_age: maxAge }
+      return response
+    }
+    const transport = () =>
+      new StreamableHTTPClientTransport(new URL(resource), { authProvider: provider, fetch: watched })
+    const codeAt = ({ searchParams }: URL) => searchParams.get('code') ?? ''
+    const client = new Client({ name: 'Test', version: '1.0.0' })
+    const first = transport()
+    await t.rejects(client.connect(first as Parameters<Client['connect']>[0]), { message: /Unauthorized/ })
+    await first.finishAuth(codeAt(await user.approve(provider.sentTo ?? '')))
+    t.equal(provider.kept?.scope, 'courses:read')
+
+    const second = transport()
+    const connected = new Client({ name: 'Test', version: '1.0.0' })
+    await connected.connect(second as Parameters<Client['connect']>[0])
+    t.teardown(() => connected.close())
+    await t.rejects(connected.callTool({ name: 'clear' }), { message: /Unauthorized/ })
+    t.equal(sent('scope'), 'courses:read courses:write', 'a superset is requested')
+    const page = pageOf(await user.agent.open(String(provider.sentTo)))
+    const asked = page.forms.flatMap(({ fields }) => fields.filter(({ name }) => name === 'scope'))
+    t.strictSame(
+      asked.map(({ value }) => value),
+      ['courses:write'],
+      'the user is asked for the difference alone',
+    )
+    const landing = await user.agent.submit(page, { decision: 'approve' })
+    if (landing.at !== 'redirect') throw new Error(`no redirect: ${landing.page.html}`)
+    await second.finishAuth(codeAt(landing.location))
+    t.equal(provider.kept?.scope, 'courses:read courses:write', 'and what was agreed is kept')
+    t.match(await connected.callTool({ name: 'clear' }), { content: [{ text: 'clear' }] })
+
+    t.match(await connected.callTool({ name: 'grade' }), { content: [{ text: 'grade' }] })
+    development.advance(120)
+    await t.rejects(connected.callTool({ name: 'grade' }), { message: /Unauthorized/ })
+    t.equal(sent('max_age'), '60', '[rfc9470-3-challenge]')
+    const login = pageOf(await user.agent.open(String(provider.sentTo)))
+    t.match(login.html, 'name="password"', 'the user signs in again')
+    await second.finishAuth(codeAt(await user.approve(provider.sentTo ?? '')))
+    t.match(await connected.callTool({ name: 'grade' }), { content: [{ text: 'grade' }] })
+    t.match(await connected.callTool({ name: 'list' }), { content: [{ text: 'list' }] })
+  },
+)
+
 /** Publishes the document of a client by https on this computer; returns its URL. */
 async function publish(t: Test, { clientMetadata }: Provider): Promise<string> {
   const port = await freePort()
@@ -254,8 +324,9 @@ async function publish(t: Test, { clientMetadata }: Provider): Promise<string> {
   return url
 }
 
-/** An MCP server with a tool to read and one that needs another scope. */
-async function startTools(t: Test, { issuer, ...own }: TestServer, resource: string): Promise<void> {
+/** An MCP server with a tool to read, one that needs another scope, and one that needs a recent sign-in. */
+async function startTools(t: Test, server: TestServer, resource: string): Promise<void> {
+  const { issuer, now } = server
   const app = Fastify()
   await app.register(protectedResourceMetadata, {
     resource,
@@ -263,24 +334,26 @@ async function startTools(t: Test, { issuer, ...own }: TestServer, resource: str
     scopes: ['courses:read'],
     name: 'Tools',
   })
-  const verifyToken = introspectedBy(await addResourceServer({ issuer, ...own }, resource))
-  await app.register(guard, { resource, verifyToken, anonymous: 'challenge' })
+  const verifyToken = introspectedBy(await addResourceServer(server, resource))
+  await app.register(guard, { resource, verifyToken, anonymous: 'challenge', clock: now })
+  const recent = app.requireAuthentication({ maxAgeSeconds: 60 })
   const [read, both] = [app.requireScope('courses:read'), app.requireScope('courses:read', 'courses:write')]
   app.post<{ Body: { params?: { name?: string } } }>(
     '/mcp',
     {
       preHandler: async (request, reply) => {
-        const needed = request.body.params?.name === 'clear' ? both : read
-        return needed.call(app, request, reply)
+        const { name } = request.body.params ?? {}
+        await (name === 'clear' ? both : read).call(app, request, reply)
+        if (name === 'grade') await recent.call(app, request, reply)
       },
     },
     async (request, reply) => {
-      const server = new McpServer({ name: 'tools', version: '1.0.0' })
-      for (const name of ['list', 'clear'])
-        server.registerTool(name, { description: name }, () => ({ content: [{ type: 'text', text: name }] }))
+      const mcp = new McpServer({ name: 'tools', version: '1.0.0' })
+      for (const name of ['list', 'clear', 'grade'])
+        mcp.registerTool(name, { description: name }, () => ({ content: [{ type: 'text', text: name }] }))
       const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true })
       reply.hijack()
-      await server.connect(transport as Parameters<McpServer['connect']>[0])
+      await mcp.connect(transport as Parameters<McpServer['connect']>[0])
       await transport.handleRequest(request.raw, reply.raw, request.body)
     },
   )
