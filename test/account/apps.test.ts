@@ -63,7 +63,7 @@ t.test(
   },
 )
 
-t.test('one grant of an app ends alone, and for good', async (t) => {
+t.test('[oauth21-7.9-grant-overview] one grant of an app ends alone, and for good', async (t) => {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const [first, second] = [await newTokens(client, agent), await newTokens(client, agent)]
@@ -71,6 +71,7 @@ t.test('one grant of an app ends alone, and for good', async (t) => {
   t.strictSame(
     new Set(offered(page, 'grant')),
     new Set([grantOf(first.refresh_token), grantOf(second.refresh_token)]),
+    '[oauth21-7.9-grant-overview]',
   )
   await press(agent, page, 'grant', grantOf(first.refresh_token))
   await isDead(t, client, first)
