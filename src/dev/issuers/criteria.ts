@@ -21,6 +21,7 @@ export interface Criterion {
 
 /** A call of UserInfo or the API. */
 export const isCall = ({ place }: Step) => place === 'userinfo' || place === 'api'
+const isHmacOrNone = (algorithm = '') => /^(HS\d|none$)/i.test(algorithm)
 const isRefresh = ({ sent }: Step) => sent.refreshToken !== undefined
 
 /** For a wrong authorization response: the code of another one does not count. */
@@ -46,7 +47,7 @@ export const usesTheRefreshToken: Criterion = {
 /** For metadata that offers only shared secrets. A client that signs with its own key anyway is sound. */
 export const signsByHmac: Criterion = {
   text: 'it sends an assertion that is signed with HMAC, or not at all (`none`)',
-  isMet: (_wrong, { sent }) => /^(HS\d|none$)/i.test(sent.assertionAlgorithm ?? ''),
+  isMet: (_wrong, { sent }) => isHmacOrNone(sent.assertionAlgorithm),
 }
 
 /** For an error that demands another audience. */
@@ -61,13 +62,13 @@ export const demandedAudience = 'https://issuer.example'
 /** For metadata that offers only shared secrets for request objects. */
 export const signsTheRequestByHmac: Criterion = {
   text: 'it sends a request object that is signed with HMAC, or not at all (`none`)',
-  isMet: (_wrong, { sent }) => /^(HS\d|none$)/i.test(sent.requestAlgorithm ?? ''),
+  isMet: (_wrong, { sent }) => isHmacOrNone(sent.requestAlgorithm),
 }
 
 /** For metadata that offers only HMAC for proofs. */
 export const signsTheProofByHmac: Criterion = {
   text: 'it sends a proof that is signed with HMAC, or not at all (`none`)',
-  isMet: (_wrong, { sent }) => /^(HS\d|none$)/i.test(sent.proofAlgorithm ?? ''),
+  isMet: (_wrong, { sent }) => isHmacOrNone(sent.proofAlgorithm),
 }
 
 const isPush = ({ endpoint }: Step) => endpoint === 'pushed_authorization_request'
