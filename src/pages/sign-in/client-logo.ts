@@ -30,11 +30,22 @@ const path = '/client-logo'
 
 /**
  * Returns where a page has the logo of a client from, RFC 7591 §2: from this server. What clients that registered themselves
- * without an initial access token name is never fetched; a host vouches for what its document names.
+ * without an initial access token name is never fetched; a host vouches for what its document names. Undefined also for
+ * one that could not be fetched.
  */
-export function clientLogoUrl(prefix: string, client: Client): string | undefined {
-  if (logoOf(client) === undefined) return undefined
-  return `${prefix}${path}?${new URLSearchParams({ client_id: client.id })}`
+export async function clientLogoUrl(
+  { service, store, clock }: Pick<AppDeps, 'service' | 'store' | 'clock'>,
+  client: Client,
+): Promise<string | undefined> {
+  const uri = logoOf(client)
+  if (uri === undefined) return undefined
+  const known = await store.find(clientLogoKind, idOf(client, uri))
+  const isNothing = known !== undefined && known.image === undefined && clock() < known.expiresAt
+  return isNothing ? undefined : `${service.prefix}${path}?${new URLSearchParams({ client_id: client.id })}`
+}
+
+function idOf({ id }: Client, uri: string): Hash {
+  return hashSecret(JSON.stringify([id, uri]))
 }
 
 function logoOf({ origin, admitted, published, logoUri }: Client): string | undefined {
@@ -69,7 +80,7 @@ export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: App
   }
 
   async function load(client: Client, uri: string): Promise<ClientLogo> {
-    const id = hashSecret(JSON.stringify([client.id, uri]))
+    const id = idOf(client, uri)
     const known = await store.find(clientLogoKind, id)
     if (known !== undefined && clock() < known.expiresAt) return known
     const running = loading.get(id) ?? fetchLogo(client, uri, id).finally(() => loading.delete(id))

@@ -155,7 +155,7 @@ export function consentPage(
     return issueCode(pending, { session, scope, claims, writes })
   }
 
-  const show = (pending: PendingAuthorization, session: Session, user: User): FastifyReply => {
+  const show = async (pending: PendingAuthorization, session: Session, user: User): Promise<FastifyReply> => {
     const { interaction, client, request, sent, reply, now } = pending
     const { language } = reply.request
     const onlyRead = single(sent, 'only') === 'read'
@@ -163,7 +163,7 @@ export function consentPage(
     const asked = askedOf(pending)
     const { identity, areas } = layOutScope(asked, scopesIn(language), isChecked)
     const canChange = areas.some(({ write }) => write !== undefined)
-    const logoUrl = clientLogoUrl(prefix, client)
+    const logoUrl = await clientLogoUrl(deps, client)
     const outlives = client.grantTypes.includes('refresh_token')
     const model = {
       action: `${prefix}/consent`,
