@@ -370,3 +370,23 @@ t.test('a client that only deleted groups may use stays closed', async (t) => {
   t.match(await other.ok('client', 'access', 'grades'), /allowed_groups +group_\S+ \(deleted\)/)
   t.not(store, other.store)
 })
+
+t.test('the last administrator stays, and another one may come first', async (t) => {
+  const { store, applied, apply, write, ok } = await begin(t)
+  await startServer(t, { store })
+  await applied('groups: [{ name: admins }]\nusers: [{ username: alice, groups: [admins] }]\n')
+  const left = 'groups: [{ name: admins }]\nusers: [{ username: alice'
+  for (const [text, flags] of [
+    [`${left} }]\n`, []],
+    [`${left}, groups: [admins], locked: true }]\n`, []],
+    ['groups: [{ name: admins }]\nusers: [{ username: bob }]\n', ['--prune', '--yes']],
+    ['groups: []\n', ['--prune', '--yes']],
+  ] as const) {
+    write(text)
+    t.match(await apply(...flags), { code: 1, stderr: /no administrator would be left/ }, text)
+    t.match(await ok('export'), /username: alice\n.*\n.*\n.*\n {4}groups:\n {6}- admins/)
+  }
+  await applied(`${left} }, { username: bob, groups: [admins] }]\n`)
+  t.notMatch(await ok('user', 'show', 'alice'), 'admins')
+  await applied('users: [{ username: bob }]\n', '--force')
+})

@@ -12,6 +12,7 @@ import { clientDocumentFaults } from './client-documents.ts'
 import { configurationFaults } from './configuration.ts'
 import { deviceGrantFaults } from './device-grant.ts'
 import type { Fault } from './fault.ts'
+import { fileFaults } from './files.ts'
 import { groupFaults } from './groups.ts'
 import { headerFaults } from './headers.ts'
 import { initialTokenFaults } from './initial-tokens.ts'
@@ -74,6 +75,7 @@ export const faults: readonly Fault[] = [
   ...backchannelLogoutFaults,
   ...interactionFaults,
   ...signInFaults,
+  ...fileFaults,
   ...groupFaults,
   ...headerFaults,
   ...parsingFaults,

@@ -1,9 +1,18 @@
 import type { Command } from 'commander'
 import { ConfigError } from '../../config/error.ts'
+import { systemClock } from '../../system.ts'
+import { keepAdministrator } from '../../users/administrators.ts'
 import { WouldChange } from '../failure.ts'
-import { addOperatorFlags, addYesFlag, collect, type DestructiveFlags } from '../flags.ts'
+import {
+  addForceFlag,
+  addOperatorFlags,
+  addYesFlag,
+  collect,
+  type DestructiveFlags,
+  type ForceFlag,
+} from '../flags.ts'
 import { withStore } from '../open.ts'
-import { confirmOrAbort } from '../operator.ts'
+import { administratorsIn, confirmOrAbort } from '../operator.ts'
 import { jsonText, printJson, printMembers, visible } from '../print.ts'
 import { planClients, pruneClients } from './clients.ts'
 import { planGroups, pruneGroups } from './groups.ts'
@@ -27,7 +36,7 @@ Examples:
   lychgate apply -f config --prune --yes
 `
 
-interface ApplyFlags extends DestructiveFlags {
+interface ApplyFlags extends DestructiveFlags, ForceFlag {
   readonly file: readonly string[]
   readonly prune?: true
   readonly dryRun?: true
@@ -43,7 +52,7 @@ export function addApplyCommand(program: Command): void {
     .option('--prune', 'delete what no file has, of the kinds that some file has')
     .option('--dry-run', 'only print what would change; the exit code is 2 if something would')
     .option('--print', 'print the links of invitations instead of sending them')
-  addOperatorFlags(addYesFlag(command), help).action(apply)
+  addOperatorFlags(addForceFlag(addYesFlag(command)), help).action(apply)
 }
 
 async function apply({ file, prune, dryRun, print, ...flags }: ApplyFlags): Promise<void> {
@@ -54,20 +63,34 @@ async function apply({ file, prune, dryRun, print, ...flags }: ApplyFlags): Prom
       if (flags.json) told.push(members)
       else printMembers(members)
     }
-    const setting: Setting = { store, config, faults: [], isPrinted: print === true, tell }
-    const batches = plan(setting, await readState(store), wanted, prune === true)
-    const changes = batches.flatMap((batch) => batch.changes)
+    const administrators = administratorsIn(config, flags)
+    const setting: Setting = {
+      store,
+      config,
+      faults: [],
+      keepAdministrator: (decision) => keepAdministrator(decision, administrators, systemClock()),
+      isPrinted: print === true,
+      tell,
+    }
+    const planned = plan(setting, await readState(store), wanted, prune === true)
+    const changes = [...planned.kept, ...planned.pruned].flatMap((batch) => batch.changes)
     if (!flags.json) printChanges(changes)
     const isWritten = dryRun !== true && changes.length > 0
-    if (isWritten) await writeAll(flags, batches)
+    if (isWritten) await writeAll(flags, planned)
     if (flags.json) printJson({ changes, applied: isWritten, told })
     else process.stdout.write(`${summaryOf(changes, dryRun === true)}\n`)
     if (dryRun && changes.length > 0) throw new WouldChange()
   })
 }
 
+/** What is written: first what is added and changed, then what is deleted. */
+interface Plan {
+  readonly kept: readonly Batch[]
+  readonly pruned: readonly Batch[]
+}
+
 /** @throws {ConfigError} with everything that cannot be applied. */
-function plan(setting: Setting, state: State, wanted: Wanted, isPruned: boolean): readonly Batch[] {
+function plan(setting: Setting, state: State, wanted: Wanted, isPruned: boolean): Plan {
   const { groups, batches } = planGroups(setting, state.groups, wanted.groups ?? [])
   const users = planUsers(setting, state, groups, wanted.users ?? [])
   const clients = planClients(setting, state, groups, wanted.clients ?? [])
@@ -79,18 +102,17 @@ function plan(setting: Setting, state: State, wanted: Wanted, isPruned: boolean)
         wanted.users === undefined ? [] : pruneUsers(setting, state.users, users.named),
         wanted.groups === undefined ? [] : (pruneGroups(setting, groups, wanted.groups) ?? []),
       ].flat()
-  return [...batches, ...users.batches, ...clients, ...pruned]
+  return { kept: [...batches, ...users.batches, ...clients], pruned }
 }
 
-async function writeAll(flags: DestructiveFlags, batches: readonly Batch[]): Promise<void> {
-  const deleted = batches.flatMap(({ changes }) => changes).filter(({ action }) => action === 'delete')
-  if (deleted.length > 0)
-    await confirmOrAbort(
-      flags,
-      `Delete ${countOf(deleted)}? Their sessions and tokens end.`,
-      'nothing was changed',
-    )
-  for (const { write } of batches) await write()
+async function writeAll(flags: DestructiveFlags, { kept, pruned }: Plan): Promise<void> {
+  if (pruned.length > 0) {
+    const deleted = countOf(pruned.flatMap(({ changes }) => changes))
+    await confirmOrAbort(flags, `Delete ${deleted}? Their sessions and tokens end.`, 'nothing was changed')
+  }
+  for (const { write } of kept) await write()
+  for (const { finish } of kept) await finish?.()
+  for (const { write } of pruned) await write()
 }
 
 const signs = { add: '+', change: '~', delete: '-' } as const

@@ -50,7 +50,7 @@ export function planGroups(
   const write = async () => {
     await changeGroups(setting.store, (current) => {
       const { writes } = settle(current, (_, step) => step())
-      return accept(undefined, ...writes)
+      return setting.keepAdministrator(accept(undefined, ...writes))
     })
   }
   return { groups, batches: changes.length === 0 ? [] : [{ changes, write }] }
@@ -124,7 +124,7 @@ function parentsFirst(entries: readonly Entry[]): readonly Entry[] {
 
 /** Plans the deletion of the groups that no entry describes. */
 export function pruneGroups(
-  { store }: Setting,
+  { store, keepAdministrator }: Setting,
   groups: readonly Group[],
   entries: readonly Entry[],
 ): Batch | undefined {
@@ -138,7 +138,7 @@ export function pruneGroups(
     changes: groups
       .filter(({ id }) => ids.has(id))
       .map(({ name }) => ({ action: 'delete', kind: 'group', name, members: [] })),
-    write: () => changeGroups(store, (current) => deleteAll(current, ids)),
+    write: () => changeGroups(store, (current) => keepAdministrator(deleteAll(current, ids))),
   }
 }
 

@@ -28,6 +28,8 @@ export interface Difference {
 export interface Batch {
   readonly changes: readonly Change[]
   write(): Promise<void>
+  /** What is left to do when every addition and change is written. */
+  finish?(): Promise<void>
 }
 
 /** What planning needs besides the entries. */
@@ -36,6 +38,8 @@ export interface Setting {
   readonly config: Config
   /** Collects what cannot be applied, with the place in the file. */
   readonly faults: string[]
+  /** Has a decision leave an administrator. */
+  readonly keepAdministrator: <T>(decision: Decision<T>) => Decision<T>
   /** Invitations are printed, also if there is a mail server. */
   readonly isPrinted: boolean
   /** Tells the operator about something that was done, by name. */

@@ -81,24 +81,30 @@ function planUser(
   const entryOf = (user: User, ids: readonly string[]) => userEntry(user, [...new Set(ids)].map(nameOf))
   const entry = entryOf(after, wanted)
   const members = before === undefined ? membersOfNew(entry) : differences(entryOf(before, known), entry)
-
   if (before !== undefined && members.length === 0) return []
   const [added, left] = [
     wanted.filter((id) => !known.includes(id)),
     known.filter((id) => !wanted.includes(id)),
   ]
   const groupsOf = (ids: readonly string[]) => groups.filter(({ id }) => ids.includes(id))
-  const { store } = setting
+  const { store, keepAdministrator } = setting
   return {
     changes: [
       { action: before === undefined ? 'add' : 'change', kind: 'user', name: after.username, members },
     ],
     write: async () => {
       if (before === undefined) await addUser(setting, placed, after)
-      else
-        await unlessTaken(store.transact('user', before.id, (user) => changeUser(requireUser(user), placed)))
+      else {
+        const decide = (user: User | undefined) => changeUser(requireUser(user), placed)
+        const locking = (user: User | undefined) => keepAdministrator(decide(user))
+        await unlessTaken(store.transact('user', before.id, placed.entry.locked === true ? locking : decide))
+      }
       for (const group of groupsOf(added)) await addToGroup(store, group, after.id, contextOf(placed))
-      for (const group of groupsOf(left)) await removeFromGroup(store, group, after.id, contextOf(placed))
+    },
+    // After all additions: another user may be the next administrator.
+    finish: async () => {
+      for (const group of groupsOf(left))
+        await removeFromGroup(store, group, after.id, contextOf(placed), keepAdministrator)
     },
   }
 }
@@ -179,7 +185,7 @@ function claimsOf({ claims = {} }: UserEntry): Readonly<Record<string, string>> 
 
 /** Plans the removal of the users that no entry describes. */
 export function pruneUsers(
-  { store }: Setting,
+  { store, keepAdministrator }: Setting,
   users: readonly User[],
   named: ReadonlySet<string>,
 ): readonly Batch[] {
@@ -191,7 +197,9 @@ export function pruneUsers(
         store.transact('user', id, (user) =>
           user === undefined
             ? accept(undefined)
-            : accept(undefined, removeUser(id, systemClock()), userEvent('user-removed', id)),
+            : keepAdministrator(
+                accept(undefined, removeUser(id, systemClock()), userEvent('user-removed', id)),
+              ),
         ),
     }))
 }
