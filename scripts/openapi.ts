@@ -33,14 +33,14 @@ const descriptions = {
   admin: {
     title: 'Lychgate admin API',
     description: 'What an operator does with the command line, over HTTP.',
-    tags: [{ name: 'admin', description: 'Users and clients.' }],
+    tags: [{ name: 'admin', description: 'Users, groups, clients, keys and the audit log.' }],
     flags: { 'admin.api': 'on' },
     below: '/api/admin/v1/',
   },
 } as const
 type Name = keyof typeof descriptions
 
-const hasAdmin = features.some(({ settings = {} }) => 'admin' in settings)
+const hasAdmin = features.some(({ scopes = {} }) => 'admin:users:read' in scopes)
 const names: readonly Name[] = hasAdmin ? ['openapi', 'admin'] : ['openapi']
 let isOutdated = false
 for (const name of names) {

@@ -10,7 +10,7 @@ import { RecordExists } from '../storage/store.ts'
 import { conflict } from './rules.ts'
 
 /** A response that a repeated request gets again. It has no secret: those are shown once. */
-interface KeptResponse {
+export interface KeptResponse {
   readonly status: number
   readonly body: object
   readonly headers: Readonly<Record<string, string>>

@@ -4,8 +4,13 @@ import { readTextAsset } from '../assets.ts'
 import type { AppDeps } from '../deps.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
 import { securitySchemes } from '../http/openapi.ts'
+import { accessResource } from './access.ts'
+import { activityResource } from './activity.ts'
 import { administration } from './administration.ts'
 import { clientResource } from './clients.ts'
+import { groupResource } from './groups.ts'
+import { keyResource } from './keys.ts'
+import { registrationResource } from './registrations.ts'
 import { isOffered } from './scopes.ts'
 import { userResource } from './users.ts'
 
@@ -20,7 +25,15 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   if (!isOffered(deps.config)) return
   await app.register(deps.guard, { anonymous: 'challenge' })
   await app.register(administration, deps)
-  for (const resource of [userResource, clientResource])
+  for (const resource of [
+    userResource,
+    accessResource,
+    groupResource,
+    clientResource,
+    registrationResource,
+    keyResource,
+    activityResource,
+  ])
     await app.register(resource, { ...deps, prefix: root })
   describe(app, deps)
 }

@@ -23,7 +23,7 @@ export const UserResource = Type.Object(
 )
 
 /** The link of an invitation, or the address to which it was sent. */
-const Invitation = Type.Object(
+export const Invitation = Type.Object(
   {
     sent_to: Type.Optional(Type.String()),
     link: Type.Optional(Type.String({ description: 'Works once, for anyone who has it. It is shown once.' })),
@@ -52,6 +52,135 @@ export const ClientSecret = Type.Object(
     previous_secret_expires_at: Type.Optional(Type.Integer()),
   },
   { title: 'ClientSecret', ...closed },
+)
+
+/** A group of users. */
+export const GroupResource = Type.Object(
+  {
+    group_id: Type.String(),
+    name: Type.String(),
+    description: Type.Optional(Type.String()),
+    parent_id: Type.Optional(Type.String()),
+    created_at: Type.Integer(),
+  },
+  { title: 'Group', ...closed },
+)
+
+/** A user in a group. */
+export const MemberResource = Type.Object(
+  { sub: Type.String(), username: Type.String(), added_at: Type.Integer() },
+  { title: 'Member', ...closed },
+)
+
+/** A session of a user. */
+export const SessionResource = Type.Object(
+  {
+    session_id: Type.String(),
+    browser: Type.Optional(Type.String()),
+    from: Type.Optional(Type.String({ description: 'The network of its last sign-in.' })),
+    authenticated_at: Type.Integer(),
+    amr: Type.Array(Type.String(), { description: 'How the user signed in, RFC 8176.' }),
+    created_at: Type.Integer(),
+    ends_at: Type.Integer(),
+  },
+  { title: 'Session', ...closed },
+)
+
+/** What a user granted to a client. */
+export const ConnectionResource = Type.Object(
+  {
+    client_id: Type.String(),
+    grants: Type.Integer({ description: 'How many valid grants.' }),
+    remembered: Type.Boolean({ description: 'Whether the consent is remembered.' }),
+  },
+  { title: 'Grant', ...closed },
+)
+
+/** A one-time link without its secret. */
+export const LinkResource = Type.Object(
+  {
+    link_id: Type.String(),
+    purpose: Type.String(),
+    email: Type.Optional(Type.String({ description: 'The address it was sent to.' })),
+    created_at: Type.Integer(),
+    expires_at: Type.Integer(),
+  },
+  { title: 'Link', ...closed },
+)
+
+/** A key of the server, without its private part. */
+export const KeyResource = Type.Object(
+  {
+    kid: Type.String(),
+    kind: Type.String({ description: 'signing, or handle: it seals codes and tokens.' }),
+    algorithm: Type.String(),
+    state: Type.String({ description: 'waiting, active, verifies only or retired.' }),
+    created_at: Type.Integer(),
+    active_from: Type.Integer(),
+    retires_at: Type.Optional(Type.Integer()),
+  },
+  { title: 'Key', ...closed },
+)
+
+/** Every key. */
+export const Keys = Type.Object({ items: Type.Array(KeyResource) }, { title: 'Keys', ...closed })
+
+/** An initial access token, RFC 7591 §3, without its text. */
+export const TokenResource = Type.Object(
+  {
+    token_id: Type.String(),
+    name: Type.Optional(Type.String()),
+    redirects: Type.String(),
+    pkce: Type.String(),
+    uses: Type.Integer(),
+    used: Type.Integer(),
+    created_at: Type.Integer(),
+    expires_at: Type.Integer(),
+    initial_access_token: Type.Optional(Type.String({ description: 'It is shown once.' })),
+  },
+  { title: 'RegistrationToken', ...open },
+)
+
+/** A logout token that is sent to a client. */
+export const DeliveryResource = Type.Object(
+  {
+    state: Type.String({ description: 'pending, delivered or failed.' }),
+    client_id: Type.String(),
+    sub: Type.String(),
+    sid: Type.String(),
+    ended_at: Type.Integer(),
+    tries: Type.Integer(),
+    due_at: Type.Optional(Type.Integer()),
+    finished_at: Type.Optional(Type.Integer()),
+    error: Type.Optional(Type.String()),
+  },
+  { title: 'Delivery', ...closed },
+)
+
+/** An event of the audit log. */
+export const EventResource = Type.Object(
+  {
+    at: Type.Integer(),
+    event: Type.String(),
+    by: Type.String(),
+    from: Type.Optional(Type.String()),
+    sub: Type.Optional(Type.String()),
+    client_id: Type.Optional(Type.String()),
+    facts: Type.Object({}, open),
+  },
+  { title: 'Event', ...closed },
+)
+
+/** A protected resource, RFC 8707, as the configuration declares it. */
+export const ResourceResource = Type.Object(
+  {
+    identifier: Type.String(),
+    name: Type.String(),
+    scopes: Type.Array(Type.String()),
+    token_format: Type.String(),
+    access_token_seconds: Type.Integer(),
+  },
+  { title: 'Resource', ...closed },
 )
 
 /** A page of a list. */
@@ -94,13 +223,14 @@ const IdempotencyKey = Type.Object(
 )
 
 /** What the schema of an operation follows from. */
-interface Operation {
+export interface Operation {
   readonly operationId: string
   readonly summary: string
   readonly scope: AdminScope
-  readonly kind: 'list' | 'read' | 'create' | 'change' | 'delete' | 'act'
+  readonly kind: 'list' | 'read' | 'create' | 'change' | 'delete' | 'end' | 'act'
   readonly response: TSchema
   readonly id?: string
+  readonly ids?: readonly string[]
   readonly querystring?: TSchema
   readonly body?: TSchema
 }
@@ -113,31 +243,35 @@ export function operationSchema({
   kind,
   response,
   id,
+  ids = id === undefined ? [] : [id],
   querystring,
   body,
 }: Operation) {
   const isWrite = kind !== 'list' && kind !== 'read'
   const isConditional = kind === 'change' || kind === 'delete'
-  const success = { list: 200, read: 200, create: 201, change: 200, delete: 204, act: 200 }[kind]
+  const isPost = kind === 'create' || kind === 'act'
+  const success = { list: 200, read: 200, create: 201, change: 200, delete: 204, end: 204, act: 200 }[kind]
   return {
     operationId,
     tags: ['admin'],
     summary,
     security: [...securityFor(scope)],
-    ...(id !== undefined && { params: Type.Object({ [id]: Type.String() }) }),
+    ...(ids.length > 0 && {
+      params: Type.Object(Object.fromEntries(ids.map((name) => [name, Type.String()]))),
+    }),
     ...(querystring && { querystring }),
     ...(body && { body }),
     ...(isConditional && { headers: IfMatch }),
-    ...(!isConditional && isWrite && { headers: IdempotencyKey }),
+    ...(isPost && { headers: IdempotencyKey }),
     response: {
-      [success]: kind === 'delete' ? { type: 'null', description: 'It is deleted.' } : response,
+      [success]: success === 204 ? { type: 'null', description: 'It is deleted.' } : response,
       ...errors(401, 403, 429, 503),
       ...(kind === 'list' && errors(400)),
-      ...(id !== undefined && errors(404)),
+      ...(ids.length > 0 && errors(404)),
       ...(isWrite && errors(400, 409)),
       ...(isConditional && errors(412, 428)),
       ...(body && badBody),
-      ...(!isConditional && isWrite && errors(422)),
+      ...(isPost && errors(422)),
     },
   }
 }

@@ -40,6 +40,30 @@ export const scopes = {
     operatorOnly: true,
     isOffered,
   },
+  'admin:keys:read': {
+    group: 'Administration: keys',
+    access: 'read',
+    description: 'The keys of this service',
+    sensitive: true,
+    operatorOnly: true,
+    isOffered,
+  },
+  'admin:keys:write': {
+    group: 'Administration: keys',
+    access: 'write',
+    description: 'The keys of this service',
+    sensitive: true,
+    operatorOnly: true,
+    isOffered,
+  },
+  'admin:audit:read': {
+    group: 'Administration: activity',
+    access: 'read',
+    description: 'What everyone did on this service, and its settings',
+    sensitive: true,
+    operatorOnly: true,
+    isOffered,
+  },
 } as const satisfies Declared['scopes']
 
 /** A scope of the admin API. */

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.ts'
 import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 import { mintSecret, secretBytes } from '../domain/secret.ts'
-import { retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../keys/rules.ts'
+import { describeKey, retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../keys/rules.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
 import { keyPolicy } from '../settings/key-policy.ts'
 import { systemClock, systemRandom } from '../system.ts'
@@ -84,7 +84,7 @@ async function keysList(flags: OperatorFlags): Promise<void> {
     const [ring, now] = [await store.list('key'), systemClock()]
     const secret = secretOf(config)
     if (secret !== undefined) await assertSecret(store, await deriveSealingKey(secret))
-    if (flags.json) printJson(ring.map((key) => describe(key, ring, now)))
+    if (flags.json) printJson(ring.map((key) => describeKey(key, ring, now)))
     else printTable(ring, ring, now)
   })
 }
@@ -102,7 +102,7 @@ async function keysRotate(flags: RotateFlags): Promise<void> {
     })
     const now = systemClock()
     const rotated = ring.filter(({ algorithm }) => algorithms.includes(algorithm))
-    if (flags.json) return printJson(rotated.map((key) => describe(key, ring, now)))
+    if (flags.json) return printJson(rotated.map((key) => describeKey(key, ring, now)))
     printTable(rotated, ring, now)
     process.stdout.write(`\n${follow(config)}\n`)
   })
@@ -152,19 +152,6 @@ function printTable(keys: readonly StoredKey[], ring: readonly StoredKey[], now:
     key.retiredAt === undefined ? '' : instant(key.retiredAt),
   ])
   printColumns([head, ...rows])
-}
-
-/** Describes a key without its private part. */
-function describe(key: StoredKey, ring: readonly StoredKey[], now: Seconds) {
-  return {
-    kid: key.id,
-    kind: key.kind,
-    algorithm: key.algorithm,
-    state: stateOf(key, ring, now),
-    created_at: key.createdAt,
-    active_from: key.activeAt,
-    ...(key.retiredAt !== undefined && { retires_at: key.retiredAt }),
-  }
 }
 
 /** Names the handle key by its purpose. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import {
+  describeDelivery,
   type FinishedDelivery,
   finishedDeliveryKind,
   type LogoutDelivery,
@@ -48,7 +49,7 @@ async function deliveries({ client, failed, limit, ...flags }: DeliveriesFlags):
     const wanted = [...finished, ...pending].filter(
       (one) => (client === undefined || one.clientId === client) && (!failed || stateOf(one) === 'failed'),
     )
-    printList(flags, wanted.slice(-limit), describe, lineOf)
+    printList(flags, wanted.slice(-limit), describeDelivery, lineOf)
   })
 }
 
@@ -57,20 +58,6 @@ const mostRead = 100_000
 
 function stateOf(one: Delivery): 'pending' | FinishedDelivery['outcome'] {
   return 'outcome' in one ? one.outcome : 'pending'
-}
-
-function describe(one: Delivery) {
-  const { sid, clientId, userId, endedAt, tries = 0, error } = one
-  return {
-    state: stateOf(one),
-    client_id: clientId,
-    sub: userId,
-    sid,
-    ended_at: endedAt,
-    tries,
-    ...('finishedAt' in one ? { finished_at: one.finishedAt } : { due_at: dueAt(one) }),
-    ...(error !== undefined && { error }),
-  }
 }
 
 function lineOf(one: Delivery): string[] {

@@ -3,6 +3,7 @@ import { assertText } from '../clients/members.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { insert, remove } from '../domain/decision.ts'
 import {
+  describeInitialToken,
   type InitialToken,
   type InitialTokenRequest,
   initialTokenKind,
@@ -98,7 +99,7 @@ async function tokenCreate({ name, redirects, pkce, uses, expires, ...flags }: C
       insert(initialTokenKind, record),
       auditEvent('registration-token-made', operatorContext(), facts),
     )
-    const described = { ...describe(record), initial_access_token: token }
+    const described = { ...describeInitialToken(record), initial_access_token: token }
     printResult(flags, described, { ...described, expires_at: instant(record.expiresAt) })
     if (!flags.json)
       process.stdout.write('\nSave the token now: it is stored as a hash and never shown again.\n')
@@ -111,7 +112,7 @@ async function tokenList(flags: OperatorFlags): Promise<void> {
     const now = systemClock()
     const all = await store.listKind(initialTokenKind, everything)
     const usable = all.filter(({ expiresAt }) => now < expiresAt)
-    printList(flags, usable, describe, lineOf)
+    printList(flags, usable, describeInitialToken, lineOf)
   })
 }
 
@@ -128,26 +129,11 @@ async function tokenRevoke(tokenId: string, flags: DestructiveFlags): Promise<vo
     )
     const event = auditEvent('registration-token-revoked', operatorContext(), { token: tokenId })
     await store.write(remove(initialTokenKind, found.id), event)
-    printResult(flags, describe(found), { revoked: tokenId })
+    printResult(flags, describeInitialToken(found), { revoked: tokenId })
   })
 }
 
 const everything = { madeUntil: Number.MAX_SAFE_INTEGER, limit: 100_000 }
-
-function describe(token: InitialToken) {
-  const { name, redirects, pkce, extra, uses, used, createdAt, expiresAt } = token
-  return {
-    token_id: nameOfToken(token),
-    ...(name !== undefined && { name }),
-    redirects,
-    pkce,
-    ...extra,
-    uses,
-    used,
-    created_at: createdAt,
-    expires_at: expiresAt,
-  }
-}
 
 function lineOf(token: InitialToken): string[] {
   const { name = '', redirects, pkce, extra = {}, uses, used, expiresAt } = token

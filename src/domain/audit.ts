@@ -103,3 +103,16 @@ export function keyEvents(
 function termOf({ id, algorithm, activeAt, retiredAt }: StoredKey): AuditEvent['facts'] {
   return { key: id, algorithm, activeAt, ...(retiredAt !== undefined && { retiredAt }) }
 }
+
+/** Describes an event to an operator. */
+export function describeEvent({ name, at, by, from, userId, clientId, facts }: AuditEvent) {
+  return {
+    at,
+    event: name,
+    by,
+    ...(from !== undefined && { from }),
+    ...(userId !== undefined && { sub: userId }),
+    ...(clientId !== undefined && { client_id: clientId }),
+    facts,
+  }
+}

@@ -37,6 +37,22 @@ export function nameOfToken({ id }: Pick<InitialToken, 'id'>): string {
   return id.slice(0, 12)
 }
 
+/** Describes a token to an operator. */
+export function describeInitialToken(token: InitialToken) {
+  const { name, redirects, pkce, extra, uses, used, createdAt, expiresAt } = token
+  return {
+    token_id: nameOfToken(token),
+    ...(name !== undefined && { name }),
+    redirects,
+    pkce,
+    ...extra,
+    uses,
+    used,
+    created_at: createdAt,
+    expires_at: expiresAt,
+  }
+}
+
 /**
  * Makes a token. Its text is shown once, and stored as a hash.
  * @param fresh `secretBytes` random bytes.

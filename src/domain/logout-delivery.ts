@@ -45,3 +45,18 @@ export const finishedDeliveryKind = recordKind<FinishedDelivery>('finishedLogout
   madeAt: ({ finishedAt }) => finishedAt,
   expiresAt: ({ expiresAt }) => expiresAt,
 })
+
+/** Describes a delivery to an operator. It is pending until it has finished. */
+export function describeDelivery(one: LogoutDelivery | FinishedDelivery) {
+  const { sid, clientId, userId, endedAt, tries = 0, error } = one
+  return {
+    state: 'outcome' in one ? one.outcome : 'pending',
+    client_id: clientId,
+    sub: userId,
+    sid,
+    ended_at: endedAt,
+    tries,
+    ...('finishedAt' in one ? { finished_at: one.finishedAt } : { due_at: one.dueAt ?? endedAt }),
+    ...(error !== undefined && { error }),
+  }
+}

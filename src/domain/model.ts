@@ -419,6 +419,7 @@ export const auditEventNames = [
   'user-unlocked',
   'user-removed',
   'link-made',
+  'link-deleted',
   'session-ended',
   'passkey-added',
   'passkey-removed',

@@ -1,8 +1,21 @@
 import { check } from '../domain/check.ts'
 
-/** Writes the number of a row as a cursor: clients must not depend on its form. */
-export function cursorOf(seq: number): string {
-  return Buffer.from(`after ${seq}`).toString('base64url')
+/** Writes the number or the key of a row as a cursor: clients must not depend on its form. */
+export function cursorOf(key: number | string): string {
+  return Buffer.from(`after ${key}`).toString('base64url')
+}
+
+/** Reads a cursor that is a key. @throws {OAuthError} `invalid_request` */
+export function readKeyCursor(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined
+  const [, key] = /^after ([\x21-\x7e]{1,200})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  check(
+    key !== undefined,
+    'lychgate-admin-cursor',
+    'invalid_request',
+    'after is not a cursor of an earlier response',
+  )
+  return key
 }
 
 /** Reads a cursor. @throws {OAuthError} `invalid_request` */

@@ -15,6 +15,8 @@ export interface KeySources {
   readonly random: RandomSource
   /** Who changes keys, `user@host`; absent: the server itself. */
   readonly operator?: string
+  /** What the audit log keeps of the operator besides. */
+  readonly facts?: AuditContext['facts']
   /** What kind of server this is; absent: an operator's command, which follows the keys it finds. */
   readonly server?: ServerKind
 }
@@ -33,7 +35,7 @@ export interface KeyChange<T> {
  * @throws {ForeignKeys} when the other kind of server made them.
  */
 export async function changeKeys<T>(
-  { store, sealingKey, clock, random, operator, server }: KeySources,
+  { store, sealingKey, clock, random, operator, facts, server }: KeySources,
   change: KeyChange<T>,
 ): Promise<T> {
   for (;;) {
@@ -49,6 +51,7 @@ export async function changeKeys<T>(
       by: operator === undefined ? 'server' : 'operator',
       at: now,
       from: operator,
+      ...(facts && { facts }),
     }
     const events = keyEvents(ring, decision.writes, context)
     const done = await store.transact('keyRing', '', (current) =>

@@ -1,9 +1,10 @@
 import { createHmac, hkdfSync } from 'node:crypto'
 import { compactVerify, decodeProtectedHeader } from 'jose'
+import type { AuditContext } from '../domain/audit.ts'
 import { type HandleKeys, type HandleKind, keyIdOf, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
-import type { KeySources } from './change-keys.ts'
+import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
 import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
 import type { PublicJwk, SigningKey } from './opened-key.ts'
 import type { KeyPolicy } from './rules.ts'
@@ -47,6 +48,8 @@ export interface KeyRing {
    * without the operator's secret.
    */
   pseudonym(...values: readonly string[]): string
+  /** Changes the keys as an operator, and loads them. */
+  change<T>(change: KeyChange<T>, context: Pick<AuditContext, 'from' | 'facts'>): Promise<T>
   /** Makes the keys that are due, loads what other processes changed, and returns which keys were added and removed. */
   reload(): Promise<KeyNews>
 }
@@ -89,10 +92,15 @@ export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
     sealing = sealingKey
   }
   return {
-    keys: ringOver(
-      live,
-      sealer(() => sealing, rest),
-    ),
+    keys: ringOver(live, {
+      ...sealer(() => sealing, rest),
+      change: async (change, { from = '', facts = {} }) => {
+        if (sealing === undefined) throw new Error('the keys are not open yet')
+        const result = await changeKeys({ ...rest, sealingKey: sealing, operator: from, facts }, change)
+        await live().reload()
+        return result
+      },
+    }),
     opened: open(),
   }
 }
@@ -123,7 +131,10 @@ function sealer(
   }
 }
 
-function ringOver(live: () => LiveKeys, secrets: Pick<KeyRing, 'seal' | 'unseal' | 'pseudonym'>): KeyRing {
+function ringOver(
+  live: () => LiveKeys,
+  secrets: Pick<KeyRing, 'seal' | 'unseal' | 'pseudonym' | 'change'>,
+): KeyRing {
   const handles: HandleKeys = {
     get current() {
       return required(live().now().sealer, 'handle')

@@ -194,3 +194,16 @@ function difference(before: readonly StoredKey[], after: readonly StoredKey[]): 
     }),
   ]
 }
+
+/** Describes a key to an operator, without its private part. */
+export function describeKey(key: StoredKey, ring: readonly StoredKey[], now: Seconds) {
+  return {
+    kid: key.id,
+    kind: key.kind,
+    algorithm: key.algorithm,
+    state: stateOf(key, ring, now),
+    created_at: key.createdAt,
+    active_from: key.activeAt,
+    ...(key.retiredAt !== undefined && { retires_at: key.retiredAt }),
+  }
+}

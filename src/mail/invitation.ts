@@ -11,6 +11,7 @@ import { MailFailed, sendEmail, senderOf } from './mailer.ts'
 /** An invitation of a user who is being added: what to write with the user, and how to deliver it afterwards. */
 interface NewInvitation {
   readonly writes: readonly Write[]
+  readonly expiresAt: Seconds
   /** Sends the link, or returns it if it cannot be sent: then the caller gives it to the user. */
   deliver(log: { error(line: string): void }): Promise<DeliveredInvitation>
 }
@@ -41,6 +42,7 @@ export function createInvitation(
   const shown = { link: link.url, expires_at: link.expiresAt }
   return {
     writes: [insertLink(minted.link), auditEvent('link-made', context, { userId: user.id, purpose })],
+    expiresAt: link.expiresAt,
     deliver: async (log) => {
       if (sender === undefined || to === undefined) return shown
       const { language } = config.service

@@ -42,6 +42,17 @@ export async function groupsOf(
   return [...found.values()]
 }
 
+/** Returns a group and the groups above it. */
+export function lineOf(groups: readonly Group[], group: Group): readonly Group[] {
+  const line = [group]
+  // A group that is added is visited later in the same loop; a circle ends it.
+  for (const { parentId } of line) {
+    const parent = groups.find(({ id }) => id === parentId)
+    if (parent !== undefined && !line.includes(parent)) line.push(parent)
+  }
+  return line
+}
+
 /** Returns groups in the order of their names: the same set is always the same list. */
 export function inOrder(groups: readonly Group[]): readonly Group[] {
   return groups.toSorted((one, other) => (one.name < other.name ? -1 : 1))

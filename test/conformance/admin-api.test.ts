@@ -23,7 +23,15 @@ const subOf = async (username: string) => (await store.find('userByLogin', usern
 const ids = { alice: await subOf('alice'), bob: await subOf('bob') }
 const mfa = 'https://refeds.org/profile/mfa'
 
-const scopes = ['admin:users:read', 'admin:users:write', 'admin:clients:read', 'admin:clients:write'] as const
+const scopes = [
+  'admin:users:read',
+  'admin:users:write',
+  'admin:clients:read',
+  'admin:clients:write',
+  'admin:keys:read',
+  'admin:keys:write',
+  'admin:audit:read',
+] as const
 type AdminScope = (typeof scopes)[number]
 const console = await integrate(server, { consent: 'skip', scope: ['openid', ...scopes] })
 
@@ -154,8 +162,26 @@ async function addClient(members: object = {}) {
   return { id: String(added.body['client_id']), etag: added.etag, body: added.body }
 }
 
+async function addGroup() {
+  const body = { name: `group ${systemRandom(8).toString('hex')}` }
+  const added = await call(strong.access_token, 'POST', '/groups', { body })
+  return { id: String(added.body['group_id']), etag: added.etag }
+}
+async function addToken() {
+  const { body } = await call(strong.access_token, 'POST', '/registration-tokens', { body: {} })
+  return String(body['token_id'])
+}
+/** Fills in the parts of a path that it names. */
+function urlOf(path: string, { id, ids: parts = id === undefined ? [] : [id] }: Sample): string {
+  const rest = [...parts]
+  return path
+    .replace(/^\/api\/admin\/v1/, '')
+    .replaceAll(/\{\w+\}/g, () => encodeURIComponent(rest.shift() ?? ''))
+}
+
 /** How each operation is called so that it succeeds. A new operation has to be added here. */
-const samples: Readonly<Record<string, () => Promise<Sent & { readonly id?: string }>>> = {
+type Sample = Sent & { readonly ids?: readonly string[]; readonly id?: string }
+const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listUsers: async () => ({}),
   readUser: async () => ({ id: (await invite()).id }),
   inviteUser: async () => ({
@@ -183,6 +209,61 @@ const samples: Readonly<Record<string, () => Promise<Sent & { readonly id?: stri
     return { id, headers: { 'if-match': etag } }
   },
   rotateClientSecret: async () => ({ id: (await addClient()).id, body: { keep_old_seconds: 60 } }),
+  listGroups: async () => ({}),
+  createGroup: async () => ({ body: { name: `group ${systemRandom(8).toString('hex')}` } }),
+  readGroup: async () => ({ id: (await addGroup()).id }),
+  changeGroup: async () => {
+    const { id, etag } = await addGroup()
+    return { id, headers: { 'if-match': etag }, body: { description: 'Changed' } }
+  },
+  deleteGroup: async () => {
+    const { id, etag } = await addGroup()
+    return { id, headers: { 'if-match': etag } }
+  },
+  listMembers: async () => ({ id: (await addGroup()).id }),
+  addMember: async () => ({ id: (await addGroup()).id, body: { sub: (await invite()).id } }),
+  removeMember: async () => {
+    const { id } = await addGroup()
+    const user = await invite()
+    await call(strong.access_token, 'POST', `/groups/${id}/members`, { body: { sub: user.id } })
+    return { ids: [id, user.id] }
+  },
+  listGroupsOfUser: async () => ({ id: (await invite()).id }),
+  listSessions: async () => ({ id: (await invite()).id }),
+  endSession: async () => {
+    await signedIn(server, await integrate(server), bob)
+    const sessions = await store.listOf('session', ids.bob)
+    return { ids: [ids.bob, sessions.at(-1)?.id ?? ''] }
+  },
+  listGrants: async () => ({ id: (await invite()).id }),
+  revokeGrants: async () => ({ ids: [(await invite()).id, console.id] }),
+  listLinks: async () => ({ id: (await invite()).id }),
+  createLink: async () => ({ id: (await invite()).id, body: { purpose: 'invitation' } }),
+  deleteLink: async () => {
+    const { id } = await invite()
+    const { body } = await call(strong.access_token, 'GET', `/users/${id}/links`)
+    return { ids: [id, String(body.items?.[0]?.['link_id'])] }
+  },
+  signOutUser: async () => ({ id: (await invite()).id }),
+  revokeUser: async () => ({ id: (await invite()).id }),
+  removeCodes: async () => ({ id: (await invite()).id }),
+  removePasskeys: async () => ({ id: (await invite()).id }),
+  listRegistrationTokens: async () => ({}),
+  createRegistrationToken: async () => ({ body: { name: 'Course team', uses: 2 } }),
+  readRegistrationToken: async () => ({ id: await addToken() }),
+  revokeRegistrationToken: async () => ({ id: await addToken() }),
+  listPendingDeliveries: async () => ({}),
+  listFinishedDeliveries: async () => ({}),
+  listResources: async () => ({}),
+  listKeys: async () => ({}),
+  rotateKeys: async () => ({ body: { algorithms: ['ES256'] } }),
+  retireKey: async () => {
+    const { body } = await call(strong.access_token, 'POST', '/keys/rotate', {
+      body: { algorithms: ['ES256'] },
+    })
+    return { id: String(body.items?.find(({ state }) => state === 'waiting')?.['kid']) }
+  },
+  listEvents: async () => ({}),
   lockClient: async () => ({ id: (await addClient()).id }),
   unlockClient: async () => ({ id: (await addClient()).id }),
 }
@@ -198,8 +279,8 @@ t.test('every operation is only for administrators, with its scope and a recent 
   }))
   for (const { operationId, method, path, scope, responses } of operations) {
     await t.test(`${operationId} needs ${scope}`, async (t) => {
-      const { id, ...sent } = (await samples[operationId]?.()) ?? {}
-      const url = path.replace(/^\/api\/admin\/v1/, '').replace(/\{\w+\}/, id ?? '')
+      const sent = (await samples[operationId]?.()) ?? {}
+      const url = urlOf(path, sent)
       const seen: number[] = []
       const tryWith = async (token: string | undefined) => {
         const answer = await call(token, method, url, sent)
@@ -208,7 +289,11 @@ t.test('every operation is only for administrators, with its scope and a recent 
       }
       const none = await tryWith(undefined)
       t.equal(none.status, 401)
-      t.match(none.challenge, /^Bearer resource_metadata="[^"]+"$/, 'a bare challenge')
+      t.match(
+        none.challenge,
+        /^Bearer resource_metadata="[^"]+"(?:, DPoP algs="[^"]+")?$/,
+        'a bare challenge',
+      )
       const rest = scopes.filter((name) => name !== scope).join(' ')
       const without = await tryWith((await tokensAt(agent, console, rest)).access_token)
       t.strictSame(errorOf(without), [403, 'insufficient_scope'])
@@ -226,12 +311,7 @@ t.test('every operation is only for administrators, with its scope and a recent 
       t.ok(allowed.status < 300, `${allowed.status} ${JSON.stringify(allowed.body)}`)
       for (const token of [await machineToken(machine, scope)]) {
         const again = (await samples[operationId]?.()) ?? {}
-        const answer = await call(
-          token,
-          method,
-          path.replace(/^\/api\/admin\/v1/, '').replace(/\{\w+\}/, again.id ?? ''),
-          again,
-        )
+        const answer = await call(token, method, urlOf(path, again), again)
         t.equal(answer.status, allowed.status, JSON.stringify(answer.body))
       }
       t.strictSame(
@@ -342,6 +422,155 @@ t.test('lists have pages and filters', async (t) => {
       [400, 'invalid_request'],
       query,
     )
+})
+
+t.test('groups, their members and the groups of a user', async (t) => {
+  const token = strong.access_token
+  const group = await addGroup()
+  const user = await invite()
+  const added = await call(token, 'POST', `/groups/${group.id}/members`, { body: { sub: user.id } })
+  t.equal(added.body['group_id'], group.id)
+  const members = await call(token, 'GET', `/groups/${group.id}/members`)
+  t.strictSame(
+    members.body.items?.map(({ sub }) => sub),
+    [user.id],
+  )
+  const parent = await addGroup()
+  const headers = { 'if-match': group.etag }
+  const moved = await call(token, 'PATCH', `/groups/${group.id}`, { headers, body: { parent_id: parent.id } })
+  t.equal(moved.body['parent_id'], parent.id)
+  const own = await call(token, 'GET', `/users/${user.id}/groups`)
+  t.strictSame(
+    own.body.items?.map((one) => one['group_id']).toSorted(),
+    [group.id, parent.id].toSorted(),
+    'with the groups above',
+  )
+  const stale = await call(token, 'PATCH', `/groups/${group.id}`, { headers, body: { name: 'late' } })
+  t.strictSame(errorOf(stale), [412, 'precondition_failed'])
+  const held = await call(token, 'DELETE', `/groups/${parent.id}`, { headers: { 'if-match': '*' } })
+  t.strictSame(errorOf(held), [400, 'invalid_request'], 'it is the parent of another one')
+  const paths: unknown[] = []
+  let next: unknown
+  do {
+    const { body } = await call(token, 'GET', `/groups?limit=2${next ? `&after=${next}` : ''}`)
+    paths.push(...(body.items ?? []).map((one) => one['group_id']))
+    next = body['next']
+  } while (next !== undefined)
+  t.strictSame(paths, [...new Set(paths)].toSorted(), 'every group once, by its id')
+  t.ok(paths.includes(group.id) && paths.includes(parent.id) && paths.includes(admins.id))
+  const named = await call(token, 'GET', '/groups?name=ADMINS')
+  t.strictSame(
+    named.body.items?.map((one) => one['group_id']),
+    [admins.id],
+  )
+  t.equal((await call(token, 'DELETE', `/groups/${group.id}/members/${user.id}`)).status, 204)
+  t.strictSame(errorOf(await call(token, 'DELETE', `/groups/${group.id}/members/${user.id}`)), [
+    404,
+    'not_found',
+  ])
+})
+
+t.test('a client without a user makes no administrators, and the last one stays', async (t) => {
+  const token = await machineToken(machine, 'admin:users:write')
+  const group = await addGroup()
+  const headers = { 'if-match': '*' }
+  const attempts: readonly (readonly [string, string, Sent])[] = [
+    ['POST', `/groups/${admins.id}/members`, { body: { sub: ids.bob } }],
+    ['POST', `/groups/${subgroup.id}/members`, { body: { sub: ids.bob } }],
+    ['DELETE', `/groups/${subgroup.id}/members/${ids.alice}`, {}],
+    ['PATCH', `/groups/${group.id}`, { headers, body: { parent_id: admins.id } }],
+    ['PATCH', `/groups/${subgroup.id}`, { headers, body: { parent_id: '' } }],
+    ['PATCH', `/groups/${admins.id}`, { headers, body: { description: 'mine' } }],
+    ['POST', '/groups', { body: { name: 'more', parent_id: subgroup.id } }],
+    ['DELETE', `/groups/${subgroup.id}`, { headers }],
+    ['POST', `/users/${ids.alice}/links`, { body: { purpose: 'password-reset' } }],
+    ['POST', `/users/${ids.alice}/sign-out`, {}],
+    ['POST', `/users/${ids.alice}/remove-codes`, {}],
+    ['DELETE', `/users/${ids.alice}/grants/${console.id}`, {}],
+  ]
+  for (const [method, path, sent] of attempts)
+    t.strictSame(errorOf(await call(token, method, path, sent)), [403, 'access_denied'], `${method} ${path}`)
+  const last: readonly (readonly [string, string, Sent])[] = [
+    ['DELETE', `/groups/${subgroup.id}/members/${ids.alice}`, {}],
+    ['PATCH', `/groups/${subgroup.id}`, { headers, body: { parent_id: '' } }],
+    ['PATCH', `/groups/${admins.id}`, { headers, body: { name: 'others' } }],
+    ['DELETE', `/groups/${subgroup.id}`, { headers }],
+  ]
+  for (const [method, path, sent] of last)
+    t.strictSame(
+      errorOf(await call(strong.access_token, method, path, sent)),
+      [409, 'conflict'],
+      `${method} ${path}`,
+    )
+})
+
+t.test('what belongs to one user is not found at another', async (t) => {
+  const [user, other] = [await invite(), await invite()]
+  const { body } = await call(strong.access_token, 'GET', `/users/${user.id}/links`)
+  const link = body.items?.[0]?.['link_id']
+  t.notMatch(JSON.stringify(body), 'lyc_link')
+  t.strictSame(errorOf(await call(strong.access_token, 'DELETE', `/users/${other.id}/links/${link}`)), [
+    404,
+    'not_found',
+  ])
+  await signedIn(server, await integrate(server), bob)
+  const [session] = await store.listOf('session', ids.bob)
+  const foreign = await call(strong.access_token, 'DELETE', `/users/${user.id}/sessions/${session?.id}`)
+  t.strictSame(errorOf(foreign), [404, 'not_found'])
+  t.ok(await store.find('session', session?.id ?? ''))
+  const path = `/users/${ids.bob}/sessions/${session?.id}`
+  t.equal((await call(strong.access_token, 'DELETE', path)).status, 204)
+  t.equal(await store.find('session', session?.id ?? ''), undefined)
+})
+
+t.test('a link, a registration token and a retired key', async (t) => {
+  const user = await invite()
+  const headers = { 'idempotency-key': 'a-link' }
+  const sent = { headers, body: { purpose: 'password-reset' } }
+  const made = await call(strong.access_token, 'POST', `/users/${user.id}/links`, sent)
+  t.match(made.body, { link: /\/link\?code=lyc_link_/ })
+  const again = await call(strong.access_token, 'POST', `/users/${user.id}/links`, sent)
+  t.strictSame(again.body, { expires_at: made.body['expires_at'] }, 'the link is shown once')
+  const token = await call(strong.access_token, 'POST', '/registration-tokens', {
+    body: { redirects: 'https' },
+  })
+  const initial = String(token.body['initial_access_token'])
+  const registerWith = () =>
+    fetch(`${server.issuer}/api/oauth/register`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${initial}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: ['https://app.example/callback'], scope: all }),
+    })
+  const registered = await registerWith()
+  t.equal(registered.status, 201)
+  t.equal((await json(registered))['scope'], 'openid', 'not even with an initial access token')
+  const named = `/registration-tokens/${token.body['token_id']}`
+  t.equal((await call(strong.access_token, 'GET', named)).body['used'], 1)
+  t.equal((await call(strong.access_token, 'DELETE', named)).status, 204)
+  t.equal((await registerWith()).status, 401)
+  const rotated = await call(strong.access_token, 'POST', '/keys/rotate', {
+    body: { algorithms: ['RS256'], now: true },
+  })
+  const old = rotated.body.items?.find(({ state }) => state === 'verifies only')?.['kid']
+  const kids = async () => JSON.stringify(await json(await fetch(`${server.issuer}/api/oauth/jwks`)))
+  t.match(await kids(), String(old))
+  t.match((await call(strong.access_token, 'POST', `/keys/${old}/retire`)).body, {
+    kid: old,
+    state: 'retired',
+  })
+  t.notMatch(await kids(), String(old), 'at once')
+  t.strictSame(errorOf(await call(strong.access_token, 'POST', `/keys/${old}/retire`)), [404, 'not_found'])
+  const { body } = await call(strong.access_token, 'GET', '/audit?limit=5')
+  t.match(body.items?.[0], { event: 'key-retired', by: 'operator', facts: { actor: ids.alice } })
+  t.notMatch(JSON.stringify(body), /lyc_|PRIVATE/)
+  const next = await call(strong.access_token, 'GET', `/audit?limit=5&after=${body['next']}`)
+  t.equal(next.body.items?.length, 5)
+  t.ok(Number(next.body.items?.[0]?.['at']) <= Number(body.items?.at(-1)?.['at']))
+  const about = await call(strong.access_token, 'GET', `/audit?sub=${user.id}`)
+  t.strictSame(
+    about.body.items?.map(({ event }) => event),
+    ['link-made', 'link-made', 'user-invited'],
+  )
 })
 
 t.test('of two changes with one ETag, one is made', async (t) => {

@@ -92,6 +92,7 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'user-locked': 'activity.locked',
   'user-unlocked': 'activity.unlocked',
   'link-made': bySelf('activity.link', 'activity.linkByOperator'),
+  'link-deleted': 'activity.linkDeleted',
   'session-ended': bySelf('activity.sessionEnded', 'activity.sessionEndedByOperator'),
   'passkey-added': 'activity.passkeyAdded',
   'passkey-removed': 'activity.passkeyRemoved',

@@ -1,0 +1,234 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { endConnection } from '../domain/connections.ts'
+import { accept, type Decision, endSession, remove, withWrites } from '../domain/decision.ts'
+import type { OneTimeLink, Session, User, UserCredentials } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
+import { createInvitation } from '../mail/invitation.ts'
+import { userCredentials } from '../users/factors.ts'
+import { endAllAccess, endSessions, removeCodes, removePasskeys } from '../users/rules/access.ts'
+import { linkKinds } from '../users/rules/one-time-link.ts'
+import { isSessionLive } from '../users/rules/session.ts'
+import { describeUser } from '../users/rules/user.ts'
+import { type Call, operationsOf } from './operation.ts'
+import { conflict, requireFound, tagOfUser } from './rules.ts'
+import {
+  ConnectionResource,
+  Invitation,
+  LinkResource,
+  listQuery,
+  pageOf,
+  SessionResource,
+  UserResource,
+} from './schema.ts'
+
+const NewLink = Type.Object(
+  {
+    purpose: Type.Union([Type.Literal('invitation'), Type.Literal('password-reset')]),
+    send: Type.Optional(
+      Type.Boolean({ description: 'false: the response has the link, even if emails can be sent.' }),
+    ),
+  },
+  { title: 'NewLink', additionalProperties: false },
+)
+/** More connections than any user has. */
+const everyConnection = 100_000
+
+/** The sessions, links and grants of a user, and what ends all of a kind. */
+export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { store, clock } = deps
+  const admin = app.administration
+  const { list, create, act, end } = operationsOf(app, deps, 'users')
+  const requireUser = async (id: string) => requireFound(await store.find('user', id), 'user')
+  const querystring = listQuery({})
+  /** A page of what is read of a user at once: there is never much of it. */
+  const pageAfter = <T>(
+    rows: readonly T[],
+    keyOf: (row: T) => string,
+    after: string | undefined,
+    size: number,
+  ) => rows.slice(after === undefined ? 0 : rows.findIndex((row) => keyOf(row) === after) + 1).slice(0, size)
+
+  list(
+    '/users/:sub/sessions',
+    {
+      operationId: 'listSessions',
+      summary: 'List the browsers in which a user is signed in, oldest first; networks, not addresses',
+      response: pageOf(SessionResource, 'Sessions'),
+      querystring,
+    },
+    async ({ size, after }, { param }) => {
+      const { id } = await requireUser(param('sub'))
+      const live = (await store.listOf('session', id)).filter((one) => isSessionLive(one, clock()))
+      return pageAfter(live, (one) => one.id, after, size)
+    },
+    ({ id }) => id,
+    describeSession,
+  )
+  end(
+    '/users/:sub/sessions/:session_id',
+    { operationId: 'endSession', summary: 'End a session; grants to clients stay valid' },
+    async ({ param, request, context }) => {
+      const [userId, sessionId] = [param('sub'), param('session_id')]
+      await admin.assertMayChange(request, userId)
+      await store.transact('session', sessionId, (found) => {
+        requireFound(found?.userId === userId ? found : undefined, 'session')
+        const event = auditEvent('session-ended', context, { userId, which: 'one' })
+        return accept(undefined, endSession(sessionId, context.at), event)
+      })
+    },
+  )
+
+  list(
+    '/users/:sub/grants',
+    {
+      operationId: 'listGrants',
+      summary: 'List the clients that have valid grants of a user, or a remembered consent',
+      response: pageOf(ConnectionResource, 'Grants'),
+      querystring,
+    },
+    async ({ size, after }, { param }) => {
+      const { id } = await requireUser(param('sub'))
+      const { page } = await store.connections(id, { now: clock(), limit: everyConnection, offset: 0 })
+      return pageAfter(page, (one) => one.clientId, after, size)
+    },
+    ({ clientId }) => clientId,
+    ({ clientId, grants, remembered }) => ({ client_id: clientId, grants, remembered }),
+  )
+  end(
+    '/users/:sub/grants/:client_id',
+    { operationId: 'revokeGrants', summary: 'Revoke everything that a user granted to a client' },
+    async ({ param, request, context }) => {
+      const [userId, clientId] = [param('sub'), param('client_id')]
+      await admin.assertMayChange(request, userId)
+      await store.transact('user', userId, (user) => {
+        requireFound(user, 'user')
+        return accept(undefined, ...endConnection({ clientId }, { ...context, userId }))
+      })
+    },
+  )
+
+  list(
+    '/users/:sub/links',
+    {
+      operationId: 'listLinks',
+      summary: 'List the one-time links of a user that can be used',
+      response: pageOf(LinkResource, 'Links'),
+      querystring,
+    },
+    async ({ size, after }, { param }) => {
+      const { id } = await requireUser(param('sub'))
+      const found = await Promise.all(Object.values(linkKinds).map((kind) => store.listOf(kind, id)))
+      const usable = found.flat().filter(({ expiresAt }) => clock() < expiresAt)
+      return pageAfter(usable, (one) => one.id, after, size)
+    },
+    ({ id }) => id,
+    ({ id, purpose, email, createdAt, expiresAt }: OneTimeLink) => ({
+      link_id: id,
+      purpose,
+      ...omitUndefined({ email }),
+      created_at: createdAt,
+      expires_at: expiresAt,
+    }),
+  )
+  create(
+    '/users/:sub/links',
+    {
+      operationId: 'createLink',
+      summary: 'Create a link with which a user sets a password; it is sent, or shown once',
+      response: Invitation,
+      body: NewLink,
+    },
+    async ({ param, request, body: { purpose, send = true }, context }, keep) => {
+      const userId = param('sub')
+      await admin.assertMayChange(request, userId)
+      const invitation = await store.transact('user', userId, (found) => {
+        const user = requireFound(found, 'user')
+        if (user.lockedAt !== undefined) throw conflict('the user is locked; unlock them first')
+        if (purpose === 'invitation' && user.passwordHash !== undefined)
+          throw conflict('the user has a password; a link for a password-reset sets a new one')
+        const made = createInvitation(deps, user, send, context, purpose)
+        const kept = { status: 201, body: { expires_at: made.expiresAt }, headers: {}, userId }
+        return accept(made, ...made.writes, ...keep(kept))
+      })
+      return { status: 201, body: await invitation.deliver(request.log), headers: {} }
+    },
+  )
+  end(
+    '/users/:sub/links/:link_id',
+    { operationId: 'deleteLink', summary: 'Delete a link, so that it cannot be used' },
+    async ({ param, request, context }) => {
+      const [userId, id] = [param('sub'), param('link_id')]
+      await admin.assertMayChange(request, userId)
+      const found = await Promise.all(Object.values(linkKinds).map((kind) => store.find(kind, id)))
+      const link = requireFound(
+        found.find((one) => one?.userId === userId),
+        'link',
+      )
+      const facts = { userId, purpose: link.purpose }
+      await store.write(remove(linkKinds[link.purpose], id), auditEvent('link-deleted', context, facts))
+    },
+  )
+
+  const acts = {
+    signOutUser: ['sign-out', 'End every session of a user; grants to clients stay valid', endSessions],
+    removeCodes: ['remove-codes', 'Remove the one-time codes of a user, and end every session', removeCodes],
+  } as const
+  for (const [operationId, [path, summary, decide]] of Object.entries(acts))
+    onUser(operationId, path, summary, async (call) => (current) => decide(current.user, call.context))
+  onUser(
+    'removePasskeys',
+    'remove-passkeys',
+    'Remove every passkey of a user, and end every session',
+    async (call) => {
+      return (current) => removePasskeys(current, call.context)
+    },
+  )
+  onUser(
+    'revokeUser',
+    'revoke',
+    'End every session of a user, and revoke everything they granted',
+    async (call) => {
+      const now = clock()
+      const { page } = await store.connections(call.param('sub'), { now, limit: everyConnection, offset: 0 })
+      return (current) => endAllAccess(current.user, page, call.context)
+    },
+  )
+
+  /** Adds what ends all of a kind for a user, who may sign in again. */
+  function onUser(
+    operationId: string,
+    path: string,
+    summary: string,
+    decideFor: (call: Call) => Promise<(current: UserCredentials) => Decision<unknown>>,
+  ): void {
+    act(`/users/:sub/${path}`, { operationId, summary, response: UserResource }, async (call, keep) => {
+      const userId = call.param('sub')
+      await admin.assertMayChange(call.request, userId)
+      const decide = await decideFor(call)
+      return store.transact(userCredentials, userId, (found) => {
+        const current = requireFound(found, 'user')
+        const kept = responseOf(current.user)
+        return accept(kept, ...withWrites(decide(current), ...keep(kept)).writes)
+      })
+    })
+  }
+}
+
+function responseOf(user: User) {
+  return { status: 200, body: describeUser(user), headers: { etag: tagOfUser(user) }, userId: user.id }
+}
+
+/** Describes a session. Its id is the hash of the cookie, and no credential. */
+function describeSession({ id, browser, from, methods, authenticatedAt, createdAt, ...ends }: Session) {
+  return {
+    session_id: id,
+    ...omitUndefined({ browser, from }),
+    authenticated_at: authenticatedAt,
+    amr: methods,
+    created_at: createdAt,
+    ends_at: Math.min(ends.idleExpiresAt, ends.expiresAt),
+  }
+}

@@ -1,0 +1,152 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import type { AuditContext } from '../domain/audit.ts'
+import type { Write } from '../domain/decision.ts'
+import { single } from '../domain/parameters.ts'
+import { cursorOf, readKeyCursor } from '../http/cursor.ts'
+import { parametersOf } from '../http/parameters.ts'
+import { storedKey } from './administration.ts'
+import { type KeptResponse, once } from './idempotency.ts'
+import { assertMatches, type Caller } from './rules.ts'
+import { type Operation, operationSchema } from './schema.ts'
+
+/** A call of an operation that the caller may use. */
+export interface Call<Body = unknown> {
+  readonly request: FastifyRequest
+  readonly caller: Caller
+  /** The actor, for the audit log. */
+  readonly context: AuditContext
+  readonly body: Body
+  /** A part of the path; empty if no key can be that. */
+  param(name: string): string
+  query(name: string): string | undefined
+  /** @throws {OAuthError} unless `If-Match` names this entity tag. */
+  assertMatches(tag: string): void
+}
+
+/** Which rows a list returns. */
+export interface Page {
+  readonly size: number
+  /** The key after which the page begins. */
+  readonly after: string | undefined
+}
+
+/** What is found, with its entity tag if it can be changed. */
+interface Shown {
+  readonly body: object
+  readonly tag?: string
+}
+
+type Described = Pick<Operation, 'operationId' | 'summary' | 'response' | 'querystring' | 'body'>
+type Keep = (response: KeptResponse) => readonly Write[]
+
+/** Adds the operations of a resource. Their statuses, headers and checks follow from the kind of each. */
+export function operationsOf(
+  app: FastifyInstance,
+  deps: AppDeps,
+  area: 'users' | 'clients' | 'keys' | 'audit',
+) {
+  const admin = app.administration
+
+  function add(
+    kind: Operation['kind'],
+    method: HTTPMethods,
+    url: string,
+    described: Described,
+    respond: (call: Call, request: FastifyRequest) => Promise<Shown | undefined> | undefined,
+    perform?: (call: Call, keep: Keep) => Promise<KeptResponse>,
+  ): void {
+    const isRead = kind === 'list' || kind === 'read'
+    const scope = isRead ? (`admin:${area}:read` as const) : writeScopeOf(area)
+    const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
+    app.route({
+      method,
+      url,
+      ...admin.allow(scope),
+      schema: operationSchema({ ...described, kind, scope, ids }),
+      handler: async (request, reply) => {
+        const call = callOf(request)
+        if (perform !== undefined)
+          return once(request, reply, deps, 'there is another one like it', (keep) => perform(call, keep))
+        const shown = await respond(call, request)
+        if (shown === undefined) return reply.code(204).send()
+        if (shown.tag !== undefined) reply.header('etag', shown.tag)
+        return shown.body
+      },
+    })
+  }
+
+  const callOf = (request: FastifyRequest): Call => ({
+    request,
+    caller: admin.callerOf(request),
+    context: admin.contextOf(request),
+    body: request.body,
+    param: (name) => storedKey((request.params as Readonly<Record<string, string>>)[name] ?? ''), // as the path says
+    query: (name) => single(parametersOf(request.query), name),
+    assertMatches: (tag) => assertMatches(request.headers['if-match'], tag),
+  })
+  const none = () => undefined
+
+  return {
+    /** `find` returns a row more than the page has: it says whether there is another page. */
+    list<T>(
+      url: string,
+      described: Described,
+      find: (page: Page, call: Call) => Promise<readonly T[]>,
+      keyOf: (row: T) => string | number,
+      describe: (row: T) => object | Promise<object>,
+    ): void {
+      add('list', 'GET', url, described, async (call) => {
+        const size = Number(call.query('limit') ?? 50)
+        const rows = await find({ size: size + 1, after: readKeyCursor(call.query('after')) }, call)
+        const shown = rows.slice(0, size)
+        const last = shown.at(-1)
+        const items = await Promise.all(shown.map(describe))
+        return {
+          body: { items, ...(rows.length > size && last !== undefined && { next: cursorOf(keyOf(last)) }) },
+        }
+      })
+    },
+    /** A list that finds its own next page. */
+    page: (url: string, described: Described, respond: (call: Call) => Promise<Shown>) =>
+      add('list', 'GET', url, described, respond),
+    read: (url: string, described: Described, respond: (call: Call) => Promise<Shown>) =>
+      add('read', 'GET', url, described, respond),
+    change: <S extends TSchema>(
+      url: string,
+      described: Described & { readonly body: S },
+      respond: (call: Call<S['static']>) => Promise<Shown>,
+    ) => add('change', 'PATCH', url, described, respond),
+    /** Deletes what is changed with an entity tag. */
+    delete: (url: string, described: Omit<Described, 'response'>, end: (call: Call) => Promise<unknown>) =>
+      add('delete', 'DELETE', url, { ...described, response: nothing }, async (call) => {
+        await end(call)
+        return undefined
+      }),
+    /** Deletes what cannot be changed. */
+    end: (url: string, described: Omit<Described, 'response'>, end: (call: Call) => Promise<unknown>) =>
+      add('end', 'DELETE', url, { ...described, response: nothing }, async (call) => {
+        await end(call)
+        return undefined
+      }),
+    create: <S extends TSchema>(
+      url: string,
+      described: Described & { readonly body: S },
+      perform: (call: Call<S['static']>, keep: Keep) => Promise<KeptResponse>,
+    ) => add('create', 'POST', url, described, none, perform),
+    act: <S extends TSchema>(
+      url: string,
+      described: Described & { readonly body?: S },
+      perform: (call: Call<S['static']>, keep: Keep) => Promise<KeptResponse>,
+    ) => add('act', 'POST', url, described, none, perform),
+  }
+}
+
+const nothing: TSchema = { type: 'null' } as unknown as TSchema // the schema of the status says so
+
+/** The audit log is only read. */
+function writeScopeOf(area: 'users' | 'clients' | 'keys' | 'audit') {
+  if (area === 'audit') throw new Error('the audit log is not changed')
+  return `admin:${area}:write` as const
+}
