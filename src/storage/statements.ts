@@ -524,7 +524,7 @@ function letThrough(column: SQLiteColumn | SQL, name: string): SQL {
 
 /** Counts rows up to `most`, so that many are no more work. */
 function atMost(rows: SQL): SQL<number> {
-  return sql<number>`(select count(*) from (${rows} limit ${value('most')}) as some)`
+  return sql<number>`(select count(*) from (${rows} limit ${value('most')}) as counted)`
 }
 
 /** When everything issued from a grant is expired. */

@@ -4,6 +4,7 @@ import type { Store } from '../../src/storage/store.ts'
 import { administrators } from './administrators.suite.ts'
 import { contents } from './contents.suite.ts'
 import { concurrency, grantWrites, transactions } from './decisions.suite.ts'
+import { overview } from './overview.suite.ts'
 import { removals, replacements, roundTrips, uniqueness } from './records.suite.ts'
 import * as sample from './samples.ts'
 import { sessionEnds } from './session-end.suite.ts'
@@ -26,6 +27,7 @@ export function storeSuite(t: Test, openEmpty: OpenEmpty): void {
   })
   t.test('session ends', async (t) => sessionEnds(t, openEmpty))
   t.test('administrators', async (t) => administrators(t, openEmpty))
+  t.test('what the admin pages read', async (t) => overview(t, openEmpty))
   t.test('grants', async (t) => grantWrites(t, openEmpty))
   t.test('transactions', async (t) => {
     transactions(t, openEmpty)

@@ -46,7 +46,8 @@ t.test('texts that cannot be rendered are rejected, one line each', async (t) =>
   }
   // @ts-expect-error a number where a text should be
   const faults = [...textFaults(strange)]
-  const count = Object.keys(readCatalogue('en')).length - 1
+  // Those of the admin pages may be missing.
+  const count = Object.keys(readCatalogue('en')).filter((key) => !key.startsWith('admin.')).length - 1
   t.strictSame(faults, [
     'texts.en: login.titel: there is no such text; did you mean login.title?',
     'texts.en: login.title: there is no {who} to fill in; it has {service}, <b>',
