@@ -21,6 +21,7 @@ const removable: Readonly<Record<string, readonly string[]>> = {
   'client-id-metadata': ['client_id_metadata_document_supported'],
   'fapi2-security-profile': ['fapi2', 'security_profile'],
   'admin-api': ['admin:users'],
+  'admin-pages': ['/admin"'],
   groups: ['"groups"'],
   'oidc-backchannel-logout': ['backchannel_logout', '"sid"'],
   'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],
