@@ -1,8 +1,11 @@
 import { countRows } from './counts.ts'
 import type { DocumentVerdict, State, Verdict } from './judge.ts'
 
-/** The text of docs/conformance.md: the same verdicts always give the same text. */
-export function conformancePage(documents: readonly DocumentVerdict[]): string {
+/**
+ * The text of docs/conformance.md: the same verdicts always give the same text.
+ * @param byOthers - what a suite of other authors found, a section in Markdown; empty if there is none
+ */
+export function conformancePage(documents: readonly DocumentVerdict[], byOthers: string): string {
   const [heading = [], ...rows] = countRows(documents)
   const summary = rows.map(([name = '', ...counts]) => [
     name === 'all' ? '**all**' : toSection(name),
@@ -11,6 +14,7 @@ export function conformancePage(documents: readonly DocumentVerdict[]): string {
   return `${[
     introduction,
     table(heading, summary),
+    ...(byOthers === '' ? [] : [byOthers.trimEnd()]),
     ...documents.map(({ document, verdicts }) =>
       [`## ${document.name}`, `From [${document.file}](../${document.file}).`, clauseTable(verdicts)].join(
         '\n\n',
@@ -22,8 +26,8 @@ export function conformancePage(documents: readonly DocumentVerdict[]): string {
 const introduction = `# Conformance
 
 Every clause that applies to this server, one a line: its state, the tests that prove it, and the file that
-implements it, the deciding one first. Nothing here is written by hand: \`npm run requirements\` generates it from the
-ledger in [test/requirements](../test/requirements) and from the results of a run of all tests. To do it yourself:
+implements it, the deciding one first. \`npm run requirements\` generates it from the ledger in
+[test/requirements](../test/requirements) and from the results of a run of all tests. To do it yourself:
 
 \`\`\`sh
 npm test && npm run requirements
