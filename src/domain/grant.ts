@@ -43,6 +43,8 @@ export interface GrantRule {
   readonly keepsRefreshToken?: true
   /** What its JWT access tokens are signed with. Absent: RS256, which every API can verify (RFC 9068 §4). */
   readonly accessTokenAlgorithm?: SigningAlgorithm
+  /** What its ID Tokens may be signed with; a client that registered another algorithm gets none. Absent: any. */
+  readonly idTokenAlgorithms?: readonly SigningAlgorithm[]
 }
 
 /** What is issued along with a transition. */

@@ -55,6 +55,7 @@ export const grantRule: GrantRule = {
   mostCodeSeconds,
   keepsRefreshToken: true,
   accessTokenAlgorithm: 'ES256',
+  idTokenAlgorithms: ['ES256', 'EdDSA'],
 }
 
 /**

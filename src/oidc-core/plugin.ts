@@ -25,6 +25,8 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const { userId: sub } = grant
     if (sub === undefined || !grant.scope.includes('openid')) return {}
     const algorithm = client.idTokenSignedResponseAlg
+    const { idTokenAlgorithms = [algorithm] } = app.grantRulesOf(client)
+    if (!idTokenAlgorithms.includes(algorithm)) return {}
     const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
     const about = user && { claims: await app.claimsOf(user) }
     const { clientId, scope, claims: requested } = grant

@@ -4,7 +4,7 @@ import type { GrantRule, GrantRules } from '../domain/grant.ts'
 import type { Client } from '../domain/model.ts'
 
 /** What applies to the grants of a client. */
-export type RulesOfClient = GrantRules & Pick<GrantRule, 'accessTokenAlgorithm'>
+export type RulesOfClient = GrantRules & Pick<GrantRule, 'accessTokenAlgorithm' | 'idTokenAlgorithms'>
 
 declare module 'fastify' {
   interface FastifyInstance {

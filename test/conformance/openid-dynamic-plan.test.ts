@@ -268,7 +268,7 @@ t.test('oidcc-registration-sector-uri, -sector-bad: pairwise subjects are not of
   t.notOk(((await discovered())['subject_types_supported'] as string[]).includes('pairwise'))
 })
 
-t.test('oidcc-server-rotate-keys: a new key is published beside the old one', async (t) => {
+t.test('oidcc-server-rotate-keys: a new key is published, and the old one stays', async (t) => {
   const before = (await publishedKeys()).keys.map(({ kid }) => kid)
   const other = await startServer(t)
   t.ok(before.length > 0)

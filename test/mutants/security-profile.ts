@@ -127,6 +127,27 @@ export const securityProfileFaults = [
     replace: "accessTokenAlgorithm: 'RS256'",
   },
   {
+    id: 'profile-refreshes-id-tokens-by-rs256',
+    tests,
+    file: 'src/oidc-core/plugin.ts',
+    find: 'if (!idTokenAlgorithms.includes(algorithm)) return {}',
+    replace: '',
+  },
+  {
+    id: 'profile-advertises-secrets',
+    tests,
+    file: 'src/fapi2-security-profile/plugin.ts',
+    find: 'if (config.profile === profileName) app.narrowMetadata(narrowMetadata)',
+    replace: '',
+  },
+  {
+    id: 'profile-advertises-rs256',
+    tests,
+    file: rules,
+    find: 'isOfAlgorithms ? value.filter(isAccepted) : value',
+    replace: 'isOfAlgorithms ? value.filter(() => true) : value',
+  },
+  {
     id: 'profile-checks-no-authentication',
     tests,
     file: plugin,
