@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import sea, { getRawAsset, isSea } from 'node:sea'
 
 /**
- * Reads a file that belongs to the code, by its path from the top of the project, such as `views/style.css`. It is next to
- * `src` or `dist`, or inside the executable if the server is one file.
+ * Reads a file that belongs to the code, by its path from the top of the project, such as `views/style.css`. It is
+ * next to `src` or `dist`, or inside the executable if the server is one file.
  */
 export function readAsset(path: string): Buffer {
   return isSea() ? Buffer.from(getRawAsset(path)) : readFileSync(new URL(`../${path}`, import.meta.url))

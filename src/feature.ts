@@ -21,27 +21,33 @@ export interface Feature {
   /** The document that it implements: `RFC 9126`. */
   readonly spec: string
   /**
-   * Its section of the configuration, or its one option, by name. The folder also declares it in `FeatureSettings` of config/schema.ts, so
-   * that `config.<name>` has a type.
+   * Its section of the configuration, or its one option, by name. The folder also declares it in `FeatureSettings` of
+   * config/schema.ts, so that `config.<name>` has a type.
    */
   readonly settings?: Readonly<Record<string, TSchema>>
   /** Client metadata that it adds (RFC 7591 §2): registration, updates and `lychgate client` accept it. */
   readonly clientMetadata?: Declared['clientMetadata']
   /** Grant types that it adds (RFC 6749 §4.5); its plugin calls `app.addGrantType` for each. */
   readonly grantTypes?: Declared['grantTypes']
-  /** Client authentication methods that it adds (RFC 7591 §2); its plugin calls `app.addClientAuthentication` for each. */
+  /**
+   * Client authentication methods that it adds (RFC 7591 §2); its plugin calls `app.addClientAuthentication` for
+   * each.
+   */
   readonly clientAuthentication?: Declared['clientAuthentication']
   /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
   readonly authorizationParameters?: Declared['authorizationParameters']
-  /** How it binds tokens to keys of their clients (RFC 7800 §3.1), by the member of `cnf`; its plugin calls `app.bindTokens`. */
+  /**
+   * How it binds tokens to keys of their clients (RFC 7800 §3.1), by the member of `cnf`; its plugin calls
+   * `app.bindTokens`.
+   */
   readonly tokenBindings?: Declared['tokenBindings']
   /** Members that it adds to the token response (RFC 6749 §5.1). */
   readonly tokenMembers?: Declared['tokenMembers']
   /** Scopes that it adds to the catalogue, with the claims that they open. */
   readonly scopes?: Declared['scopes']
   /**
-   * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and errors
-   * are pages. Absent: it has none, and decorates the application before the others are registered.
+   * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and
+   * errors are pages. Absent: it has none, and decorates the application before the others are registered.
    */
   readonly callers?: 'clients' | 'browsers'
   /** Its paths begin at the origin; those of other features begin at the path of the issuer. */

@@ -41,7 +41,9 @@ export type DeclaredScopes = Readonly<
   >
 >
 
-/** Returns the scope catalogue of a configuration, with the scopes that every server has and those that features add. */
+/**
+ * Returns the scope catalogue of a configuration, with the scopes that every server has and those that features add.
+ */
 export function catalogueOf(config: Config, declared: DeclaredScopes = {}): readonly CatalogueScope[] {
   const offered = Object.entries(declared).flatMap(([name, { isOffered, ...scope }]) =>
     (isOffered?.(config) ?? true) ? [[name, scope] as const] : [],

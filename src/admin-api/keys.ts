@@ -26,7 +26,10 @@ const NewSuccessors = Type.Object(
   { title: 'KeyRotation', additionalProperties: false },
 )
 
-/** `/keys`: list, rotate and retire. Making a key takes long, so that a repeated request with one key may make another. */
+/**
+ * `/keys`: list, rotate and retire. Making a key takes long, so that a repeated request with one key may make
+ * another.
+ */
 export const keyResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, keys, clock } = deps
   const { read, act } = operationsOf(app, deps, 'keys')

@@ -22,8 +22,8 @@ export interface Challenge {
 }
 
 /**
- * Checks what the client of the access token may do now, whatever it was when the token was issued. An operator added it,
- * and its metadata names the scope, so that no client has it by default.
+ * Checks what the client of the access token may do now, whatever it was when the token was issued. An operator added
+ * it, and its metadata names the scope, so that no client has it by default.
  */
 export function assertClientMay(
   client: Client | undefined,

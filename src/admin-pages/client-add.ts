@@ -59,8 +59,8 @@ export function clientChoices(app: FastifyInstance, { service, declared }: AppDe
 }
 
 /**
- * Adds a client: first what it is, then the fields of that. The identifier comes with the form, so that sending it twice
- * adds one client.
+ * Adds a client: first what it is, then the fields of that. The identifier comes with the form, so that sending it
+ * twice adds one client.
  */
 export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
   const { config, service, store, random, declared } = deps

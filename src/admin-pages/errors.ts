@@ -22,7 +22,9 @@ const requestId = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 /** Longer than any token of this server. */
 const longestToken = 8000
 
-/** The rejected requests, newest first, and why each was rejected. Its form takes a token: that must not be in a URL. */
+/**
+ * The rejected requests, newest first, and why each was rejected. Its form takes a token: that must not be in a URL.
+ */
 export function errorsPage(_app: FastifyInstance, { service, store, keys, clock }: AppDeps): AdminPage {
   const url = service.prefix + adminPath('errors')
 

@@ -52,7 +52,10 @@ declare module '../pages/pages.ts' {
 const offeredGroups = 200
 const shownApps = 20
 
-/** A user: how they sign in, their groups, sessions and apps. Its forms change the groups, and end the access of an app. */
+/**
+ * A user: how they sign in, their groups, sessions and apps. Its forms change the groups, and end the access of an
+ * app.
+ */
 export function userPage(app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
   const show = async ({ param, request, now, render }: AdminVisit, problem?: Text) => {
     const id = param('id')

@@ -12,10 +12,11 @@ const gatherMilliseconds = 200
 const mostAtOnce = 100
 
 /**
- * Stores rejected requests for `lychgate explain`, by the request id in their response. No response waits for it: they
- * are written a moment later, together, and a server that is killed may lose the last fifth of a second of them. A record
- * is bounded in bytes (bounded.ts), and one network has a share of the records, so that it cannot replace those of the
- * others. 404 and 405 are not stored: anyone can cause them without limit, and the response says all there is to know.
+ * Stores rejected requests for `lychgate explain`, by the request id in their response. No response waits for it:
+ * they are written a moment later, together, and a server that is killed may lose the last fifth of a second of them.
+ * A record is bounded in bytes (bounded.ts), and one network has a share of the records, so that it cannot replace
+ * those of the others. 404 and 405 are not stored: anyone can cause them without limit, and the response says all
+ * there is to know.
  */
 export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
   async (app, { config, store, clock }) => {

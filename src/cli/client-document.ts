@@ -57,7 +57,10 @@ async function show(url: string, flags: OperatorFlags): Promise<void> {
   })
 }
 
-/** `lychgate client document refresh`: fetches a document whatever the settings accept; the output says what is wrong with it. */
+/**
+ * `lychgate client document refresh`: fetches a document whatever the settings accept; the output says what is wrong
+ * with it.
+ */
 async function refresh(
   url: string,
   flags: OperatorFlags,

@@ -24,7 +24,10 @@ Examples:
   lychgate client key remove client_x1f8… 2025 --yes
 `
 
-/** Adds `lychgate client key …`: the public keys of a client, one by one, so that they can be replaced without a pause. */
+/**
+ * Adds `lychgate client key …`: the public keys of a client, one by one, so that they can be replaced without a
+ * pause.
+ */
 export function addClientKeyCommands(client: Command): void {
   const group = client.command('key').description('add, list and remove the public keys of a client')
   const add = group.command('add <client_id> <file>').description('add the public keys of a file')

@@ -38,7 +38,10 @@ interface TrustFlags {
   readonly reusable?: true
 }
 
-/** Adds `lychgate client trust …`, which manages the issuers that a client trusts. A token of such an issuer replaces a key of the client. */
+/**
+ * Adds `lychgate client trust …`, which manages the issuers that a client trusts. A token of such an issuer replaces
+ * a key of the client.
+ */
 export function addClientTrustCommands(client: Command): void {
   const group = client
     .command('trust')

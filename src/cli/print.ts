@@ -34,7 +34,9 @@ export function jsonText(value: unknown, indent?: number): string {
   )
 }
 
-/** Prints one line per member with aligned names. Joins lists, prints objects as JSON, omits absent and empty members. */
+/**
+ * Prints one line per member with aligned names. Joins lists, prints objects as JSON, omits absent and empty members.
+ */
 export function printMembers(members: Readonly<Record<string, unknown>>): void {
   const lines = Object.entries(members).filter(([, value]) => value !== undefined && `${value}` !== '')
   const width = Math.max(...lines.map(([name]) => name.length))

@@ -159,8 +159,8 @@ export async function userRemove(login: string, flags: DestructiveFlags & ForceF
 }
 
 /**
- * `lychgate user remove-second-factor`: for a user who lost the phone and the recovery codes. Ends every session: any of
- * them may have begun with a code.
+ * `lychgate user remove-second-factor`: for a user who lost the phone and the recovery codes. Ends every session: any
+ * of them may have begun with a code.
  */
 export async function userRemoveSecondFactor(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
@@ -183,8 +183,8 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
 }
 
 /**
- * `lychgate user remove-passkeys`: removes every passkey of a user; one without a password needs a link afterwards. Ends
- * every session: any of them may have begun with a passkey.
+ * `lychgate user remove-passkeys`: removes every passkey of a user; one without a password needs a link afterwards.
+ * Ends every session: any of them may have begun with a passkey.
  */
 export async function userRemovePasskeys(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {

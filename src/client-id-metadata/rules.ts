@@ -52,8 +52,8 @@ const loopbackUrl = new RegExp(`^http://${loopback}${path}${query}$`)
 const dotSegment = /\/(?:\.|%2e){1,2}(?=[/?]|$)/i
 
 /**
- * Checks a client_id that is a URL (§3): https with a path, and without fragment, credentials and dot segments. The text
- * decides, because a URL parser repairs it. Nothing has been fetched then.
+ * Checks a client_id that is a URL (§3): https with a path, and without fragment, credentials and dot segments. The
+ * text decides, because a URL parser repairs it. Nothing has been fetched then.
  * @throws {OAuthError} `invalid_client`
  */
 export function assertClientIdUrl(clientId: string, { isDevelopment }: DocumentPolicy): void {
@@ -108,8 +108,8 @@ export function isListed(
 export type PublishedMetadata = Omit<Client, 'id' | 'issuedAt' | 'usedAt' | 'lockedAt'>
 
 /**
- * Reads a document, §4.1. A member that this server does not understand is ignored, and so is a grant type or a redirect
- * URI of a kind that it does not support: a document is written for many servers.
+ * Reads a document, §4.1. A member that this server does not understand is ignored, and so is a grant type or a
+ * redirect URI of a kind that it does not support: a document is written for many servers.
  * @throws {OAuthError} `invalid_client`
  */
 export function readDocument(json: unknown, clientId: string, policy: DocumentPolicy): PublishedMetadata {

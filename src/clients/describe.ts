@@ -19,7 +19,8 @@ export function knownTo(config: Config, declared: Declared): Known {
 }
 
 /**
- * Describes a client to an operator with RFC 7591 §3.2.1 members and those that only an operator sets; never its secret.
+ * Describes a client to an operator with RFC 7591 §3.2.1 members and those that only an operator sets; never its
+ * secret.
  */
 export function describeClient(client: Client, { scopes, openScopes, declared }: Known) {
   return {

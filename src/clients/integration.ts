@@ -213,7 +213,10 @@ function requireClient(client: Client | undefined): Client {
   return client
 }
 
-/** Locks a client: it cannot authenticate or be authorized, and everything issued to it is invalid until it is unlocked. */
+/**
+ * Locks a client: it cannot authenticate or be authorized, and everything issued to it is invalid until it is
+ * unlocked.
+ */
 export function lockClient(found: Client | undefined, now: Seconds): Decision<Client> {
   const client = requireClient(found)
   const locked = { ...client, lockedAt: client.lockedAt ?? now }
@@ -235,8 +238,8 @@ export function removeClient({ id: clientId, name }: Client, context: AuditConte
 /**
  * Replaces a client's secret.
  * @param fresh 32 random bytes, or the secret that the operator chose.
- * @param keepUntil When the replaced secret stops being accepted; absent: at once. The one before that is invalid in any
- * case: there are never more than two.
+ * @param keepUntil When the replaced secret stops being accepted; absent: at once. The one before that is invalid in
+ * any case: there are never more than two.
  * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
  */
 export function rotateClientSecret(

@@ -201,8 +201,8 @@ export function clientMetadata(client: Client, open: Scope, catalogue: Scope = o
   }
 }
 
-// RFC 7591 §5: they are required of a client that browsers are redirected to. OpenID Connect Registration §3.2: they are
-// kept as they were sent, or rejected.
+// RFC 7591 §5: they are required of a client that browsers are redirected to. OpenID Connect Registration §3.2: they
+// are kept as they were sent, or rejected.
 function readRedirectUris(
   members: JsonObject,
   grantTypes: readonly string[],

@@ -26,8 +26,8 @@ function dueUse(client: Client, now: Seconds): Seconds | undefined {
 export type SecretName = 'current' | 'previous'
 
 /**
- * Records that a client used one of its two secrets, to the day, so that an operator sees when the previous one is out of
- * use. A client with one secret has no use for this: see `usedAt`.
+ * Records that a client used one of its two secrets, to the day, so that an operator sees when the previous one is
+ * out of use. A client with one secret has no use for this: see `usedAt`.
  */
 export function noteSecretUse(
   client: Client | undefined,

@@ -57,7 +57,9 @@ function requireInstant(given: string | number): Seconds {
   throw malformed('set must be an instant, such as 2027-01-01T00:00:00Z, or seconds since the epoch')
 }
 
-/** An instant, seconds since the epoch, or a duration from now. @throws {OAuthError} `invalid_request` naming `member` */
+/**
+ * An instant, seconds since the epoch, or a duration from now. @throws {OAuthError} `invalid_request` naming `member`
+ */
 export function requireMoment(member: string, given: string | number, now: Seconds): Seconds {
   if (typeof given === 'number') return given
   const duration = parseDuration(given)

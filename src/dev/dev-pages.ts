@@ -39,7 +39,10 @@ const pageHeaders = {
   ].join('; '),
 } as const
 
-/** Decorates `reply.devPage` and serves the stylesheet and the script of these pages. @param prefix The path of the issuer. */
+/**
+ * Decorates `reply.devPage` and serves the stylesheet and the script of these pages. @param prefix The path of the
+ * issuer.
+ */
 export const devPages = fp<{ readonly prefix: string }>(
   async (app, { prefix }) => {
     let templates: Eta | undefined

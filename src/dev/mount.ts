@@ -18,8 +18,8 @@ declare module 'fastify' {
 /** The paths at which other applications are mounted. */
 export interface Mounts {
   /**
-   * Passes requests below `path/{name}`, and those for its well-known documents (RFC 8414 §3.1 and RFC 9728 §3.1), to the
-   * application that `open` returns; if it returns undefined, the development server handles the request itself.
+   * Passes requests below `path/{name}`, and those for its well-known documents (RFC 8414 §3.1 and RFC 9728 §3.1), to
+   * the application that `open` returns; if it returns undefined, the development server handles the request itself.
    */
   add(path: string, open: OpenIssuer): void
   /** The request of this server that was passed to a mounted application. */
@@ -70,8 +70,8 @@ export interface NestedIssuer {
 }
 
 /**
- * Builds another server for mounting, with the keys and the clock of the outer one. Its rejections have the id of the outer
- * request, whose log line `lychgate explain` finds, and its cookies have its path.
+ * Builds another server for mounting, with the keys and the clock of the outer one. Its rejections have the id of the
+ * outer request, whose log line `lychgate explain` finds, and its cookies have its path.
  * @param config Its configuration; its issuer is below that of the outer server.
  * @param store Its store, closed with it.
  * @param prepare Adds hooks before it is ready.

@@ -1,6 +1,7 @@
 /**
- * The development server, which adds its parts to the application. No production server loads it, and the application does
- * not know it. The routes below /_dev are in one scope that accepts only JSON, and only requests from this computer.
+ * The development server, which adds its parts to the application. No production server loads it, and the application
+ * does not know it. The routes below /_dev are in one scope that accepts only JSON, and only requests from this
+ * computer.
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'

@@ -41,8 +41,8 @@ export function verifyAccessToken(
 }
 
 /**
- * Returns the facts of a refresh token that is valid now. A rotated one is invalid, even in its reuse window. The row says
- * when the current one expires: a client that keeps it moves that by using it.
+ * Returns the facts of a refresh token that is valid now. A rotated one is invalid, even in its reuse window. The row
+ * says when the current one expires: a client that keeps it moves that by using it.
  */
 export function verifyRefreshToken(
   handle: OpenedHandle,

@@ -24,7 +24,8 @@ export interface Issued {
 /**
  * Redeems an authorization code, RFC 6749 §4.1.3 and RFC 7636 §4.6. A second, otherwise valid use revokes the grant,
  * RFC 6749 §4.1.2; a failed one leaves the code as it was.
- * @throws {OAuthError} `invalid_grant`, `invalid_target` or `invalid_request`, for an error that leaves the grant as it was.
+ * @throws {OAuthError} `invalid_grant`, `invalid_target` or `invalid_request`, for an error that leaves the grant as
+ * it was.
  */
 export function redeemCode(
   grant: Grant | undefined,

@@ -138,10 +138,10 @@ function assertSameClientId(
 }
 
 /**
- * Accepts the client if its proof was verified (RFC 6749 §2.3): only the registered method counts, or any that sends the
- * secret where an operator registered none (mod_auth_openidc and zitadel/oidc mix the two), and a client_id alone is no
- * credential, RFC 6749 §2.2. Credentials are checked for every grant type (RFC 6749 §3.2.1). An unknown client, a
- * wrong proof and a wrong method get the same error.
+ * Accepts the client if its proof was verified (RFC 6749 §2.3): only the registered method counts, or any that sends
+ * the secret where an operator registered none (mod_auth_openidc and zitadel/oidc mix the two), and a client_id alone
+ * is no credential, RFC 6749 §2.2. Credentials are checked for every grant type (RFC 6749 §3.2.1). An unknown client,
+ * a wrong proof and a wrong method get the same error.
  * @param failed What the method found wrong with the proof.
  * @throws {OAuthError} `invalid_client`
  */

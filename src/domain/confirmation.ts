@@ -1,8 +1,8 @@
 import { isObject } from './is-object.ts'
 
 /**
- * The key of its client that a token is bound to, in the form of `cnf` (RFC 7800 §3.1): one member, whose name says what
- * its value is, such as `jkt`.
+ * The key of its client that a token is bound to, in the form of `cnf` (RFC 7800 §3.1): one member, whose name says
+ * what its value is, such as `jkt`.
  */
 export type Confirmation = Readonly<Record<string, string>>
 
@@ -11,7 +11,9 @@ export const grantConfirmation = 'cnf'
 
 /** How a feature declares that it binds tokens, by the member of `cnf` that it uses. */
 export interface DeclaredBinding {
-  /** The `token_type` of its tokens (RFC 6749 §7.1), which is also the authentication scheme that they are sent with. */
+  /**
+   * The `token_type` of its tokens (RFC 6749 §7.1), which is also the authentication scheme that they are sent with.
+   */
   readonly tokenType: string
   /** The header in which a client proves that it has the key. Pages of other origins may send it. */
   readonly requestHeader: string
@@ -21,7 +23,10 @@ export interface DeclaredBinding {
 
 export type DeclaredBindings = Readonly<Record<string, DeclaredBinding>>
 
-/** Reads `cnf` of a token; undefined for a token that is not bound. Any other value binds to nothing that can be proven. */
+/**
+ * Reads `cnf` of a token; undefined for a token that is not bound. Any other value binds to nothing that can be
+ * proven.
+ */
 export function confirmationOf(cnf: unknown): Confirmation | undefined {
   if (cnf === undefined) return undefined
   const members = isObject(cnf) ? Object.entries(cnf) : []

@@ -52,8 +52,8 @@ export interface ProvenRequest {
 }
 
 /**
- * Reads the DPoP header fields of a request, and checks what RFC 9449 §4.3 says about the form of a proof (checks 1, 2, 4, 5
- * and 7).
+ * Reads the DPoP header fields of a request, and checks what RFC 9449 §4.3 says about the form of a proof (checks 1,
+ * 2, 4, 5 and 7).
  * @throws {OAuthError} `invalid_dpop_proof`
  */
 export function readProof(fields: readonly string[]): Proof {

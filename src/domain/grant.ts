@@ -14,11 +14,11 @@ import type { AuthorizationRequest, Grant, Scope, Seconds, Session, SigningAlgor
  *     revoked    everything issued is invalid     rejected       rejected          rejected            rejected
  *     expired    past its expiry                  rejected (3)   rejected          rejected            → revoked
  *
- * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the
- * one just rotated, sent again in time while its successor is unused: then the same successor is returned.
- * (3) a code redeemed before revokes the grant even when it has expired in the meantime.
- * (4) the token stays the current one, FAPI 2.0 Security Profile §5.3.2.1. A grant follows the rule that its client has now:
- * token n is the current one under both, so that a change of the rule revokes nothing.
+ * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the one
+ * just rotated, sent again in time while its successor is unused: then the same successor is returned. (3) a code
+ * redeemed before revokes the grant even when it has expired in the meantime. (4) the token stays the current one,
+ * FAPI 2.0 Security Profile §5.3.2.1. A grant follows the rule that its client has now: token n is the current one
+ * under both, so that a change of the rule revokes nothing.
  *
  * A grant without a user begins as active, with one access token.
  */
@@ -176,9 +176,9 @@ export function redeemGrant(
 }
 
 /**
- * active → active: rotates the refresh token (RFC 9700 §2.2.2, §4.14.2), or extends it for a client that keeps it. The
- * result's `seq` is the number of the token to issue: the next one, or the current one again when the client keeps it or
- * when this is the retry after a lost response.
+ * active → active: rotates the refresh token (RFC 9700 §2.2.2, §4.14.2), or extends it for a client that keeps it.
+ * The result's `seq` is the number of the token to issue: the next one, or the current one again when the client
+ * keeps it or when this is the retry after a lost response.
  * @param seq The number in the refresh token presented.
  * @throws {OAuthError} `invalid_grant` when the token has expired or the grant was revoked.
  */

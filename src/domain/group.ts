@@ -73,8 +73,8 @@ export const mostGroups = 10_000
 const nameSyntax = /^[\p{L}\p{N}](?:[\p{L}\p{M}\p{N} ._:/@+-]*[\p{L}\p{M}\p{N}])?$/u
 
 /**
- * Returns the ids of the groups whose members may use a client, the member `allowed_groups` of its metadata; undefined if
- * every user may.
+ * Returns the ids of the groups whose members may use a client, the member `allowed_groups` of its metadata;
+ * undefined if every user may.
  */
 export function allowedGroupsOf({ extra }: Pick<Client, 'extra'>): readonly string[] | undefined {
   const ids = extra?.['allowed_groups']

@@ -181,7 +181,9 @@ export function narrowByUser(request: AuthorizationRequest, asked: Scope, ticked
   return left
 }
 
-/** Whether the consent page shows the scope without a choice: openid is the sign-in, offline_access the refresh token. */
+/**
+ * Whether the consent page shows the scope without a choice: openid is the sign-in, offline_access the refresh token.
+ */
 export function isNeeded(name: string): boolean {
   return name === 'openid' || name === offlineAccess.name
 }

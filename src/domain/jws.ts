@@ -114,8 +114,8 @@ export function verifies(
 }
 
 /**
- * Returns a signature of RFC 7518 §3.4 in DER, RFC 3279 §2.2.3. Node can do that, too, and then takes two thirds more for
- * the whole verification.
+ * Returns a signature of RFC 7518 §3.4 in DER, RFC 3279 §2.2.3. Node can do that, too, and then takes two thirds more
+ * for the whole verification.
  */
 function derOf(signature: Buffer): Buffer {
   const numbers = [signature.subarray(0, 32), signature.subarray(32)].flatMap((number) => {
@@ -128,7 +128,10 @@ function derOf(signature: Buffer): Buffer {
   return Buffer.from([48, numbers.length, ...numbers])
 }
 
-/** Returns a member of the header that names or contains a key, or changes what is signed: none is accepted, RFC 8725 §3. */
+/**
+ * Returns a member of the header that names or contains a key, or changes what is signed: none is accepted, RFC 8725
+ * §3.
+ */
 export function foreignMember(header: Jws['header']): string | undefined {
   return ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64', 'zip'].find((name) => name in header)
 }

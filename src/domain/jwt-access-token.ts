@@ -6,10 +6,9 @@ import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
 
 /**
- * Returns the claims of a JWT access token (RFC 9068 §2.2): of the user only `sub` and how they signed in. Without a user
- * the client is the subject. `jti` names
- * the grant and the token, so that introspection finds a revocation; a resource server that verifies without a look-up
- * accepts the token until `exp`.
+ * Returns the claims of a JWT access token (RFC 9068 §2.2): of the user only `sub` and how they signed in. Without a
+ * user the client is the subject. `jti` names the grant and the token, so that introspection finds a revocation; a
+ * resource server that verifies without a look-up accepts the token until `exp`.
  * @param confirmation The key of the client that it is bound to (RFC 7800 §3.1).
  */
 export function jwtAccessTokenPayload(

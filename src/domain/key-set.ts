@@ -5,7 +5,9 @@ import { parseStrictJson } from './strict-json.ts'
 /** The algorithms by which a client may sign, RFC 7518 §3.1 and RFC 8037 §3.1. */
 export const clientAlgorithms = ['ES256', 'PS256', 'RS256', 'EdDSA'] as const
 export type ClientAlgorithm = (typeof clientAlgorithms)[number]
-/** The names by which clients may call them: RFC 9864 §2.2 calls EdDSA with this curve Ed25519, as oauth4webapi does. */
+/**
+ * The names by which clients may call them: RFC 9864 §2.2 calls EdDSA with this curve Ed25519, as oauth4webapi does.
+ */
 export const algorithmNames = [...clientAlgorithms, 'Ed25519'] as const
 
 /** Returns the algorithm of a name. */
@@ -132,9 +134,9 @@ export function thumbprint({ crv, e, kty, n, x, y }: Material): string {
 }
 
 /**
- * Returns the algorithm by which signatures of a key are verified: the one that the client registered, else that of the
- * key, else the usual one of its type; undefined if the key is of another type than the registered algorithm. The header
- * of a JWS has no say (RFC 8725 §3.1).
+ * Returns the algorithm by which signatures of a key are verified: the one that the client registered, else that of
+ * the key, else the usual one of its type; undefined if the key is of another type than the registered algorithm. The
+ * header of a JWS has no say (RFC 8725 §3.1).
  */
 export function algorithmOf(
   { kty, alg }: PublicKey,

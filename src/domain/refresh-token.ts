@@ -16,8 +16,8 @@ export interface RefreshRequest {
 }
 
 /**
- * Uses a refresh token, RFC 6749 §6, which rotates it unless its client keeps it, RFC 9700 §4.14.2. Everything is validated before anything changes; reuse
- * of a rotated token revokes the grant.
+ * Uses a refresh token, RFC 6749 §6, which rotates it unless its client keeps it, RFC 9700 §4.14.2. Everything is
+ * validated before anything changes; reuse of a rotated token revokes the grant.
  * @throws {OAuthError} `invalid_grant`, `invalid_scope` or `invalid_target`, with the token still usable.
  */
 export function refresh(
@@ -51,8 +51,8 @@ export function refresh(
 }
 
 /**
- * Returns the contents of the current refresh token of a grant. One that its client keeps has the same contents after each
- * use, so it names the end of the grant; when it expires is in the row.
+ * Returns the contents of the current refresh token of a grant. One that its client keeps has the same contents after
+ * each use, so it names the end of the grant; when it expires is in the row.
  */
 export function refreshHandle(
   grant: Grant,

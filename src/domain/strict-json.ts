@@ -1,6 +1,6 @@
 /**
- * Parses JSON in which no object has two members of the same name: RFC 7519 §4 and RFC 7515 §4 let a reader reject them,
- * because two readers may choose different ones.
+ * Parses JSON in which no object has two members of the same name: RFC 7519 §4 and RFC 7515 §4 let a reader reject
+ * them, because two readers may choose different ones.
  * @returns undefined if the text is not JSON, or has such members.
  */
 export function parseStrictJson(text: string): unknown {

@@ -18,7 +18,10 @@ declare module '../config/schema.ts' {
   }
 }
 
-/** FAPI 2.0 Security Profile (Final): pushed requests, clients with keys and bound tokens, for some clients or for all. */
+/**
+ * FAPI 2.0 Security Profile (Final): pushed requests, clients with keys and bound tokens, for some clients or for
+ * all.
+ */
 export const securityProfile: Feature = {
   spec: 'FAPI 2.0 Security Profile',
   settings,

@@ -15,9 +15,9 @@ import {
 } from './rules.ts'
 
 /**
- * FAPI 2.0 Security Profile §5.3.2 and §5.4 for the clients that must conform to it. Each request is checked as it comes,
- * whatever the client was when an operator chose it: who authenticates, what is pushed, and what proves a key. The rest of
- * the profile is how this server treats every client.
+ * FAPI 2.0 Security Profile §5.3.2 and §5.4 for the clients that must conform to it. Each request is checked as it
+ * comes, whatever the client was when an operator chose it: who authenticates, what is pushed, and what proves a key.
+ * The rest of the profile is how this server treats every client.
  */
 export const securityProfile = fp<AppDeps>(
   async (app, { config, service }) => {

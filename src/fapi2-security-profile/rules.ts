@@ -59,7 +59,8 @@ export const grantRule: GrantRule = {
 }
 
 /**
- * Checks how a client has authenticated: by an assertion of its own, to this server alone, FAPI 2.0 Security Profile §5.3.2.1.
+ * Checks how a client has authenticated: by an assertion of its own, to this server alone, FAPI 2.0 Security Profile
+ * §5.3.2.1.
  * @throws {OAuthError} `invalid_client`
  */
 export function assertAuthentication({ client, proof = '', realm }: Authenticated, issuer: string): void {
@@ -102,8 +103,8 @@ export function assertAuthentication({ client, proof = '', realm }: Authenticate
 }
 
 /**
- * Returns what is stored with a request that a client of the profile pushes. A request object has a signature of its own,
- * FAPI 2.0 Security Profile §5.4.1.
+ * Returns what is stored with a request that a client of the profile pushes. A request object has a signature of its
+ * own, FAPI 2.0 Security Profile §5.4.1.
  * @throws {OAuthError} `invalid_request`
  */
 export function extraOfPush(parameters: Parameters): NonNullable<AuthorizationRequest['extra']> {
@@ -120,9 +121,10 @@ export function extraOfPush(parameters: Parameters): NonNullable<AuthorizationRe
 }
 
 /**
- * Checks an authorization request, when it is pushed and when the browser brings its reference, FAPI 2.0 Security Profile
- * §5.3.2.2.
- * @throws {OAuthError} `invalid_request`, and `unauthorized_client` for a client that would get another kind of ID Token.
+ * Checks an authorization request, when it is pushed and when the browser brings its reference, FAPI 2.0 Security
+ * Profile §5.3.2.2.
+ * @throws {OAuthError} `invalid_request`, and `unauthorized_client` for a client that would get another kind of ID
+ * Token.
  */
 export function assertRequest(
   client: Client,

@@ -37,8 +37,8 @@ const retrySeconds = 60
 const mostDocuments = 500
 
 /**
- * Keeps fetched documents as RFC 9111 §4.2 says, within a floor and a ceiling. While one cannot be fetched again, the one
- * that was fetched last is used until the ceiling.
+ * Keeps fetched documents as RFC 9111 §4.2 says, within a floor and a ceiling. While one cannot be fetched again, the
+ * one that was fetched last is used until the ceiling.
  */
 export function createDocuments<T extends object>(options: DocumentsOptions<T>): Documents<T> {
   const { fetchUrl, clock, parse, onFailure } = options

@@ -5,9 +5,9 @@ import ipaddr from 'ipaddr.js'
 export type AddressRule = (address: string) => boolean
 
 /**
- * Returns whether everyone on the internet can use the address: none of the IANA registries of special-purpose addresses
- * (RFC 6890) has it. An IPv4 address inside of an IPv6 one (RFC 4291 §2.5.5.2) is judged as IPv4; every other form that
- * embeds one (RFC 3056, RFC 4380, RFC 6052) is not public.
+ * Returns whether everyone on the internet can use the address: none of the IANA registries of special-purpose
+ * addresses (RFC 6890) has it. An IPv4 address inside of an IPv6 one (RFC 4291 §2.5.5.2) is judged as IPv4; every
+ * other form that embeds one (RFC 3056, RFC 4380, RFC 6052) is not public.
  */
 export const isPublicAddress: AddressRule = (address) => {
   const version = isIP(address)

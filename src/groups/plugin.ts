@@ -6,10 +6,10 @@ import { denial, groupClaims, requireMember, wantsGroups } from './rules.ts'
 import { applyRules, claimRulesOf } from './token-claims.ts'
 
 /**
- * Lets only the members of some groups use a client, if an operator says so: checked before consent, before every code,
- * and in the transaction of every token request for a grant, which it ends. Adds the groups of a user to claims by the scope
- * `groups`, and what the rules of the client say. Memberships are read each time, so that the next refresh and the next call of UserInfo have every
- * change.
+ * Lets only the members of some groups use a client, if an operator says so: checked before consent, before every
+ * code, and in the transaction of every token request for a grant, which it ends. Adds the groups of a user to claims
+ * by the scope `groups`, and what the rules of the client say. Memberships are read each time, so that the next
+ * refresh and the next call of UserInfo have every change.
  */
 export const groups = fp<AppDeps>(
   async (app, { config, store }) => {

@@ -52,8 +52,8 @@ interface Use {
 }
 
 /**
- * Whether a response has the claim `groups`: UserInfo by the scope, and UserInfo and ID Tokens by the `claims` parameter
- * (OpenID Connect Core §5.5), as far as the user agreed.
+ * Whether a response has the claim `groups`: UserInfo by the scope, and UserInfo and ID Tokens by the `claims`
+ * parameter (OpenID Connect Core §5.5), as far as the user agreed.
  */
 export function wantsGroups({ target, scope, requested }: Use): boolean {
   switch (target) {

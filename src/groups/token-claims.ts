@@ -108,8 +108,9 @@ export function claimRulesOf({ extra }: Pick<Client, 'extra'>, target: Target): 
 }
 
 /**
- * Applies rules to a user. A claim without a value is left out; the lists `groups` and `roles` may be empty. The names of
- * groups need the scope `groups` in an ID Token and in UserInfo; in an access token the operator of the API decides.
+ * Applies rules to a user. A claim without a value is left out; the lists `groups` and `roles` may be empty. The
+ * names of groups need the scope `groups` in an ID Token and in UserInfo; in an access token the operator of the API
+ * decides.
  */
 export function applyRules(
   rules: readonly ClaimRule[],

@@ -19,8 +19,8 @@ export interface DpopOptions {
   /** Demands a nonce in each proof (RFC 9449 §9), made with this secret: all processes of an API have the same one. */
   readonly nonceSecret?: string
   /**
-   * Remembers a proof until it is too old (RFC 9449 §11.1); returns false if it is known. Absent: this process remembers. An
-   * API of several processes needs a common memory, or a nonce.
+   * Remembers a proof until it is too old (RFC 9449 §11.1); returns false if it is known. Absent: this process
+   * remembers. An API of several processes needs a common memory, or a nonce.
    */
   readonly remember?: (proof: UsedProof) => boolean | Promise<boolean>
 }

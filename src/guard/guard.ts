@@ -54,11 +54,14 @@ declare module 'fastify' {
     access: Access | undefined
   }
   interface FastifyInstance {
-    /** A preHandler: the caller's token must hold every one of these scopes; a caller without a token follows `anonymous`. */
+    /**
+     * A preHandler: the caller's token must hold every one of these scopes; a caller without a token follows
+     * `anonymous`.
+     */
     requireScope(...scope: readonly string[]): preHandlerAsyncHookHandler
     /**
-     * A preHandler after that of requireScope: the user must have signed in recently enough, and by one of these classes. A
-     * caller without a token is rejected, and so is a client that acts for itself.
+     * A preHandler after that of requireScope: the user must have signed in recently enough, and by one of these
+     * classes. A caller without a token is rejected, and so is a client that acts for itself.
      */
     requireAuthentication(demand: AuthenticationDemand): preHandlerAsyncHookHandler
   }
@@ -66,8 +69,9 @@ declare module 'fastify' {
 
 /**
  * Guards an API with bearer tokens, RFC 6750. A bad token is rejected and never falls back to anonymous; another
- * authentication scheme, and a token in the query (OAuth 2.1 §5.1), do not count as a token. The guard itself sends the
- * response to a rejected request, with a challenge and `{ error, error_description }`, not the application's error handler.
+ * authentication scheme, and a token in the query (OAuth 2.1 §5.1), do not count as a token. The guard itself sends
+ * the response to a rejected request, with a challenge and `{ error, error_description }`, not the application's
+ * error handler.
  */
 export const guard = fp<GuardOptions>(
   async (app, options) => {
@@ -112,8 +116,8 @@ function responding(
 }
 
 /**
- * RFC 6750 §3.1: a request without a token gets a challenge without an error code, and RFC 9449 §7.2: one for each scheme.
- * Bearer comes first, as some clients read only the first one.
+ * RFC 6750 §3.1: a request without a token gets a challenge without an error code, and RFC 9449 §7.2: one for each
+ * scheme. Bearer comes first, as some clients read only the first one.
  */
 function noToken({ resourceMetadata, schemes }: Pick<Checks, 'resourceMetadata' | 'schemes'>): OAuthError {
   const challenges = [
@@ -182,8 +186,8 @@ function invalidToken({ resourceMetadata }: Checks, detail: Parameters<typeof be
 }
 
 /**
- * Checks that a token is used under the scheme that it was issued for (RFC 9449 §7.2), and that the caller of a bound one has
- * its key.
+ * Checks that a token is used under the scheme that it was issued for (RFC 9449 §7.2), and that the caller of a bound
+ * one has its key.
  */
 async function assertBinding(
   request: FastifyRequest,

@@ -15,8 +15,8 @@ import { additions } from '../feature.ts'
 import { parametersOf } from './parameters.ts'
 
 /**
- * Why a client is looked up: to describe it, to authenticate it, or because it begins an authorization. Only the last may
- * reject the request with an error that says what is wrong with the client.
+ * Why a client is looked up: to describe it, to authenticate it, or because it begins an authorization. Only the last
+ * may reject the request with an error that says what is wrong with the client.
  */
 export type LookupReason = 'display' | 'authentication' | 'authorization'
 
@@ -103,7 +103,9 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
   { name: 'client-authentication' },
 )
 
-/** Returns the metadata member that names the algorithms of assertions at an endpoint, RFC 8414 §2, if there are any. */
+/**
+ * Returns the metadata member that names the algorithms of assertions at an endpoint, RFC 8414 §2, if there are any.
+ */
 export function signingAlgorithmsAt(
   endpoint: 'token' | 'revocation' | 'introspection',
   { clientAuthentication }: Declared,

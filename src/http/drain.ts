@@ -15,7 +15,10 @@ declare module 'fastify' {
   }
 }
 
-/** Lets clients leave first: closing a listener drops idle kept-alive connections at once, even with a request on the wire. */
+/**
+ * Lets clients leave first: closing a listener drops idle kept-alive connections at once, even with a request on the
+ * wire.
+ */
 export const drain = fp<{ seconds: number }>(
   async (app, { seconds }) => {
     let draining = false

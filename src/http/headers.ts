@@ -40,7 +40,10 @@ function helmetHeaders(https: boolean): OutgoingHttpHeaders {
   return response.getHeaders()
 }
 
-/** Lets pages of any origin call these endpoints, never with cookies. Not for the authorization endpoint, RFC 9700 §2.6. */
+/**
+ * Lets pages of any origin call these endpoints, never with cookies. Not for the authorization endpoint, RFC 9700
+ * §2.6.
+ */
 export const anyOrigin = fp<Pick<AppDeps, 'declared'>>(
   async (app, { declared }) => {
     const bindings = Object.values(declared.tokenBindings)

@@ -84,8 +84,8 @@ export const longestText = 256
 export const longestList = 512
 
 /**
- * Cuts a text to what may be logged or stored, counted as JSON writes it: a client chooses its characters, and a control
- * character takes six bytes there.
+ * Cuts a text to what may be logged or stored, counted as JSON writes it: a client chooses its characters, and a
+ * control character takes six bytes there.
  */
 export function boundedText(text: string, most = longestText): string {
   // Most texts need no counting: each of these characters takes one byte.

@@ -12,9 +12,9 @@ export interface HttpFault {
 }
 
 /**
- * Checks what Node would reject with an empty response, or not at all: the Host header, RFC 9112 §3.2, and an expectation
- * that the server does not know, RFC 9110 §10.1.1. A Node server needs `requireHostHeader: false` and `checkExpectation`
- * for it.
+ * Checks what Node would reject with an empty response, or not at all: the Host header, RFC 9112 §3.2, and an
+ * expectation that the server does not know, RFC 9110 §10.1.1. A Node server needs `requireHostHeader: false` and
+ * `checkExpectation` for it.
  */
 export function httpFault({ rawHeaders, headers, httpVersion }: IncomingMessage): HttpFault | undefined {
   const { host, expect } = headers
@@ -55,7 +55,10 @@ export const earlyHeaders = {
 /** How long a client may take to read the response before its connection is closed. */
 const lingerMilliseconds = 1000
 
-/** Rejects HTTP that Node cannot parse, or that took too long, in the form of RFC 6749 §5.2, and closes the connection. */
+/**
+ * Rejects HTTP that Node cannot parse, or that took too long, in the form of RFC 6749 §5.2, and closes the
+ * connection.
+ */
 export function rejectMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

@@ -37,15 +37,18 @@ export interface KeyRing {
     type: 'JWT' | 'at+jwt' | 'logout+jwt',
     claims: Readonly<Record<string, unknown>>,
   ): Promise<string>
-  /** The claims of a JWS of this type signed by one of our keys with that key's own algorithm; undefined otherwise. Time claims are the caller's to judge. */
+  /**
+   * The claims of a JWS of this type signed by one of our keys with that key's own algorithm; undefined otherwise.
+   * Time claims are the caller's to judge.
+   */
   verify(jws: string, type: 'JWT' | 'at+jwt'): Promise<Readonly<Record<string, unknown>> | undefined>
   /** A secret of a user as it is stored: only this ring opens it, and only under this id. */
   seal(secret: Buffer, id: string): string
   /** @throws {WrongSecret} */
   unseal(sealed: string, id: string): Buffer
   /**
-   * 22 characters that stand for these values: the same on every node and after every rotation, and meaningless to anyone
-   * without the operator's secret.
+   * 22 characters that stand for these values: the same on every node and after every rotation, and meaningless to
+   * anyone without the operator's secret.
    */
   pseudonym(...values: readonly string[]): string
   /** Changes the keys as an operator, and loads them. */
@@ -63,7 +66,8 @@ export interface KeyRingSources extends Omit<KeySources, 'sealingKey'> {
 }
 
 /**
- * The keys of this store, those that are missing or due made first: at least one signing key an algorithm and one handle key.
+ * The keys of this store, those that are missing or due made first: at least one signing key an algorithm and one
+ * handle key.
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
  */
 export async function loadKeyRing(sources: KeyRingSources): Promise<KeyRing> {

@@ -77,8 +77,9 @@ function partsOf({ t }: Translator, facts: EmailFacts): EmailParts {
 }
 
 /**
- * Returns the name an email greets. Users write their `name` themselves: it goes only to their own proven address, or the operator
- * wrote it in the invitation. Otherwise anybody could send text of their own to any address under this sender.
+ * Returns the name an email greets. Users write their `name` themselves: it goes only to their own proven address, or
+ * the operator wrote it in the invitation. Otherwise anybody could send text of their own to any address under this
+ * sender.
  */
 function nameOf({ purpose, user, to }: EmailFacts): string {
   const { username, email, claims } = user

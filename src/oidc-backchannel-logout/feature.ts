@@ -22,7 +22,9 @@ declare module '../config/schema.ts' {
   }
 }
 
-/** OpenID Connect Back-Channel Logout: `sid` in ID Tokens, and a logout token for each client of a session that ends. */
+/**
+ * OpenID Connect Back-Channel Logout: `sid` in ID Tokens, and a logout token for each client of a session that ends.
+ */
 export const backchannelLogout: Feature = {
   spec: 'OpenID Connect Back-Channel Logout',
   settings,

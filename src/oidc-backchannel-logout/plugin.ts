@@ -27,7 +27,8 @@ export const backchannelLogout = fp<AppDeps>(
       return { extra, writes: [put(atSessionEndKind, due)] }
     })
 
-    // Most clients get no logout tokens. Their sid follows from the sign-in, so that it adds nothing to the stored grant.
+    // Most clients get no logout tokens. Their sid follows from the sign-in, so that it adds nothing to the stored
+    // grant.
     app.addSignInClaim('sid', (grant) => {
       const { userId = '', clientId, authenticatedAt } = grant
       return sidOf(grant) ?? keys.pseudonym('sid', userId, clientId, `${authenticatedAt}`)

@@ -41,9 +41,9 @@ export function logoutUriOf({ extra }: Client): string | undefined {
 }
 
 /**
- * Returns a new `sid`: a pseudonym of the session for one client that gets its logout token (OpenID Connect Back-Channel
- * Logout §2.1). The id of a session is a hash that never leaves the store, so two clients cannot find out that they have
- * the same session.
+ * Returns a new `sid`: a pseudonym of the session for one client that gets its logout token (OpenID Connect
+ * Back-Channel Logout §2.1). The id of a session is a hash that never leaves the store, so two clients cannot find
+ * out that they have the same session.
  */
 export function mintSid(sessionId: Hash, clientId: string): string {
   return createHmac('sha256', sessionId).update(clientId).digest().subarray(0, 16).toString('base64url')
@@ -61,8 +61,8 @@ export function endsWithSession({ scope }: Pick<Grant, 'scope'>, { extra }: Clie
 }
 
 /**
- * Returns what is to be done for the client when the session ends, OpenID Connect Back-Channel Logout §2.3; undefined for
- * a client that need not know.
+ * Returns what is to be done for the client when the session ends, OpenID Connect Back-Channel Logout §2.3; undefined
+ * for a client that need not know.
  * @param before What is to be done already, by an earlier grant of this client in the session.
  */
 export function dueAtSessionEnd(
@@ -137,8 +137,8 @@ export type Try =
 export type Settled = Try['result'] | 'retried'
 
 /**
- * Notes the result of a try: three tries in all, with pauses between them. Returns undefined, and writes nothing, if the
- * lease has passed to another node.
+ * Notes the result of a try: three tries in all, with pauses between them. Returns undefined, and writes nothing, if
+ * the lease has passed to another node.
  * @param keepSeconds How long a finished delivery stays in the list.
  */
 export function settleDelivery(

@@ -21,8 +21,9 @@ const timeoutSeconds = 5
 const perOriginPerMinute = 600
 
 /**
- * Sends logout tokens, OpenID Connect Back-Channel Logout §2.5. Every node does: a lease in the store decides which one
- * sends a delivery. Closing the server waits for the requests that are under way, and leaves the others to the next node.
+ * Sends logout tokens, OpenID Connect Back-Channel Logout §2.5. Every node does: a lease in the store decides which
+ * one sends a delivery. Closing the server waits for the requests that are under way, and leaves the others to the
+ * next node.
  */
 export function startSender(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store, keys, clock, random, fetchUrl } = deps

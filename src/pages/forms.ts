@@ -52,7 +52,10 @@ export function assertOwnForm(form: Parameters, csrfToken: string, pageUrl: stri
   })
 }
 
-/** Logs the error of an attempt that was throttled or not evaluated, sets its status and headers, and returns it. @throws any other error. */
+/**
+ * Logs the error of an attempt that was throttled or not evaluated, sets its status and headers, and returns it.
+ * @throws any other error.
+ */
 export function recordBusy(error: unknown, reply: FastifyReply): OAuthError {
   if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
   recordRejection(error, reply)

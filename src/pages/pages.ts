@@ -1,6 +1,6 @@
 /**
- * Renders pages and sets their headers. The route that calls `reply.page` decides what a page shows, and with `formAction`
- * where its form may lead beyond this server.
+ * Renders pages and sets their headers. The route that calls `reply.page` decides what a page shows, and with
+ * `formAction` where its form may lead beyond this server.
  */
 import { hash } from 'node:crypto'
 import fastifyView from '@fastify/view'

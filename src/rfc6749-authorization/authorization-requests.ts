@@ -31,8 +31,8 @@ export interface LoadedRequest {
 export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined>
 
 /**
- * Reads what a feature stores with an authorization request from its parameters, and from what is stored with it already.
- * Its errors are redirects.
+ * Reads what a feature stores with an authorization request from its parameters, and from what is stored with it
+ * already. Its errors are redirects.
  */
 export type RequestReader = (parameters: Parameters, extra: RequestExtra) => RequestExtra
 

@@ -10,8 +10,8 @@ import type { Store } from '../storage/store.ts'
 import type { Clock } from '../system.ts'
 
 /**
- * The two methods that send the client secret. Each compares it for an unknown client too, RFC 6749 §2.3.1, and accepts the
- * previous secret of a client until its end.
+ * The two methods that send the client secret. Each compares it for an unknown client too, RFC 6749 §2.3.1, and
+ * accepts the previous secret of a client until its end.
  */
 export function secretMethods({
   store,

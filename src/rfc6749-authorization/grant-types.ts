@@ -31,8 +31,8 @@ declare module 'fastify' {
 }
 
 /**
- * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the token
- * on every use (RFC 9700 §4.14.2) unless a feature has another rule for the client.
+ * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the
+ * token on every use (RFC 9700 §4.14.2) unless a feature has another rule for the client.
  */
 export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
   const { service, store, keys, clock } = deps

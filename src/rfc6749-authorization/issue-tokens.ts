@@ -45,8 +45,8 @@ declare module 'fastify' {
     /** Adds members to every token response; each declares its schema as `tokenMembers` of its feature. */
     addTokenMembers(membersOf: TokenMembersOf): void
     /**
-     * Turns a committed grant into the tokens of one response, RFC 6749 §5.1. It stores nothing: handles are derived from
-     * the grant, and a response that is lost costs a retry.
+     * Turns a committed grant into the tokens of one response, RFC 6749 §5.1. It stores nothing: handles are derived
+     * from the grant, and a response that is lost costs a retry.
      */
     issueTokens(issued: Issued, issuance: Issuance): Promise<TokenResponse>
   }

@@ -22,8 +22,8 @@ export type GrantHandler = (
 ) => Promise<TokenResponse>
 
 /**
- * Returns writes that fail (`Overtaken`) if what a grant depends on has ended: no token is issued then, and the grant is
- * revoked.
+ * Returns writes that fail (`Overtaken`) if what a grant depends on has ended: no token is issued then, and the grant
+ * is revoked.
  */
 export type TokenConditions = (grant: Grant, client: Client, now: Seconds) => readonly Write[]
 

@@ -7,8 +7,8 @@ import { addressPrefix } from '../http/address-prefix.ts'
 import { issueToClient } from './rules.ts'
 
 /**
- * RFC 6749 §4.4.2: the token request of grant type `client_credentials`. Each response has a grant of its own, so that its
- * token can be revoked and introspected like any other.
+ * RFC 6749 §4.4.2: the token request of grant type `client_credentials`. Each response has a grant of its own, so
+ * that its token can be revoked and introspected like any other.
  */
 export const clientCredentials = fp<AppDeps>(
   async (app, { service, store, clock, random }) => {

@@ -17,8 +17,8 @@ const method = 'private_key_jwt'
 const authenticating = ['token', 'pushed_authorization_request', 'revocation', 'introspection']
 
 /**
- * RFC 7523 §2.2: a client authenticates with a JWT that it signs, or that an issuer signs which it trusts, wherever clients
- * authenticate. What an assertion must be is decided in rules/; keys are registered or fetched (src/fetch).
+ * RFC 7523 §2.2: a client authenticates with a JWT that it signs, or that an issuer signs which it trusts, wherever
+ * clients authenticate. What an assertion must be is decided in rules/; keys are registered or fetched (src/fetch).
  */
 export const clientAssertions = fp<AppDeps>(
   async (app, { service, store, clock }) => {

@@ -20,7 +20,9 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
   const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, ip: string) =>
     auditEvent(name, { by: 'client', at: clock(), from: addressPrefix(ip) }, { clientId })
 
-  /** Authorizes a request by its registration access token; one that is bound to a key comes with a proof by that key. */
+  /**
+   * Authorizes a request by its registration access token; one that is bound to a key comes with a proof by that key.
+   */
   async function authorize(request: FastifyRequest, reply: FastifyReply, key: string) {
     const schemes = app.tokenSchemes()
     const sent = readToken(request.headers.authorization, schemes)

@@ -170,8 +170,9 @@ export function requireRegistrationToken(
 }
 
 /**
- * Checks the right to manage a client (RFC 7592 §2): it registered itself and this is its registration access token, under
- * the scheme that it was issued for (RFC 9449 §7.2). An unknown client gets the same error as a wrong token (RFC 7592 §5).
+ * Checks the right to manage a client (RFC 7592 §2): it registered itself and this is its registration access token,
+ * under the scheme that it was issued for (RFC 9449 §7.2). An unknown client gets the same error as a wrong token
+ * (RFC 7592 §5).
  * @throws {OAuthError} `invalid_token`
  */
 export function assertMayConfigure(

@@ -26,8 +26,8 @@ const Approval = Type.Object(
 )
 
 /**
- * What tests do to a device on a development server in place of its user: `POST /_dev/devices/WDJB-MJHT/approve`, `deny`,
- * `expire` and `slow-down`. GET lists the devices.
+ * What tests do to a device on a development server in place of its user: `POST /_dev/devices/WDJB-MJHT/approve`,
+ * `deny`, `expire` and `slow-down`. GET lists the devices.
  */
 export const deviceDevelopment: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, clock } = deps

@@ -180,8 +180,8 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   }
 
   /**
-   * Loads a device for its decision. Otherwise responds, and returns undefined: with the form for the code if it was not
-   * typed in this browser, with the end of a device that was decided or has expired, or with the sign-in.
+   * Loads a device for its decision. Otherwise responds, and returns undefined: with the form for the code if it was
+   * not typed in this browser, with the end of a device that was decided or has expired, or with the sign-in.
    */
   const enter = async (
     request: FastifyRequest,

@@ -44,7 +44,9 @@ export const requestObjects = fp<AppDeps>(
       return load(parameters, client)
     })
 
-    /** Until the signature is verified, an error goes to where the request itself says: what is inside is not proven. */
+    /**
+     * Until the signature is verified, an error goes to where the request itself says: what is inside is not proven.
+     */
     async function load(parameters: Parameters, client: Client) {
       const { request: _request, request_uri: _uri, ...outside } = parameters
       let proven: Parameters = outside

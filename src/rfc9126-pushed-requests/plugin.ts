@@ -28,9 +28,9 @@ const PushedRequestResponse = Type.Object(
 )
 
 /**
- * RFC 9126 §2: the pushed authorization request endpoint. The client authenticates as at the token endpoint, the request
- * is validated as at the authorization endpoint, both here and when its reference is used (RFC 9126 §4): the client may
- * have changed in between.
+ * RFC 9126 §2: the pushed authorization request endpoint. The client authenticates as at the token endpoint, the
+ * request is validated as at the authorization endpoint, both here and when its reference is used (RFC 9126 §4): the
+ * client may have changed in between.
  */
 export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
   const { config, store, clock, random, declared } = deps

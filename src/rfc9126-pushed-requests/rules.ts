@@ -72,7 +72,10 @@ export function pushRequest(
   return { pushed, requestUri }
 }
 
-/** Returns a pushed request with what was loaded from what the client sent: the content of a request object, RFC 9126 §3. */
+/**
+ * Returns a pushed request with what was loaded from what the client sent: the content of a request object, RFC 9126
+ * §3.
+ */
 export function withLoaded(
   pushed: PushedRequest,
   { parameters, extra }: Pick<PushedRequest, 'parameters' | 'extra'>,
@@ -87,8 +90,8 @@ export function referredId(parameters: Parameters): Hash | undefined {
 }
 
 /**
- * Checks that a reference may be used: by the client that pushed the request (RFC 9126 §2.2), and in time (RFC 9126 §4).
- * Nothing is proven before, so its error is a page.
+ * Checks that a reference may be used: by the client that pushed the request (RFC 9126 §2.2), and in time (RFC 9126
+ * §4). Nothing is proven before, so its error is a page.
  * @throws {OAuthError} `invalid_request_uri`
  */
 export function assertUsable(

@@ -3,9 +3,9 @@ import type { KeyPolicy } from '../keys/rules.ts'
 import { knownBrowserSeconds } from '../users/rules/known-browser.ts'
 
 /**
- * Returns how long keys live under this configuration: a key verifies until everything it signed or sealed has expired.
- * An ID Token is accepted as a hint as long as its session may last (RP-Initiated Logout §2 accepts it after its `exp`).
- * A used code or refresh token is recognized as long as its grant may live, RFC 9700 §4.14.2.
+ * Returns how long keys live under this configuration: a key verifies until everything it signed or sealed has
+ * expired. An ID Token is accepted as a hint as long as its session may last (RP-Initiated Logout §2 accepts it after
+ * its `exp`). A used code or refresh token is recognized as long as its grant may live, RFC 9700 §4.14.2.
  */
 export function keyPolicy({
   keys,

@@ -285,8 +285,9 @@ function packed(text: string, size: number): Buffer {
 }
 
 /**
- * A SHA-256 in base64url, or what is kept of one, becomes its bytes. Any other text (a code challenge that is no hash,
- * say) stays as it is; it cannot be taken for a hash, because a code challenge has 43 characters or more, RFC 7636 §4.2.
+ * A SHA-256 in base64url, or what is kept of one, becomes its bytes. Any other text (a code challenge that is no
+ * hash, say) stays as it is; it cannot be taken for a hash, because a code challenge has 43 characters or more, RFC
+ * 7636 §4.2.
  */
 function packedHash(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64url')

@@ -238,7 +238,8 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       where: and(eq(records.kind, value('kind')), eq(records.id, value('key'))),
       locks: [records],
     }),
-    // The kind as an expression: SQLite would read all records of the kind by the primary key instead of those of the user.
+    // The kind as an expression: SQLite would read all records of the kind by the primary key instead of those of the
+    // user.
     recordsOf: read({ body: records.body }, records, {
       where: and(eq(records.userId, value('userId')), sql`${records.kind} || '' = ${value('kind')}`),
       order: [records.madeAt, records.id],
@@ -537,8 +538,8 @@ function isValid(grants: Tables['grants']): SQL {
 }
 
 /**
- * Selects the connections of a user, counted in the database. A grant without a time of its own is an unredeemed code, which is
- * seconds old.
+ * Selects the connections of a user, counted in the database. A grant without a time of its own is an unredeemed
+ * code, which is seconds old.
  */
 function connectionsOf({ grants, clients, users, records }: Tables): SQL {
   const usedAt = sql`max(coalesce(${grants.rotatedAt}, ${grants.approvedAt}, cast(${value('now')} as bigint)))`

@@ -67,7 +67,10 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
   return `${grantId} ${tokenId}`
 }
 
-/** What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the others. */
+/**
+ * What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the
+ * others.
+ */
 export function lockOf(kind: FindKind, key: string): string {
   if (typeof kind === 'object') return 'kinds' in kind ? `user ${key}` : `${kind.name} ${key}`
   return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
@@ -84,8 +87,8 @@ export interface AuditFilter {
 }
 
 /**
- * The instants and numbers that say what a sweep deletes besides what has expired. Every batch asks for them again, so that
- * they may follow a clock.
+ * The instants and numbers that say what a sweep deletes besides what has expired. Every batch asks for them again,
+ * so that they may follow a clock.
  */
 export interface SweepBounds {
   readonly now: Seconds
@@ -315,7 +318,9 @@ export const commitsTried = 5
 export interface StoreOptions {
   /** At most this many connections to PostgreSQL; default 10. SQLite has one. */
   readonly connections?: number
-  /** How long a request waits for a connection or a lock of PostgreSQL before it fails, in milliseconds; default 2000. */
+  /**
+   * How long a request waits for a connection or a lock of PostgreSQL before it fails, in milliseconds; default 2000.
+   */
   readonly waitMilliseconds?: number
 }
 
@@ -350,13 +355,16 @@ export interface Store {
   /** Commits all writes or none. */
   write(...writes: readonly Write[]): Promise<void>
   /**
-   * The oldest records of a kind, by when they were made. It reads all records of the kind: for kinds that have few, and
-   * for operators' commands.
+   * The oldest records of a kind, by when they were made. It reads all records of the kind: for kinds that have few,
+   * and for operators' commands.
    */
   listKind<T>(kind: RecordKind<T>, page: RecordPage): Promise<readonly T[]>
   /** A page of the records of a kind whose keys begin with a text, in the order of their keys. It reads only those. */
   listFrom<T>(kind: RecordKind<T>, page: PrefixPage): Promise<readonly T[]>
-  /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
+  /**
+   * The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for
+   * requests.
+   */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
   /** One page of the audit log. It looks at a part of the log only, so that rare events are no more work. */
   auditPage(filter: AuditPageFilter): Promise<AuditPage>

@@ -69,8 +69,8 @@ const withReads: ReadonlySet<Write['op']> = new Set<Write['op']>([
 ])
 
 /**
- * Returns what follows from a write that ends sessions, or lets one take the place of another. It reads once the session
- * is deleted: a transaction that inserted a grant in the session before has committed by then.
+ * Returns what follows from a write that ends sessions, or lets one take the place of another. It reads once the
+ * session is deleted: a transaction that inserted a grant in the session before has committed by then.
  */
 function* consequencesOf(write: Write): Script<(() => Script<readonly Write[]>) | undefined> {
   switch (write.op) {

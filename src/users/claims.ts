@@ -35,8 +35,8 @@ declare module 'fastify' {
     addClaims(source: ClaimsSource): void
     claimsOf: ClaimsSource
     /**
-     * Adds claims that depend on the client and its grant, to UserInfo, ID Tokens and JWT access tokens. They replace no
-     * claim of the protocol, such as `sub`.
+     * Adds claims that depend on the client and its grant, to UserInfo, ID Tokens and JWT access tokens. They replace
+     * no claim of the protocol, such as `sub`.
      */
     addGrantedClaims(claims: GrantedClaims): void
     /** Returns what all of them add to one use. */

@@ -23,8 +23,8 @@ export function listGroups(store: Pick<Store, 'listKind'>): Promise<readonly Gro
 }
 
 /**
- * Returns the groups of a user: those they were added to, and the parents of these. It reads the memberships of the user
- * by their index, and each group by its key.
+ * Returns the groups of a user: those they were added to, and the parents of these. It reads the memberships of the
+ * user by their index, and each group by its key.
  */
 export async function groupsOf(
   store: Pick<Store, 'find' | 'listOf'>,

@@ -3,8 +3,8 @@ import { version } from '../../version.ts'
 import type { Exchange, Flow, Message } from './flow.ts'
 
 /**
- * Formats a flow as an HTTP Archive 1.2. Secrets stay marked; unknown numbers are -1, as the format requires. Checks and
- * rejections are custom members, whose names start with an underscore.
+ * Formats a flow as an HTTP Archive 1.2. Secrets stay marked; unknown numbers are -1, as the format requires. Checks
+ * and rejections are custom members, whose names start with an underscore.
  * @param origin Scheme, host and port of the server.
  */
 export function formatHar(flow: Flow, origin: string): object {

@@ -36,8 +36,8 @@ export interface Recorder {
 const mostBytes = 262_144
 
 /**
- * Returns the dependencies for `buildApp` with recording added: of each request and response, of the writes of the store,
- * and of the checks that passed. It changes no behaviour.
+ * Returns the dependencies for `buildApp` with recording added: of each request and response, of the writes of the
+ * store, and of the checks that passed. It changes no behaviour.
  */
 export function withRecording(deps: Deps): {
   readonly deps: Deps
@@ -149,8 +149,8 @@ function begin(at: Seconds): Recording {
 }
 
 /**
- * Records what the store commits for each request. Decisions of several requests run in one batch, each in the context of
- * its request.
+ * Records what the store commits for each request. Decisions of several requests run in one batch, each in the
+ * context of its request.
  */
 function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Store {
   return {

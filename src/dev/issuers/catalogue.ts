@@ -17,7 +17,9 @@ import { idTokens, tokenResponses } from './token-profiles.ts'
 
 const withSlash = (issuer: unknown) => `${issuer}/`
 
-/** The correct issuer: a client that fails here fails for another reason, and being rejected elsewhere proves nothing. */
+/**
+ * The correct issuer: a client that fails here fails for another reason, and being rejected elsewhere proves nothing.
+ */
 const reference = profilesOf(never, {
   reference: {
     clause: '–',
@@ -151,8 +153,8 @@ export const profiles: readonly Profile[] = [
 ]
 
 /**
- * The same endpoint over http at the IPv4-mapped form of 127.0.0.1, which leads to this computer and is no loopback name
- * that a client would make an exception for.
+ * The same endpoint over http at the IPv4-mapped form of 127.0.0.1, which leads to this computer and is no loopback
+ * name that a client would make an exception for.
  */
 function atMappedLoopback(endpoint: unknown): string {
   const { port, pathname } = new URL(String(endpoint))

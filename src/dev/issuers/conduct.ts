@@ -1,6 +1,6 @@
 /**
- * What a client did at a misbehaving issuer, and the verdict. It was fooled if, after a wrong response, it did what only a
- * client does that accepted it; it rejected the response if it did not; otherwise it did not reach the issuer.
+ * What a client did at a misbehaving issuer, and the verdict. It was fooled if, after a wrong response, it did what
+ * only a client does that accepted it; it rejected the response if it did not; otherwise it did not reach the issuer.
  */
 import { type Criterion, isCall, type JudgedStep, onlyTold, usesTheTokens } from './criteria.ts'
 import type { Step } from './step.ts'

@@ -38,7 +38,9 @@ export const usesTheTokens: Criterion = {
     (sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken),
 }
 
-/** For a refresh token that does not belong into the response. A client that leaves it alone may use the access token. */
+/**
+ * For a refresh token that does not belong into the response. A client that leaves it alone may use the access token.
+ */
 export const usesTheRefreshToken: Criterion = {
   text: 'it sends the refresh token of that response to the token endpoint',
   isMet: ({ gave }, { sent }) => sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken,
@@ -152,7 +154,10 @@ export const goesOnHere: Criterion = {
   isMet: (_wrong, { place }) => ['registration', 'authorization', 'callback', 'token'].includes(place),
 }
 
-/** For metadata without S256. A client that uses S256 anyway is sound; the parameters of a request object are not read. */
+/**
+ * For metadata without S256. A client that uses S256 anyway is sound; the parameters of a request object are not
+ * read.
+ */
 export const asksWithoutS256: Criterion = {
   text: 'it sends or pushes an authorization request without code_challenge_method=S256',
   isMet: (_wrong, later) => {

@@ -11,7 +11,10 @@ import type { DevDeps } from '../part.ts'
 import type { WatchedProfile } from './profile.ts'
 import { givesTokens, stepOf, tokensIn } from './step.ts'
 
-/** Starts the real server once more, with the users and arranged clients of the outer one, and hooks that misbehave according to the profile. */
+/**
+ * Starts the real server once more, with the users and arranged clients of the outer one, and hooks that misbehave
+ * according to the profile.
+ */
 export async function openIssuer(
   { profile, conduct }: WatchedProfile,
   issuer: string,

@@ -16,8 +16,8 @@ const Outcome = Type.Object(
 )
 
 /**
- * Misbehaving issuers: `/issuers` lists them, `/issuers/{profile}` is one of them, `/issuers/report` shows what clients did
- * there, and `/issuers/{profile}/outcome` takes a client's own report.
+ * Misbehaving issuers: `/issuers` lists them, `/issuers/{profile}` is one of them, `/issuers/report` shows what
+ * clients did there, and `/issuers/{profile}/outcome` takes a client's own report.
  */
 export const misbehavingIssuers: DevPart = async (app, deps) => {
   const { config, service } = deps

@@ -2,7 +2,10 @@ import { type Alter, inJson, set } from './changes.ts'
 import { signsTheRequestByHmac, signsUserInTwice, usesTheRequestUri } from './criteria.ts'
 import { type Profile, profilesOf } from './profile.ts'
 
-/** What concerns clients that push or sign their requests (RFC 9126, RFC 9101), or have users sign in again (RFC 9470). */
+/**
+ * What concerns clients that push or sign their requests (RFC 9126, RFC 9101), or have users sign in again (RFC
+ * 9470).
+ */
 export const requestClients: readonly Profile[] = profilesOf(usesTheRequestUri, {
   'pushed-expires-at-once': {
     ledger: 'rfc9126-2.2-created',

@@ -8,7 +8,9 @@ import {
 } from './criteria.ts'
 import { type Profile, profilesOf } from './profile.ts'
 
-/** What concerns clients without a user (RFC 6749 §4.4), and clients that sign instead of sending a secret (RFC 7523). */
+/**
+ * What concerns clients without a user (RFC 6749 §4.4), and clients that sign instead of sending a secret (RFC 7523).
+ */
 export const serviceClients: readonly Profile[] = profilesOf(usesTheTokens, {
   'service-refresh-token': {
     ledger: 'rfc6749-4.4.3-no-refresh-token',

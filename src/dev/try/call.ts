@@ -33,8 +33,8 @@ interface FetchOptions {
 export type RecordingFetch = (url: string, options: FetchOptions) => Promise<Response>
 
 /**
- * A `fetch` that adds each request and its response to `calls`. It connects to the server that this process runs, wherever
- * the name of the issuer leads from here (a container, a proxy).
+ * A `fetch` that adds each request and its response to `calls`. It connects to the server that this process runs,
+ * wherever the name of the issuer leads from here (a container, a proxy).
  * @param to Where the server listens.
  * @param run Its id and the number of its calls, which identify each call.
  */

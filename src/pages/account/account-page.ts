@@ -99,7 +99,10 @@ export interface Submission extends Visit {
 type AccountView = { [K in keyof Pages]: Pages[K] extends AccountModel ? K : never }[keyof Pages]
 type Content<K extends AccountView> = Omit<Pages[K], keyof AccountModel> & Partial<AccountModel>
 
-/** Serves a page of the account. @throws {OAuthError} `access_denied` if a form is not of this page, browser and session. */
+/**
+ * Serves a page of the account. @throws {OAuthError} `access_denied` if a form is not of this page, browser and
+ * session.
+ */
 export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: AccountPage): void {
   const { prefix } = deps.service
   const url = prefix + page.path
@@ -169,8 +172,8 @@ export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: Accoun
 }
 
 /**
- * Adds a new factor to the session, as if it had been used at the sign-in. Like every session that gains rights, it gets
- * another identifier. A session that was ended in the meantime stays so.
+ * Adds a new factor to the session, as if it had been used at the sign-in. Like every session that gains rights, it
+ * gets another identifier. A session that was ended in the meantime stays so.
  */
 export async function addFactorToSession(
   app: FastifyInstance,

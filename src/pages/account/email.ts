@@ -23,10 +23,10 @@ declare module '../pages.ts' {
 }
 
 /**
- * Changes the email address, where the operator permits it and a mail server is set. An address is a way to sign in and
- * to a new password: the form needs a recent sign-in with every factor, and the current password unless that sign-in was
- * by passkey. The present address stays until the link that is sent to the new one is opened (pages/links); the old
- * address gets an email with a link that undoes the change.
+ * Changes the email address, where the operator permits it and a mail server is set. An address is a way to sign in
+ * and to a new password: the form needs a recent sign-in with every factor, and the current password unless that
+ * sign-in was by passkey. The present address stays until the link that is sent to the new one is opened
+ * (pages/links); the old address gets an email with a link that undoes the change.
  */
 export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   const { store } = deps

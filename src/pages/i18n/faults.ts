@@ -47,8 +47,8 @@ function* entryFaults(
 }
 
 /**
- * A language that is not shipped needs every text: its readers could not read English in their place. Those of the admin
- * pages may be missing: administrators read English there.
+ * A language that is not shipped needs every text: its readers could not read English in their place. Those of the
+ * admin pages may be missing: administrators read English there.
  */
 function* incompleteness(language: string, texts: Catalogue, english: Catalogue): Generator<string> {
   if (shippedLanguages.some((shipped) => shipped === language)) return

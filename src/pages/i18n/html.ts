@@ -2,7 +2,10 @@ import type { TextEntry } from '../../config/schema.ts'
 import type { Seconds } from '../../domain/model.ts'
 import type { Text, Value, Values } from '../../domain/text.ts'
 
-/** A text in one language, as markup and as plain text. Only this file creates it: everything foreign in `html` is escaped. */
+/**
+ * A text in one language, as markup and as plain text. Only this file creates it: everything foreign in `html` is
+ * escaped.
+ */
 export class Html {
   readonly html: string
   readonly text: string

@@ -26,8 +26,8 @@ interface BackLink {
 }
 
 /**
- * Serves the page that asks for a link to a new password. The response is the same, and takes the same time, whether the user
- * exists or not: the user is looked up after it was sent.
+ * Serves the page that asks for a link to a new password. The response is the same, and takes the same time, whether
+ * the user exists or not: the user is looked up after it was sent.
  */
 export function forgotPassword(app: FastifyInstance, { config, service, store, clock }: AppDeps): void {
   const action = `${service.prefix}/forgot-password`

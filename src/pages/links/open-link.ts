@@ -73,7 +73,10 @@ export function useUp(store: AppDeps['store'], { link, context }: OpenedLink): P
   })
 }
 
-/** Writes an address that another user may have by now. @throws {OAuthError} if so, as for any link that does not work. */
+/**
+ * Writes an address that another user may have by now. @throws {OAuthError} if so, as for any link that does not
+ * work.
+ */
 export async function claimAddress(write: Promise<unknown>): Promise<void> {
   try {
     await write
@@ -104,7 +107,10 @@ export function redirectToDone(
   return reply.redirect(`${prefix}${linkPath}?${query}`, 303)
 }
 
-/** Serves the page that says what was done. It leads back to the request that waits in this browser, or to the account page. */
+/**
+ * Serves the page that says what was done. It leads back to the request that waits in this browser, or to the account
+ * page.
+ */
 export function donePage(app: FastifyInstance, { service: { prefix }, store, clock }: AppDeps) {
   const waitingUrl = async (sent: Parameters, reply: FastifyReply): Promise<string | undefined> => {
     const { interaction: id } = interactionIn(sent)

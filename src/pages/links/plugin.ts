@@ -14,7 +14,10 @@ import { forgotPassword } from './forgot-password.ts'
 import { donePage, linkOpener, type OpenedLink } from './open-link.ts'
 import { setPassword } from './set-password.ts'
 
-/** Opening a link shows a page and uses nothing up: mail scanners and previews open links, too. Its form uses it up, once. */
+/**
+ * Opening a link shows a page and uses nothing up: mail scanners and previews open links, too. Its form uses it up,
+ * once.
+ */
 export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service } = deps
   await app.register(formBodies, { config })

@@ -29,9 +29,9 @@ const keepSeconds = { image: 30 * 86_400, published: 86_400, nothing: 3600 }
 const path = '/client-logo'
 
 /**
- * Returns where a page has the logo of a client from, RFC 7591 §2: from this server. What clients that registered themselves
- * without an initial access token name is never fetched; a host vouches for what its document names. Undefined also for
- * one that could not be fetched.
+ * Returns where a page has the logo of a client from, RFC 7591 §2: from this server. What clients that registered
+ * themselves without an initial access token name is never fetched; a host vouches for what its document names.
+ * Undefined also for one that could not be fetched.
  */
 export async function clientLogoUrl(
   { service, store, clock }: Pick<AppDeps, 'service' | 'store' | 'clock'>,
@@ -53,9 +53,9 @@ function logoOf({ origin, admitted, published, logoUri }: Client): string | unde
 }
 
 /**
- * Serves the logos of clients. One is fetched when the first page needs it, through the guarded fetcher, and shown if its
- * first bytes are those of a PNG, JPEG or WebP image. That of a client with a document is fetched when its authorization
- * request arrives, before any page, so that no browser shows when it was seen.
+ * Serves the logos of clients. One is fetched when the first page needs it, through the guarded fetcher, and shown if
+ * its first bytes are those of a PNG, JPEG or WebP image. That of a client with a document is fetched when its
+ * authorization request arrives, before any page, so that no browser shows when it was seen.
  */
 export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: AppDeps): void {
   const loading = new Map<Hash, Promise<ClientLogo>>()

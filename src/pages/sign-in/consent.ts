@@ -82,8 +82,8 @@ declare module '../pages.ts' {
 }
 
 /**
- * Serves the consent page, RFC 6749 §10.2 and §4.1.1: the user sees which client asks for what, narrows it, and decides.
- * What is granted comes from the stored request; the form only takes away.
+ * Serves the consent page, RFC 6749 §10.2 and §4.1.1: the user sees which client asks for what, narrows it, and
+ * decides. What is granted comes from the stored request; the form only takes away.
  */
 export function consentPage(
   app: FastifyInstance,

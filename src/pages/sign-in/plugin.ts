@@ -10,8 +10,8 @@ import { loginPage } from './login.ts'
 import { endInteraction, interactionUrl, type Pending } from './pending.ts'
 
 /**
- * Serves the pages between an authorization request and its response. domain/interaction.ts decides which is next: each GET
- * redirects there unless it is that page, and so does each POST when it is done.
+ * Serves the pages between an authorization request and its response. domain/interaction.ts decides which is next:
+ * each GET redirects there unless it is that page, and so does each POST when it is done.
  */
 export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store } = deps

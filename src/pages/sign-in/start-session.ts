@@ -68,8 +68,8 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
 }
 
 /**
- * Whether the user is not locked and still has every factor of the sign-in. What removes a factor ends the sessions that
- * exist by then, under the same lock, so the session has to be inserted before this is asked.
+ * Whether the user is not locked and still has every factor of the sign-in. What removes a factor ends the sessions
+ * that exist by then, under the same lock, so the session has to be inserted before this is asked.
  */
 function isCurrent(proof: LoginProof, current: UserCredentials | undefined): boolean {
   const { user, passkeyId, sealedSecret } = proof

@@ -1,4 +1,7 @@
-/** The theme of an installation: the operator's settings and views, read and checked once at start. Nothing is fetched. */
+/**
+ * The theme of an installation: the operator's settings and views, read and checked once at start. Nothing is
+ * fetched.
+ */
 import { ConfigError, readBytes } from '../../config/error.ts'
 import type { Config } from '../../config/schema.ts'
 import { accentIcon, accentSheet } from './accent.ts'
@@ -67,7 +70,10 @@ const bitmaps: readonly ImageKind[] = [
 ]
 const kinds: readonly ImageKind[] = [...bitmaps, ['svg', 'image/svg+xml', isSvg]]
 
-/** Returns the type of a PNG, JPEG or WebP image by its first bytes; undefined for anything else, SVG included: it can have scripts. */
+/**
+ * Returns the type of a PNG, JPEG or WebP image by its first bytes; undefined for anything else, SVG included: it can
+ * have scripts.
+ */
 export function imageType(body: Buffer): string | undefined {
   return bitmaps.find(([, , matches]) => matches(body))?.[1]
 }
@@ -89,7 +95,10 @@ function readImage(path: string, setting: string): Image {
   return { type, body, extension }
 }
 
-/** Whether the first element, after what may precede it, is `svg` in its namespace, without which browsers show nothing. */
+/**
+ * Whether the first element, after what may precede it, is `svg` in its namespace, without which browsers show
+ * nothing.
+ */
 function isSvg(body: Buffer): boolean {
   const text = body.toString('utf8').replace(/^\ufeff?(\s|<\?[^>]*\?>|<!--.*?-->|<!doctype[^>]*>)*/is, '')
   return /^<svg\s[^>]*xmlns\s*=\s*["']http:\/\/www\.w3\.org\/2000\/svg["']/.test(text)

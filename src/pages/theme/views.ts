@@ -22,8 +22,9 @@ export interface Views {
 }
 
 /**
- * Loads the operator's views, and the shipped ones that the folder does not replace. The operator's are compiled at once, so
- * that an error stops the server and not a user's page; the shipped ones, which tests compile, when they are first shown.
+ * Loads the operator's views, and the shipped ones that the folder does not replace. The operator's are compiled at
+ * once, so that an error stops the server and not a user's page; the shipped ones, which tests compile, when they are
+ * first shown.
  * @throws {ConfigError} a line for every file that replaces nothing or does not compile.
  */
 export function loadViews(folder: string | undefined): Views {
@@ -71,7 +72,10 @@ function strangeName(name: string): string {
   return `views: there is no view ${name} to replace${suggestion(name, replaceable)}`
 }
 
-/** Returns the line of an error of Eta that matters: the first, or the one after its heading. The compiled function follows. */
+/**
+ * Returns the line of an error of Eta that matters: the first, or the one after its heading. The compiled function
+ * follows.
+ */
 function reasonOf(error: unknown): string {
   const [first, second] = error instanceof Error ? error.message.split('\n').filter(Boolean) : []
   return (first === 'Bad template syntax' ? second : first)?.replace(/:$/, '') ?? String(error)

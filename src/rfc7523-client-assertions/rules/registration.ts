@@ -3,8 +3,8 @@ import { type JsonObject, rejection } from '../../clients/members.ts'
 import { algorithmNamed, algorithmOf } from '../../domain/key-set.ts'
 
 /**
- * Checks that a client can authenticate: it has keys, or names where they are, and one of them fits its algorithm; or it
- * trusts an issuer.
+ * Checks that a client can authenticate: it has keys, or names where they are, and one of them fits its algorithm; or
+ * it trusts an issuer.
  * @throws {OAuthError} `invalid_client_metadata`
  */
 export function assertCanSign(extra: JsonObject): void {

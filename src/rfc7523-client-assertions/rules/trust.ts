@@ -10,8 +10,8 @@ import { parseStrictJson } from '../../domain/strict-json.ts'
 import { assertHeader, assertIdentifier, assertTimes, must } from './claims.ts'
 
 /**
- * Another issuer's word for who a workload is, in place of a key of the client (RFC 7521 §3: an assertion that a third party
- * issues). All members are compared character by character.
+ * Another issuer's word for who a workload is, in place of a key of the client (RFC 7521 §3: an assertion that a
+ * third party issues). All members are compared character by character.
  */
 export interface TrustedIssuer {
   readonly issuer: string
@@ -33,7 +33,10 @@ export const trustedSubjectKind = recordKind<TrustedSubject>('trusted-subject', 
   clientId: ({ clientId }) => clientId,
 })
 
-/** How far ahead `exp` may be, in seconds: GitHub sends five minutes, Kubernetes an hour by default and a day at most here. */
+/**
+ * How far ahead `exp` may be, in seconds: GitHub sends five minutes, Kubernetes an hour by default and a day at most
+ * here.
+ */
 const mostSeconds = { once: 3600, reusable: 86_400 }
 const mostTrusted = 20
 const longestText = 1000
@@ -107,7 +110,9 @@ export function trustRecords(clientId: string, trusted: unknown): readonly Recor
   )
 }
 
-/** Returns where the client of a token may be found: under its audience, and under no audience if that is this server. */
+/**
+ * Returns where the client of a token may be found: under its audience, and under no audience if that is this server.
+ */
 export function subjectIds({ claims: { iss, sub, aud } }: Jws, ownIssuer: string): readonly Hash[] {
   const audience = soleAudience(aud)
   if (typeof iss !== 'string' || typeof sub !== 'string' || typeof audience !== 'string') return []

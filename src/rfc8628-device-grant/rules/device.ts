@@ -13,8 +13,8 @@ import { hashSecret, secretMatches } from '../../domain/secret.ts'
 import { deviceCodePrefix, grantType, mintUserCode } from './codes.ts'
 
 /**
- * A device that waits for its user, RFC 8628 §3.1. `pending` → `approved` | `denied`, `approved` → `redeemed`. A grant is
- * inserted when the user approves; its own state decides which of several polls redeems it.
+ * A device that waits for its user, RFC 8628 §3.1. `pending` → `approved` | `denied`, `approved` → `redeemed`. A
+ * grant is inserted when the user approves; its own state decides which of several polls redeems it.
  */
 export interface DeviceAuthorization {
   /** What the user types, without the dash. */
@@ -220,8 +220,8 @@ function assertNotRedeemed(isRedeemed: boolean): void {
 const mostBrowsers = 5
 
 /**
- * Opens a device in the browser in which its code was typed; undefined if there is none with this code that waits. A code
- * that too many browsers opened ends: someone sends it around (RFC 8628 §5.4).
+ * Opens a device in the browser in which its code was typed; undefined if there is none with this code that waits. A
+ * code that too many browsers opened ends: someone sends it around (RFC 8628 §5.4).
  */
 export function openDevice(
   found: DeviceAuthorization | undefined,

@@ -81,7 +81,9 @@ export async function appliedMigrations(client: pg.ClientBase): Promise<readonly
   return applied.rows.map((row) => Number(row.created_at))
 }
 
-/** Errors of the server, by SQLSTATE: connection, resources, shutdown, system, lock and statement timeouts, read-only. */
+/**
+ * Errors of the server, by SQLSTATE: connection, resources, shutdown, system, lock and statement timeouts, read-only.
+ */
 const unavailable = /^(08|53|57P|58|55P03|57014|25P0[34]|25006)/
 /** Errors of the network, by errno name, and the driver's own, which have only a message. */
 const network = /^E[A-Z_]+$/

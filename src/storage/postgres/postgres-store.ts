@@ -85,8 +85,8 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
 }
 
 /**
- * Decisions of all processes about one key wait for each other, also while there is no row to lock. The lock is taken before the read,
- * so that the read's snapshot shows everything earlier decisions wrote, in other tables too.
+ * Decisions of all processes about one key wait for each other, also while there is no row to lock. The lock is taken
+ * before the read, so that the read's snapshot shows everything earlier decisions wrote, in other tables too.
  */
 function beginLocked(name: string): string {
   const lock = hash('sha256', name, 'buffer').readBigInt64BE()

@@ -24,7 +24,8 @@ export interface CopyContents {
 /**
  * Copies a database file, also while it is open: one instant of it, whole, in one new file that only its owner reads,
  * and on the disk when this returns. Pages of what was deleted do not come along.
- * @throws {Error} when there is no database of this build's or an older version, or it is damaged; no copy is left then.
+ * @throws {Error} when there is no database of this build's or an older version, or it is damaged; no copy is left
+ * then.
  */
 export function copyDatabase(from: string, to: string): CopyContents {
   if (!existsSync(from)) throw new Error('there is no such file')
@@ -93,8 +94,8 @@ export class DatabaseInUse extends Error {
 
 /**
  * Replaces the database `file` with `fresh` in one step, and keeps the old one as `kept`, complete and in one file.
- * Every open store has SQLite's shared lock, so this gets the exclusive lock only if no store is open. It keeps the lock
- * until the new file is in place: a process that opens the database in between waits, and opens the new one.
+ * Every open store has SQLite's shared lock, so this gets the exclusive lock only if no store is open. It keeps the
+ * lock until the new file is in place: a process that opens the database in between waits, and opens the new one.
  * @returns Whether there was one to keep.
  * @throws {DatabaseInUse}
  */

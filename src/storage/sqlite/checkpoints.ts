@@ -33,7 +33,9 @@ export function checkpoints(client: Database.Database, prepare: () => void): Che
   }
 }
 
-/** Whether another one is under way; pages of the journal, and how many of them the file has. -1: there is no journal. */
+/**
+ * Whether another one is under way; pages of the journal, and how many of them the file has. -1: there is no journal.
+ */
 type Journal = readonly [busy: number, written: number, copied: number]
 
 function attempt(statement: Database.Statement<[], Journal> | undefined): Journal | undefined {

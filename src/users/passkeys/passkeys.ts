@@ -100,7 +100,10 @@ export async function verifyAssertion(
 /** A passkey a browser made, before it has a name. */
 export type NewPasskey = Omit<Passkey, 'userId' | 'name' | 'createdAt' | 'usedAt'>
 
-/** Returns the passkey a browser made for this challenge, Web Authentication §7.1; undefined for one that cannot be used. */
+/**
+ * Returns the passkey a browser made for this challenge, Web Authentication §7.1; undefined for one that cannot be
+ * used.
+ */
 export async function verifyCreation(
   { id, origin }: RelyingParty,
   text: string | undefined,

@@ -23,7 +23,10 @@ export interface KnownBrowserOwner extends Pick<User, 'id' | 'passwordHash'> {
   readonly secondFactor?: Pick<SecondFactor, 'sealedSecret' | 'confirmedAt'> | undefined
 }
 
-/** Seals the value of the cookie, valid until the owner's password, passkeys or one-time codes change. `nonce` is 16 fresh random bytes, base64url. */
+/**
+ * Seals the value of the cookie, valid until the owner's password, passkeys or one-time codes change. `nonce` is 16
+ * fresh random bytes, base64url.
+ */
 export function sealKnownBrowser(owner: KnownBrowserOwner, nonce: string, secret: string): string {
   return `${owner.id}.${nonce}.${tag(boundText(owner, nonce), secret).toString('base64url')}`
 }

@@ -19,7 +19,8 @@ export function isRecent(session: Session, now: Seconds): boolean {
 }
 
 /**
- * Creates a session that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier.
+ * Creates a session that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's
+ * identifier.
  * @param place Where it happens, for the user to recognise it.
  */
 export function beginSession(
