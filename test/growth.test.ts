@@ -65,7 +65,7 @@ class Traffic {
   readonly #alice: string
   /** Tokens that are refreshed every day until their grant has ended. */
   #refreshed: Refreshed[] = []
-  #people: string[] = []
+  #users: string[] = []
   #day = 0
 
   constructor(server: TestServer, alice: string) {
@@ -76,17 +76,17 @@ class Traffic {
   async day(): Promise<void> {
     this.#day += 1
     const server = this.#server
-    const person = await this.#join()
+    const fields = await this.#join()
     const client = await register(server)
     await register(server)
     await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
     const agent = new UserAgent(server.issuer)
-    const tokens = async () => obtainTokens(server, client, { agent, person })
+    const tokens = async () => obtainTokens(server, client, { agent, fields })
 
     this.#refreshed.push({ client, token: (await tokens()).refresh_token })
     await tokens()
-    await obtainCode(server, client, { agent, person })
-    await obtainCode(server, integration, { agent, person })
+    await obtainCode(server, client, { agent, fields })
+    await obtainCode(server, integration, { agent, fields })
     await postAs(server, client, '/api/oauth/revoke', { token: (await tokens()).access_token })
     await postAs(server, client, '/api/oauth/revoke', { token: (await tokens()).refresh_token })
     await this.#refreshAll()
@@ -96,27 +96,27 @@ class Traffic {
       { purpose: 'invitation', userId: this.#alice },
       { by: 'operator', at: server.now() },
     )
-    if (this.#people.length > 3) await this.#leave()
+    if (this.#users.length > 3) await this.#leave()
   }
 
   /** A new user, with every way to sign in. */
   async #join() {
     const { store, random } = this.#server.deps
-    const [username, password] = [`person-${this.#day}`, 'known to all']
-    const person = { username, passwordHash: `known:${password}`, seeded: true }
-    const user = createUser(person, random(16), this.#server.now())
+    const [username, password] = [`user-${this.#day}`, 'known to all']
+    const fields = { username, passwordHash: `known:${password}`, seeded: true }
+    const user = createUser(fields, random(16), this.#server.now())
     const { id: userId } = user
     await store.write(
       insert('user', user),
       insert(passkeyKind, { ...sample.passkey, id: userId, userId }),
       put(secondFactorKind, { ...sample.secondFactor, userId }),
     )
-    this.#people.push(userId)
+    this.#users.push(userId)
     return { username, password }
   }
 
   async #leave(): Promise<void> {
-    const userId = this.#people.shift() ?? ''
+    const userId = this.#users.shift() ?? ''
     await this.#server.deps.store.write(removeUser(userId, 0))
   }
 

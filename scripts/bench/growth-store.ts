@@ -58,7 +58,7 @@ export async function growStore(grants: number, port: number): Promise<GrownStor
   const config = loadConfig({ mode: 'serve', environment })
   const api = { id: clientId(), secret: randomBytes(32).toString('base64url') }
   const apps = Array.from({ length: appCount }, clientId)
-  const people = Array.from(
+  const users = Array.from(
     { length: Math.ceil(grants / perPerson) },
     () => `user_${randomBytes(16).toString('base64url')}`,
   )
@@ -71,11 +71,11 @@ export async function growStore(grants: number, port: number): Promise<GrownStor
     policy: keyPolicy(config),
   }
   const keys = await loadKeyRing({ ...sources, server: 'production' })
-  await fillOthers(first, issuer, apps, api, people)
+  await fillOthers(first, issuer, apps, api, users)
   await first.close()
   const before = statSync(file).size
   const store = await openStore(`sqlite:${file}`)
-  const handles = await fillGrants(store, grants, { issuer, apps, people, lifetimes: config.lifetimes })
+  const handles = await fillGrants(store, grants, { issuer, apps, users, lifetimes: config.lifetimes })
   await store.close()
   const bytesAGrant = (statSync(file).size - before) / grants
   return { grants, folder, environment, issuer, keys, apps, api, handles, bytesAGrant }
@@ -90,7 +90,7 @@ async function fillOthers(
   issuer: string,
   apps: readonly string[],
   api: GrownStore['api'],
-  people: readonly string[],
+  users: readonly string[],
 ): Promise<void> {
   const now = systemClock()
   const app: Client = {
@@ -124,10 +124,10 @@ async function fillOthers(
   }
   const clients = [resourceServer, ...apps.map((id) => ({ ...app, id }))]
   await store.write(...clients.map((client): Write => insert('client', client)))
-  for (let from = 0; from < people.length; from += batch) {
-    const some = people.slice(from, from + batch).map((id, index): Write => {
-      const person = { username: `person-${from + index}`, email: `person-${from + index}@example.org` }
-      const user = createUser(person, randomBytes(16), now)
+  for (let from = 0; from < users.length; from += batch) {
+    const some = users.slice(from, from + batch).map((id, index): Write => {
+      const fields = { username: `user-${from + index}`, email: `user-${from + index}@example.org` }
+      const user = createUser(fields, randomBytes(16), now)
       return insert('user', { ...user, id })
     })
     await store.write(...some)
@@ -143,7 +143,7 @@ async function fillGrants(
   among: {
     readonly issuer: string
     readonly apps: readonly string[]
-    readonly people: readonly string[]
+    readonly users: readonly string[]
     readonly lifetimes: ReturnType<typeof loadConfig>['lifetimes']
   },
 ): Promise<Buffer> {
@@ -153,7 +153,7 @@ async function fillGrants(
     const writes: Write[] = []
     for (let n = from; n < Math.min(from + batch, grants); n += 1) {
       const at = end - span + Math.floor((span * n) / grants)
-      const [userId, app] = [pick(among.people), appOf(among.apps, n)]
+      const [userId, app] = [pick(among.users), appOf(among.apps, n)]
       const approved = approve({ userId, app, scope: scopes[wantsIdToken(n) ? 0 : 1] }, among, at)
       handles.write(approved.id, n * handleBytes, 'base64url')
       handles.write(approved.secret, n * handleBytes + 12, 'base64url')

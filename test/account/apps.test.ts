@@ -100,7 +100,7 @@ t.test('one button revokes every app, and no app of another user', async (t) => 
   const [one, two] = [await register(server), await register(server)]
   const agent = new UserAgent(server.issuer)
   const [first, second] = [await newTokens(one, agent), await newTokens(two, agent)]
-  const others = await obtainTokens(server, two, { person: bob, fields })
+  const others = await obtainTokens(server, two, { user: bob, fields })
   const page = await enter(server, agent, '/apps')
   t.ok(
     [one.id, two.id].every((id) => offered(page, 'client').includes(id)),
@@ -118,7 +118,7 @@ t.test('no user can revoke the grant of another, or learn whether it exists', as
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const mine = await newTokens(client, agent)
-  const theirs = await obtainTokens(server, client, { person: bob, fields })
+  const theirs = await obtainTokens(server, client, { user: bob, fields })
   const page = await enter(server, agent, '/apps')
   const [form] = page.forms
   for (const grant of [grantOf(theirs.refresh_token), 'AAAAAAAAAAAAAAAA', 'x', '💥']) {
@@ -235,7 +235,7 @@ t.test(
   async (t) => {
     const user = await server.deps.store.find('userByLogin', bob.username)
     const client = await register(server, { client_name: 'Many times' })
-    const tokens = await obtainTokens(server, client, { person: bob, fields })
+    const tokens = await obtainTokens(server, client, { user: bob, fields })
     const [grant] = await server.deps.store.listOf('grant', user?.id ?? '')
     t.ok(grant)
     if (grant?.userId === undefined || user === undefined) return

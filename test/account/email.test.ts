@@ -22,8 +22,8 @@ const stored = async () => (await user()).claims
 const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
 
 /** Enters another address, with the current password unless another is given. */
-async function ask(agent: UserAgent, email: string, current = alice.password, person = alice): Promise<Page> {
-  const page = await enter(server, agent, '/email', person)
+async function ask(agent: UserAgent, email: string, current = alice.password, user = alice): Promise<Page> {
+  const page = await enter(server, agent, '/email', user)
   return pageOf(await agent.submit(page, { email, current }))
 }
 
@@ -55,8 +55,8 @@ t.test('a new address replaces the old one when the link sent to it is used', as
   const notice = await mailbox.arrived(2)
   t.strictSame(notice.to, ['alice@example.test'], 'the old address gets an email')
   t.equal((await use(received.url)).status, 404, 'once')
-  const person = { username: 'Alice@New.example', password: alice.password }
-  const page = await enter(server, new UserAgent(server.issuer), '/apps', person)
+  const user = { username: 'Alice@New.example', password: alice.password }
+  const page = await enter(server, new UserAgent(server.issuer), '/apps', user)
   t.equal(new URL(page.url).pathname, '/account/apps', 'it signs in')
 })
 

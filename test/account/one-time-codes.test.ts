@@ -27,8 +27,8 @@ function program(page: Page) {
 const recoveryCodesOf = ({ html }: Page) =>
   [...html.matchAll(/<li><code>([0-9a-z]{4}(?:-[0-9a-z]{4}){3})<\/code><\/li>/g)].map(([, code = '']) => code)
 
-async function setUp(agent: UserAgent, person = alice) {
-  const before = await enter(server, agent, section, person)
+async function setUp(agent: UserAgent, user = alice) {
+  const before = await enter(server, agent, section, user)
   const begun = pageOf(await press(agent, before, 'decision', 'begin'))
   const telephone = program(begun)
   const form = begun.forms.find(({ fields }) => fields.some(({ name }) => name === 'code'))
@@ -75,16 +75,16 @@ t.test('a wrong code turns nothing on, the right one does and shows ten recovery
 })
 
 t.test('after the password a code is required, and the ID Token says so', async (t) => {
-  const person = new UserAgent(server.issuer)
-  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  const visitor = new UserAgent(server.issuer)
+  const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
   t.equal(title(second), 'Confirm that it is you')
-  t.equal(person.cookies.has('lychgate_session'), false, 'the password alone signs no user in')
+  t.equal(visitor.cookies.has('lychgate_session'), false, 'the password alone signs no user in')
   const taken = telephone.code()
-  const used = pageOf(await person.submit(second, { code: taken }))
+  const used = pageOf(await visitor.submit(second, { code: taken }))
   t.equal(used.status, 400, 'the code that turned it on is used up')
   server.advance(30)
   const { code } = sentAway(
-    await person.submit(used, { code: ` ${telephone.code().replace(/.../, '$& ')} ` }),
+    await visitor.submit(used, { code: ` ${telephone.code().replace(/.../, '$& ')} ` }),
   )
   t.match(await tokensOf(code), { acr: mfa, amr: ['pwd', 'otp', 'mfa'] })
 })
@@ -95,15 +95,15 @@ t.test(
     server.advance(300)
     const codes = [-60, -30, 60].map((seconds) => telephone.code(seconds))
     const [tooOld = '', justNow = '', tooNew = ''] = codes
-    const person = new UserAgent(server.issuer)
-    let page = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+    const visitor = new UserAgent(server.issuer)
+    let page = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
     for (const code of ['', 'abcdef', tooOld, tooNew, `${justNow}0`]) {
-      page = pageOf(await person.submit(page, { code }))
+      page = pageOf(await visitor.submit(page, { code }))
       t.equal(page.status, 400, code)
       t.match(page.html, 'That code is wrong, or it was already used')
       t.notMatch(page.html, `value="${code || '-'}"`)
     }
-    t.ok('code' in sentAway(await person.submit(page, { code: justNow })))
+    t.ok('code' in sentAway(await visitor.submit(page, { code: justNow })))
     const replay = new UserAgent(server.issuer)
     const second = pageOf(await replay.submit(pageOf(await ask(server, portal, {}, replay)), alice))
     t.equal(pageOf(await replay.submit(second, { code: justNow })).status, 400)
@@ -120,24 +120,24 @@ t.test('of two simultaneous forms with the same code one signs in', async (t) =>
   const code = telephone.code()
   const pages = await Promise.all(
     [1, 2, 3].map(async () => {
-      const person = new UserAgent(server.issuer)
-      const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
-      return { person, second }
+      const visitor = new UserAgent(server.issuer)
+      const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
+      return { visitor, second }
     }),
   )
-  const landings = await Promise.all(pages.map(({ person, second }) => person.submit(second, { code })))
+  const landings = await Promise.all(pages.map(({ visitor, second }) => visitor.submit(second, { code })))
   t.equal(landings.filter(({ at }) => at === 'redirect').length, 1)
 })
 
 t.test('each recovery code replaces a code once, however it is typed', async (t) => {
-  const person = new UserAgent(server.issuer)
-  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  const visitor = new UserAgent(server.issuer)
+  const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
   const link = /href="([^"]*recovery=1)"/.exec(second.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
-  const page = pageOf(await person.open(new URL(link, server.issuer).href))
+  const page = pageOf(await visitor.open(new URL(link, server.issuer).href))
   t.match(page.html, 'Recovery code')
   const [first = ''] = recovery
   const typed = { code: first.toUpperCase().replaceAll('-', ' '), decision: 'recovery' }
-  const { code } = sentAway(await person.submit(page, typed))
+  const { code } = sentAway(await visitor.submit(page, typed))
   t.match(await tokensOf(code), { amr: ['pwd', 'otp', 'mfa'] })
   const again = new UserAgent(server.issuer)
   const other = pageOf(await again.submit(pageOf(await ask(server, portal, {}, again)), alice))
@@ -148,9 +148,9 @@ t.test('each recovery code replaces a code once, however it is typed', async (t)
 
 t.test('guesses at codes are throttled, also across repeated sign-ins with the password', async (t) => {
   const guess = async (code: string) => {
-    const person = new UserAgent(server.issuer)
-    const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
-    return pageOf(await person.submit(second, { code }))
+    const visitor = new UserAgent(server.issuer)
+    const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
+    return pageOf(await visitor.submit(second, { code }))
   }
   const statuses = []
   for (let count = 0; count < 12; count += 1) statuses.push((await guess('000000')).status)
@@ -160,24 +160,24 @@ t.test('guesses at codes are throttled, also across repeated sign-ins with the p
   t.match(full.html, 'Too many failed attempts')
   t.ok(full.headers.get('retry-after'))
   server.advance(901)
-  const person = new UserAgent(server.issuer)
-  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
-  t.ok('code' in sentAway(await person.submit(second, { code: telephone.code() })), 'later it works again')
+  const visitor = new UserAgent(server.issuer)
+  const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
+  t.ok('code' in sentAway(await visitor.submit(second, { code: telephone.code() })), 'later it works again')
 })
 
 t.test('a pending second factor expires after ten minutes and when the password changes', async (t) => {
-  const person = new UserAgent(server.issuer)
-  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  const visitor = new UserAgent(server.issuer)
+  const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
   server.advance(600)
-  const late = pageOf(await person.submit(second, { code: telephone.code() }))
+  const late = pageOf(await visitor.submit(second, { code: telephone.code() }))
   t.equal(title(late), 'Sign in')
-  const retried = pageOf(await person.submit(late, alice))
+  const retried = pageOf(await visitor.submit(late, alice))
   const { store } = server.deps
   const user = await store.find('userByLogin', 'alice')
   if (user === undefined) throw new Error('no alice')
   const { passwordHash = '' } = user
   await store.write(update('user', { ...user, passwordHash: `${passwordHash.slice(0, -1)}x` }))
-  const voided = pageOf(await person.submit(retried, { code: telephone.code() }))
+  const voided = pageOf(await visitor.submit(retried, { code: telephone.code() }))
   t.equal(title(voided), 'Sign in')
   await store.write(update('user', user))
 })
@@ -186,14 +186,14 @@ t.test(
   'the factors of a user are changed only with a recent sign-in that used the second factor',
   async (t) => {
     server.advance(60)
-    const person = new UserAgent(server.issuer)
-    const login = pageOf(await person.open(`${server.issuer}/account${section}`))
-    const second = pageOf(await person.submit(login, alice))
+    const visitor = new UserAgent(server.issuer)
+    const login = pageOf(await visitor.open(`${server.issuer}/account${section}`))
+    const second = pageOf(await visitor.submit(login, alice))
     t.equal(title(second), 'Confirm that it is you')
-    const there = pageOf(await person.submit(second, { code: telephone.code() }))
+    const there = pageOf(await visitor.submit(second, { code: telephone.code() }))
     t.match(textOf(there), 'One-time codes are on')
     server.advance(601)
-    const again = pageOf(await press(person, there, 'decision', 'renew'))
+    const again = pageOf(await press(visitor, there, 'decision', 'renew'))
     t.equal(title(again), 'Confirm that it is you')
     t.match(again.html, 'name="password"')
   },
@@ -203,21 +203,24 @@ t.test('turning codes off signs out every other session, and is audited', async 
   server.advance(60)
   const signIn = async () => {
     server.advance(60)
-    const person = new UserAgent(server.issuer)
-    const second = await person.submit(pageOf(await person.open(`${server.issuer}/account${section}`)), alice)
-    return { person, page: pageOf(await person.submit(pageOf(second), { code: telephone.code() })) }
+    const visitor = new UserAgent(server.issuer)
+    const second = await visitor.submit(
+      pageOf(await visitor.open(`${server.issuer}/account${section}`)),
+      alice,
+    )
+    return { visitor, page: pageOf(await visitor.submit(pageOf(second), { code: telephone.code() })) }
   }
   const [other, here] = [await signIn(), await signIn()]
-  const renewed = pageOf(await press(here.person, here.page, 'decision', 'renew'))
+  const renewed = pageOf(await press(here.visitor, here.page, 'decision', 'renew'))
   const fresh = recoveryCodesOf(renewed)
   t.equal(fresh.length, 10)
   t.strictSame(
     fresh.filter((code) => recovery.includes(code)),
     [],
   )
-  const off = pageOf(await press(here.person, here.page, 'decision', 'remove'))
+  const off = pageOf(await press(here.visitor, here.page, 'decision', 'remove'))
   t.equal(doneOf(off), 'One-time codes are off.')
-  t.equal(title(pageOf(await other.person.open(`${server.issuer}/account`))), 'Sign in')
+  t.equal(title(pageOf(await other.visitor.open(`${server.issuer}/account`))), 'Sign in')
   const plain = new UserAgent(server.issuer)
   const { code } = sentAway(await plain.submit(pageOf(await ask(server, portal, {}, plain)), alice))
   t.strictSame((await tokensOf(code))['amr'], ['pwd'])
@@ -238,15 +241,15 @@ t.test('turning codes off signs out every other session, and is audited', async 
 })
 
 t.test('a secret that was never confirmed can be discarded, and is stored sealed', async (t) => {
-  const person = new UserAgent(server.issuer)
-  const { begun: shown } = await setUp(person, bob)
+  const visitor = new UserAgent(server.issuer)
+  const { begun: shown } = await setUp(visitor, bob)
   const user = await server.deps.store.find('userByLogin', 'bob')
   const stored = await server.deps.store.find(secondFactorKind, user?.id ?? '')
   const [, secret = ''] = /<code>([A-Z2-7 ]+)<\/code>/.exec(shown.html) ?? []
   const bytes = Buffer.from(Secret.fromBase32(secret.replaceAll(' ', '')).bytes)
   t.equal(server.deps.keys.unseal(stored?.sealedSecret ?? '', user?.id ?? '').equals(bytes), true)
   t.notMatch(JSON.stringify(stored), bytes.toString('base64url'))
-  const gone = pageOf(await press(person, shown, 'decision', 'remove'))
+  const gone = pageOf(await press(visitor, shown, 'decision', 'remove'))
   t.equal(doneOf(gone), 'One-time codes are off.')
   t.equal(await server.deps.store.find(secondFactorKind, user?.id ?? ''), undefined)
 })
@@ -256,8 +259,8 @@ t.test('codes are not turned on for a session that ended or a user who was locke
   const userId = (await store.find('userByLogin', 'bob'))?.id ?? ''
   const lock = () => store.transact('user', userId, (user) => lockUser(user as User, server.now()))
   for (const end of [() => store.write(endSessionsOf(userId, 0)), lock]) {
-    const person = new UserAgent(server.issuer)
-    const page = await enter(server, person, section, bob)
+    const visitor = new UserAgent(server.issuer)
+    const page = await enter(server, visitor, section, bob)
     const { transact } = store
     const delayed: Store['transact'] = async (kind, key, decide) => {
       if (kind === userCredentials) {
@@ -267,7 +270,7 @@ t.test('codes are not turned on for a session that ended or a user who was locke
       return transact(kind, key, decide)
     }
     store.transact = delayed
-    await press(person, page, 'decision', 'begin')
+    await press(visitor, page, 'decision', 'begin')
     t.not(store.transact, delayed, 'it was ended')
     t.equal(await store.find(secondFactorKind, userId), undefined)
   }

@@ -9,8 +9,8 @@ import { doneOf, enter, textOf } from './sections.ts'
 
 const good = 'seven green umbrellas'
 
-async function form(server: TestServer, agent = new UserAgent(server.issuer), person = alice) {
-  return { agent, page: await enter(server, agent, '/password', person) }
+async function form(server: TestServer, agent = new UserAgent(server.issuer), user = alice) {
+  return { agent, page: await enter(server, agent, '/password', user) }
 }
 
 const change = (agent: UserAgent, page: Page, current: string, password: string, rest = {}) =>
@@ -52,7 +52,7 @@ t.test('[rfc9700-4.14.2-revoke-on-event] with one checkbox a new password revoke
   const server = await startServer(t)
   const client = await register(server)
   const mine = await obtainTokens(server, client)
-  const theirs = await obtainTokens(server, client, { person: bob })
+  const theirs = await obtainTokens(server, client, { user: bob })
   const { agent, page } = await form(server)
   const after = await change(agent, page, alice.password, good, { disconnect: '1' })
   t.match(doneOf(after), /every app is disconnected\.$/)

@@ -24,7 +24,7 @@ t.test('the copy contains everything that is stored, as one JSON document', asyn
   const agent = new UserAgent(server.issuer, { 'user-agent': 'Mozilla/5.0 Gecko/20100101 Firefox/140.0' })
   const client = await register(server, { client_name: 'Course Sync' })
   const tokens = await obtainTokens(server, client, { agent, fields })
-  await obtainTokens(server, client, { person: bob, fields })
+  await obtainTokens(server, client, { user: bob, fields })
   const response = await download(server, agent)
   t.equal(response.status, 200)
   t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
@@ -81,7 +81,7 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the user ends everything at on
   const client = await register(server)
   const [agent, elsewhere] = [new UserAgent(server.issuer), new UserAgent(server.issuer)]
   const mine = await obtainTokens(server, client, { agent, fields })
-  const theirs = await obtainTokens(server, client, { person: bob, fields })
+  const theirs = await obtainTokens(server, client, { user: bob, fields })
   await enter(server, elsewhere, '/apps')
   const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
   const page = await enter(server, agent, '/delete')

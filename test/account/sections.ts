@@ -7,10 +7,10 @@ export async function enter(
   server: TestServer,
   agent: UserAgent,
   section: string,
-  person = alice,
+  user = alice,
 ): Promise<Page> {
   const page = pageOf(await agent.open(`${server.issuer}/account${section}`))
-  return new URL(page.url).pathname.endsWith('/login') ? pageOf(await agent.submit(page, person)) : page
+  return new URL(page.url).pathname.endsWith('/login') ? pageOf(await agent.submit(page, user)) : page
 }
 
 /** The form with the button that sends this. */

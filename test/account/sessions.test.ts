@@ -9,10 +9,10 @@ const server = await startServer(t)
 const url = `${server.issuer}/account/sessions`
 
 /** Signed in with a browser with this User-Agent. */
-async function signedIn(userAgent: string, person = alice): Promise<UserAgent> {
+async function signedIn(userAgent: string, user = alice): Promise<UserAgent> {
   server.advance(1)
   const agent = new UserAgent(server.issuer, { 'user-agent': userAgent })
-  await enter(server, agent, '/sessions', person)
+  await enter(server, agent, '/sessions', user)
   return agent
 }
 

@@ -13,11 +13,11 @@ t.test('a restored backup has what existed when it was taken, and nothing later'
   const { server } = running
   const port = Number(new URL(server.issuer).port)
   const client = await register(server)
-  const person = devAlice
+  const user = devAlice
   const [same, rotated, revoked] = [
-    await obtainTokens(server, client, { person }),
-    await obtainTokens(server, client, { person }),
-    await obtainTokens(server, client, { person }),
+    await obtainTokens(server, client, { user }),
+    await obtainTokens(server, client, { user }),
+    await obtainTokens(server, client, { user }),
   ]
   const backup = await run(['backup', '--data', data, '--json', file])
   t.match(JSON.parse(backup.stdout), {

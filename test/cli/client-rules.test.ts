@@ -43,7 +43,7 @@ async function added(...flags: string[]): Promise<TestClient> {
   return { id, secret, method, redirectUri: uris[0] }
 }
 
-const codeOf = (client: TestClient) => obtainCode(server, client, { agent, person: devAlice })
+const codeOf = (client: TestClient) => obtainCode(server, client, { agent, user: devAlice })
 const tokensOf = async (client: TestClient) =>
   (await (await exchange(server, client, await codeOf(client))).json()) as Tokens
 
@@ -60,7 +60,7 @@ t.test(
   async (t) => {
     const app = await added()
     t.type((await tokensOf(app)).access_token, 'string')
-    t.match(await outcome(app), { code: /./, iss: server.issuer }, 'the person is not asked again')
+    t.match(await outcome(app), { code: /./, iss: server.issuer }, 'the user is not asked again')
     t.equal(await outcome(app, { scope: 'openid email' }), '/consent', 'but about a new scope')
     t.match(await outcome(app, { code_challenge: undefined, code_challenge_method: undefined }), {
       error: 'invalid_request',

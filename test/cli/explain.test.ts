@@ -12,8 +12,8 @@ import { makeLink } from '../../src/users/one-time-links.ts'
 import { linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { type Ended, newFolder, run } from '../helpers/command.ts'
 import { exchange, obtainCode, obtainTokens, post, postAs, refresh, register } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 import { addClient, json } from '../helpers/wire.ts'
 
 const jwt = 'https://api.example/jwt'
@@ -23,7 +23,7 @@ const server = await startServer(t, {
   resources: [{ identifier: jwt, name: 'Signed', scopes: ['courses:read'], tokenFormat: 'jwt' }],
 })
 const client = await register(server, { client_name: 'Explained' })
-const { agent } = newPerson(server)
+const { agent } = newUser(server)
 const environment = { LYCHGATE_STORE: store, LYCHGATE_SECRET: 'a secret for tests that is long enough' }
 
 const ask = (...args: readonly string[]): Promise<Ended> => run(['explain', ...args], { environment })

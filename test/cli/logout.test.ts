@@ -35,8 +35,8 @@ async function sidIn(agent: UserAgent, of: TestClient = client): Promise<string>
   return String(claimsOf(token)['sid'])
 }
 
-async function signInAs(person: typeof alice) {
-  const agent = await signedIn(server, client, person)
+async function signInAs(user: typeof alice) {
+  const agent = await signedIn(server, client, user)
   return { agent, sid: await sidIn(agent) }
 }
 
@@ -101,8 +101,8 @@ t.test('deliveries are listed', async (t) => {
     consent: 'skip',
     description: { backchannel_logout_uri: refusing.uri },
   })
-  const person = { ...alice, password: 'another-one-in-tests' }
-  const agent = await signedIn(server, client, person)
+  const user = { ...alice, password: 'another-one-in-tests' }
+  const agent = await signedIn(server, client, user)
   const sids = [await sidIn(agent), await sidIn(agent, other)]
   await operate(['session', 'end', '--user', 'alice', '--yes'])
   await Promise.all([receiver.next(), refusing.next()])

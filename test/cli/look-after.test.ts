@@ -56,7 +56,7 @@ t.test('grants are listed, shown and revoked: one, those at a client, all of a u
     await tokensOf(one, { fields: { scope } }),
     await tokensOf(one, { fields: { scope } }),
     await tokensOf(other, { fields: { scope } }),
-    await tokensOf(one, { fields: { scope }, person: bob }),
+    await tokensOf(one, { fields: { scope }, user: bob }),
   ]
   const { refresh_token: rotated } = (await (await refresh(server, one, first.refresh_token)).json()) as {
     refresh_token: string
@@ -158,7 +158,7 @@ t.test('sessions are listed and ended, and tokens stay valid', async (t) => {
 
 t.test('a locked user loses every session and grant, and can sign in again when unlocked', async (t) => {
   const client = await register(server)
-  const tokens = await tokensOf(client, { person: bob, fields: { scope: 'openid courses:read' } })
+  const tokens = await tokensOf(client, { user: bob, fields: { scope: 'openid courses:read' } })
   t.ok(await works(tokens.access_token))
   const [ask, lock, link] = await operate(
     ['user', 'lock', 'bob'],

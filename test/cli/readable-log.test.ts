@@ -22,12 +22,12 @@ t.test(
       ...{ level: 30, time, method: 'POST', path: '/api/oauth/token', status: 400, ms: 2, msg: 'rejected' },
       ...{
         error: 'invalid_scope',
-        why: 'scope goes beyond what the person granted',
+        why: 'scope goes beyond what the user granted',
         rule: 'rfc6749-6-scope-exceed',
       },
       ...{ stored: ['openid', 'courses:read'], received: 'courses:write' },
     })
-    t.match(refused, 'invalid_scope: scope goes beyond what the person granted  [rfc6749-6-scope-exceed]')
+    t.match(refused, 'invalid_scope: scope goes beyond what the user granted  [rfc6749-6-scope-exceed]')
     t.match(refused, /stored {4}openid courses:read\n.*received {2}courses:write/)
   },
 )

@@ -173,8 +173,8 @@ t.test(
     const { code, stdout } = await server.stop('SIGTERM')
     t.equal(code, 0)
     t.match(stdout, /"issuer":"https:\/\/auth\.example\.com","msg":"ready"/, 'the log says it, too')
-    const people = await run(['user', 'list', '--data', data])
-    t.match(people, { code: 0, stdout: '' }, 'nobody is seeded')
+    const users = await run(['user', 'list', '--data', data])
+    t.match(users, { code: 0, stdout: '' }, 'nobody is seeded')
   },
 )
 
@@ -183,8 +183,8 @@ t.test('a production server rejects development users until they are removed', a
   const environment = { LYCHGATE_SECRET: secret }
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   for (const username of ['alice', 'bob']) {
-    const person = { username, passwordHash: '', seeded: true }
-    await store.write(insert('user', createUser(person, randomBytes(16), 1_700_000_000)))
+    const user = { username, passwordHash: '', seeded: true }
+    await store.write(insert('user', createUser(user, randomBytes(16), 1_700_000_000)))
   }
   await store.close()
   const port = String(await freePort())

@@ -36,7 +36,7 @@ interface Answer {
 /** @param clients Where the clients that the writer registered are recorded. */
 export async function startWatch(server: Issuer, clients: TestClient[]): Promise<Watch> {
   const { access_token: token } = await untilDone(async () =>
-    obtainTokens(server, await register(server), { person: devAlice }),
+    obtainTokens(server, await register(server), { user: devAlice }),
   )
   const metadata = JSON.stringify({ client_name: 'Watch', redirect_uris: [redirectUri] })
   const writes = repeat(async () => {

@@ -642,19 +642,19 @@ t.test('a request with an Idempotency-Key is performed once, and its secret is s
     body: { ...body, consent: 'always' },
   })
   t.strictSame(errorOf(changed), [422, 'idempotency_key_reused'])
-  const person = { headers, body: { email: 'once@example.test' } }
+  const user = { headers, body: { email: 'once@example.test' } }
   const invited = await call(strong.access_token, 'POST', '/users', {
-    ...person,
+    ...user,
     headers: { 'idempotency-key': 'two' },
   })
   t.match(invited.body, { invitation: { link: /\/link\?code=/ } })
   const again = await call(strong.access_token, 'POST', '/users', {
-    ...person,
+    ...user,
     headers: { 'idempotency-key': 'two' },
   })
   t.notOk('invitation' in again.body)
   t.equal(again.body['sub'], invited.body['sub'])
-  const another = await call(strong.access_token, 'POST', '/users', { body: person.body })
+  const another = await call(strong.access_token, 'POST', '/users', { body: user.body })
   t.strictSame(errorOf(another), [409, 'conflict'], 'without the key it is another request')
   server.advance(86_401)
   const late = await integrate(server, {
@@ -744,16 +744,16 @@ t.test('of two administrators who lock or delete each other at the same time, on
   const { store } = own.deps
   const two = await integrate(own, { consent: 'skip', scope: ['openid', ...scopes] })
   const base = `${own.issuer}/api/admin/v1/users`
-  const people = await Promise.all(
-    [alice, bob].map(async (person) => {
-      const id = (await store.find('userByLogin', person.username))?.id ?? ''
+  const users = await Promise.all(
+    [alice, bob].map(async (user) => {
+      const id = (await store.find('userByLogin', user.username))?.id ?? ''
       await addAdministrator(store, 'admins', id, systemRandom(16), operator())
-      const { code = '' } = sentAway(await ask(own, two, { scope: all }, await signedIn(own, two, person)))
+      const { code = '' } = sentAway(await ask(own, two, { scope: all }, await signedIn(own, two, user)))
       const { access_token: token } = (await (await exchange(own, two, code)).json()) as Tokens
       return { id, token }
     }),
   )
-  const [mine, theirs] = people
+  const [mine, theirs] = users
   if (mine === undefined || theirs === undefined) throw new Error('there are two')
   const isThere = async ({ id }: { id: string }) => {
     const user = await store.find('user', id)
@@ -766,9 +766,9 @@ t.test('of two administrators who lock or delete each other at the same time, on
     const end = (by: string, id: string) =>
       call(by, method, `${base}/${id}${suffix}`, { headers: { 'if-match': '*' } })
     await Promise.all([end(mine.token, theirs.id), end(theirs.token, mine.id)])
-    const left = await Promise.all(people.map(isThere))
+    const left = await Promise.all(users.map(isThere))
     t.strictSame(left.toSorted(), [false, true], `${method}: one of them`)
-    const [gone] = people.filter((_, index) => !left[index])
+    const [gone] = users.filter((_, index) => !left[index])
     if (gone === undefined || method === 'DELETE') continue
     await store.transact('user', gone.id, (user) => unlockUser(user as User, own.now()))
     const { code = '' } = sentAway(

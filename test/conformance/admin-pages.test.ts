@@ -28,9 +28,9 @@ const admins = await group('Admins')
 await addToGroup(store, admins, ids.alice, operator())
 
 /** Opens the overview in a new browser, and signs in. */
-async function enter(person = alice): Promise<UserAgent> {
+async function enter(user = alice): Promise<UserAgent> {
   const agent = new UserAgent(server.issuer)
-  await agent.submit(pageOf(await agent.open(root)), person)
+  await agent.submit(pageOf(await agent.open(root)), user)
   return agent
 }
 

@@ -14,7 +14,7 @@ const registeredLinks = {
   tos_uri: 'https://terms.example/tos',
 }
 const linked = await register(server, { ...registeredLinks, logo_uri: 'https://client.example/logo.png' })
-const person = await signedIn(server, client)
+const user = await signedIn(server, client)
 
 /** Every page a user can reach, each with the CSP source for its form. */
 async function everyPage(): Promise<Readonly<Record<string, readonly [Page, string]>>> {
@@ -33,20 +33,20 @@ async function everyPage(): Promise<Readonly<Record<string, readonly [Page, stri
       await open({ redirect_uri: 'http://[::1]:7000/cb' }, undefined, v6),
       "'self' http:",
     ],
-    consent: [await open({}, person), local],
+    consent: [await open({}, user), local],
     'consent on another port': [
-      await open({ redirect_uri: 'http://127.0.0.1:7777/callback' }, person),
+      await open({ redirect_uri: 'http://127.0.0.1:7777/callback' }, user),
       "'self' http://127.0.0.1:7777",
     ],
-    'consent for a client with links': [await open({}, person, linked), local],
-    'account choice': [await open({ prompt: 'select_account' }, person), local],
+    'consent for a client with links': [await open({}, user, linked), local],
+    'account choice': [await open({ prompt: 'select_account' }, user), local],
     form_post: [await open({ response_mode: 'form_post', prompt: 'none' }), local],
     error: [await open({ client_id: 'nobody' }), own],
-    'used page': [pageOf(await person.open(`${server.issuer}/consent?interaction=gone`)), own],
-    'sign-out': [pageOf(await person.open(`${server.issuer}/oauth/logout`)), own],
-    home: [pageOf(await person.open(`${server.issuer}/`)), own],
+    'used page': [pageOf(await user.open(`${server.issuer}/consent?interaction=gone`)), own],
+    'sign-out': [pageOf(await user.open(`${server.issuer}/oauth/logout`)), own],
+    home: [pageOf(await user.open(`${server.issuer}/`)), own],
     'nothing there': [
-      pageOf(await person.open(`${server.issuer}/nowhere`, { headers: { accept: 'text/html' } })),
+      pageOf(await user.open(`${server.issuer}/nowhere`, { headers: { accept: 'text/html' } })),
       own,
     ],
   }

@@ -13,8 +13,8 @@ import {
   register,
   type Tokens,
 } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const other = 'https://api.example/other'
 const jwt = 'https://api.example/jwt'
@@ -26,7 +26,7 @@ const server = await startServer(t, {
   ],
 })
 const client = await register(server)
-const { agent } = newPerson(server)
+const { agent } = newUser(server)
 const scope = 'openid courses:read'
 
 interface Line {
@@ -137,10 +137,10 @@ t.test('the log distinguishes an unknown client, a wrong secret and a wrong meth
 })
 
 t.test('a verifier that is too short gets an error with the format, and the code stays valid', async (t) => {
-  const { agent: person } = newPerson(server)
+  const { agent: user } = newUser(server)
   const { verifier, challenge } = pkce()
   const code = await obtainCode(server, client, {
-    agent: person,
+    agent: user,
     fields: { scope, code_challenge: challenge },
   })
   const { answer, line } = await refused(await exchange(server, client, code, { code_verifier: 'abc' }), 400)
@@ -153,7 +153,7 @@ t.test('a verifier that is too short gets an error with the format, and the code
 })
 
 t.test('a wrong password leaves a log line with the reason, and without name or password', async (t) => {
-  const { agent: person } = newPerson(server)
+  const { agent: user } = newUser(server)
   const url = `${server.issuer}/oauth/authorize?${new URLSearchParams({
     response_type: 'code',
     client_id: client.id,
@@ -162,9 +162,9 @@ t.test('a wrong password leaves a log line with the reason, and without name or 
     code_challenge: pkce().challenge,
     code_challenge_method: 'S256',
   })}`
-  const landing = await person.open(url)
+  const landing = await user.open(url)
   if (landing.at !== 'page') throw new Error('no sign-in page')
-  const again = await person.submit(landing.page, { username: 'alice-the-wrong', password: 'wrong-password' })
+  const again = await user.submit(landing.page, { username: 'alice-the-wrong', password: 'wrong-password' })
   t.match(again, { at: 'page', page: { status: 400 } })
   const line = await lastLine(400)
   t.match(JSON.parse(line), {

@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { type AssertionChange, type ClientKey, makeClientKey, withAssertion } from '../helpers/assertions.ts'
 import { answerOf, claimsOf, type Fields, signInAndApprove } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import {
   addProfiled,
   ask,
@@ -27,6 +26,7 @@ import {
 } from '../helpers/profiled-clients.ts'
 import { signProof, thumbprintOf, tokenPath } from '../helpers/proofs.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { type Json, json } from '../helpers/wire.ts'
 
@@ -157,10 +157,10 @@ export async function fapi2Plan(variant: Variant): Promise<void> {
   })
 
   ofUsers('user-rejects-authentication', async (t) => {
-    const person = newPerson(server)
+    const user = newUser(server)
     const careful = await addProfiled(server, 'ES256', {}, { consent: 'always' })
     const { request_uri: uri } = await json(await pushed(careful))
-    const location = await person.deny(urlOf(careful, { request_uri: String(uri) }))
+    const location = await user.deny(urlOf(careful, { request_uri: String(uri) }))
     t.match(Object.fromEntries(location.searchParams), {
       error: 'access_denied',
       state: 'a-state',

@@ -11,7 +11,6 @@ import {
   signInAndApprove,
   type TestClient,
 } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import {
   addProfiled,
   ask,
@@ -34,6 +33,7 @@ import {
 } from '../helpers/profiled-clients.ts'
 import { postProven, thumbprintOf, tokenPath } from '../helpers/proofs.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { addClient, assertRejected, introspect, type Json, json } from '../helpers/wire.ts'
 
@@ -298,7 +298,7 @@ t.test(
   async (t) => {
     const careful = await add()
     await change(careful, { consent: 'always' })
-    const { agent: browser } = newPerson(server)
+    const { agent: browser } = newUser(server)
     const nonce = 'n'.repeat(64)
     const { request_uri: uri } = await json(await push(careful, { nonce }))
     const statuses: number[] = []

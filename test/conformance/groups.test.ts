@@ -55,8 +55,8 @@ const students = await create('Students of 2026')
 await join(teachers, ids.alice)
 await join(students, ids.bob)
 
-async function tokensFor(client: TestClient, fields: Fields, person = alice): Promise<Tokens> {
-  const agent = await signedIn(server, client, person)
+async function tokensFor(client: TestClient, fields: Fields, user = alice): Promise<Tokens> {
+  const agent = await signedIn(server, client, user)
   const { code = '' } = sentAway(await ask(server, client, fields, agent))
   const response = await exchange(server, client, code)
   if (response.status !== 200) throw new Error(await response.text())
@@ -297,7 +297,7 @@ t.test('clients that act for themselves are not affected', async (t) => {
 t.test('a client that registers itself cannot set who may use it', async (t) => {
   const client = await register(server, { allowed_groups: [staff.id] })
   t.notOk('allowed_groups' in ((await store.find('client', client.id))?.extra ?? {}))
-  t.ok((await obtainTokens(server, client, { person: bob })).access_token)
+  t.ok((await obtainTokens(server, client, { user: bob })).access_token)
 })
 
 const everywhere = ['userinfo', 'id_token', 'access_token']

@@ -25,9 +25,9 @@ const server = await startServer(t, {
   ],
 })
 const client = await register(server)
-const person = await signedIn(server, client)
+const user = await signedIn(server, client)
 
-const consentPage = async (fields = {}, agent = person, who = client) =>
+const consentPage = async (fields = {}, agent = user, who = client) =>
   pageOf(await ask(server, who, fields, agent))
 
 /** A form posted to the consent page exactly as given, without a browser. */
@@ -44,7 +44,7 @@ t.test(
   async (t) => {
     const named = await register(server, { client_name: 'Zed CLI' })
     const every = defaultScopeCatalogue.map(({ name }) => name)
-    const page = await consentPage({ scope: every.join(' ') }, person, named)
+    const page = await consentPage({ scope: every.join(' ') }, user, named)
     t.equal(title(page), 'Allow Zed CLI to use your account?')
     t.match(page.html, '127.0.0.1:51004')
     for (const { description, name } of defaultScopeCatalogue) t.match(page.html, description, name)
@@ -52,7 +52,7 @@ t.test(
     t.match(page.html, 'Access lasts until you take it back, 90 days at most')
     t.match(page.html, '<a href="/account/apps">Your account</a>')
     const brief = await register(server, { grant_types: ['authorization_code'] })
-    t.match((await consentPage({}, person, brief)).html, 'Access ends by itself after a short time')
+    t.match((await consentPage({}, user, brief)).html, 'Access ends by itself after a short time')
     const limited = await consentPage({ scope: 'courses:read' })
     t.same(offeredScope(limited), ['courses:read'])
     t.notMatch(limited.html, 'Students')
@@ -63,7 +63,7 @@ t.test(
   '[oidc-core-11-offline-access-ignored] offline_access is described, granted, and does not affect refresh tokens',
   async (t) => {
     const redeemed = async (fields: Record<string, string>, who = client) => {
-      const landing = await person.submit(await consentPage(fields, person, who), { decision: 'approve' })
+      const landing = await user.submit(await consentPage(fields, user, who), { decision: 'approve' })
       return json(await exchange(server, who, sentAway(landing)['code'] ?? ''))
     }
     const page = await consentPage({ scope: 'openid offline_access courses:read' })
@@ -81,7 +81,7 @@ t.test(
     t.match(await redeemed({ scope: 'openid offline_access' }, narrow), { scope: 'openid offline_access' })
     const brief = await register(server, { grant_types: ['authorization_code'] })
     t.notMatch(
-      (await consentPage({ scope: 'openid offline_access' }, person, brief)).html,
+      (await consentPage({ scope: 'openid offline_access' }, user, brief)).html,
       'while you are away',
     )
     const { scope, refresh_token: none } = await redeemed({ scope: 'openid offline_access' }, brief)
@@ -95,7 +95,7 @@ t.test(
     const alone = await authorize(server, client, { scope: 'offline_access' })
     assertErrorRedirect(t, server, alone, 'invalid_scope')
     const page = await consentPage({ scope: 'courses:read offline_access' })
-    const landing = await person.submit(page, { decision: 'approve', scope: [] })
+    const landing = await user.submit(page, { decision: 'approve', scope: [] })
     t.equal(sentAway(landing)['error'], 'access_denied')
   },
 )
@@ -128,7 +128,7 @@ t.test(
       /registered automatically \d+ \w+ ago by a program on this computer and nobody has checked who made it/,
     )
     t.match(page.html, /sent back to <bdi class="host">127\.0\.0\.1:51004<\/bdi>, a program on this computer/)
-    const portal = await consentPage({}, person, await integrate(server))
+    const portal = await consentPage({}, user, await integrate(server))
     t.notMatch(portal.html, /named itself|nobody has checked/)
     t.match(portal.html, /sent back to <bdi class="host">portal\.example<\/bdi>\./)
   },
@@ -172,30 +172,30 @@ t.test('consent covers what the page showed: a client that changed in between is
   ]
   for (const change of changes) {
     await configure(registered, 'PUT', { client_id: id, ...base })
-    const page = await consentPage({}, person, { ...client, id })
+    const page = await consentPage({}, user, { ...client, id })
     t.notMatch(page.html, 'has changed its details')
     t.equal((await configure(registered, 'PUT', { client_id: id, ...base, ...change })).status, 200)
-    const again = await person.submit(page, { decision: 'approve' })
+    const again = await user.submit(page, { decision: 'approve' })
     if (again.at !== 'page') throw new Error(`agreed to ${JSON.stringify(change)}: ${again.location}`)
     t.equal(again.page.status, 200)
     t.match(again.page.html, 'This app has changed its details.', Object.keys(change).join())
-    const sent = await person.submit(again.page, { decision: 'approve' })
+    const sent = await user.submit(again.page, { decision: 'approve' })
     t.match(sent, { at: 'redirect', location: /[?&]code=/ }, 'what is shown now can be agreed to')
   }
-  const page = await consentPage({}, person, { ...client, id })
+  const page = await consentPage({}, user, { ...client, id })
   await configure(registered, 'PUT', { client_id: id, ...base, client_name: 'Bank' })
-  t.match(await person.submit(page, { decision: 'deny' }), { location: /[?&]error=access_denied/ })
+  t.match(await user.submit(page, { decision: 'deny' }), { location: /[?&]error=access_denied/ })
 })
 
 t.test('a redirect URI that the client removed in between gets no response', async (t) => {
   const { register: enrol, configure } = registrationAt(server.issuer)
   const registered = await enrol({ redirect_uris: [client.redirectUri] })
   const id = String(registered['client_id'])
-  const page = await consentPage({}, person, { ...client, id })
+  const page = await consentPage({}, user, { ...client, id })
   const moved = { client_id: id, redirect_uris: ['http://127.0.0.1/other'] }
   t.equal((await configure(registered, 'PUT', moved)).status, 200)
   for (const decision of ['approve', 'deny']) {
-    const answer = await forge(page, person, { decision })
+    const answer = await forge(page, user, { decision })
     t.equal(answer.status, 400)
     t.equal(answer.headers.get('location'), null)
     t.match(await answer.text(), 'redirect_uri is not registered')
@@ -211,7 +211,7 @@ t.test(
       tos_uri: 'https://terms.example/tos',
       logo_uri: 'https://client.example/logo.png',
     })
-    const { html } = await consentPage({}, person, linked)
+    const { html } = await consentPage({}, user, linked)
     for (const url of [
       'https://client.example/',
       'https://client.example/privacy',
@@ -234,12 +234,12 @@ t.test(
       login_hint: hostile,
     }
     const login = pageOf(await ask(server, named, fields))
-    const consent = await consentPage(fields, person, named)
+    const consent = await consentPage(fields, user, named)
     const unproven = await authorize(server, named, {
       redirect_uri: 'http://x/<script>alert(3)</script>',
       client_id: named.id,
     })
-    const scoped = await authorize(server, named, { scope: '<script>alert(4)</script>' }, person)
+    const scoped = await authorize(server, named, { scope: '<script>alert(4)</script>' }, user)
     t.match(scoped.headers.get('location'), /[?&]error=invalid_scope&/)
     t.notMatch(decodeURIComponent(scoped.headers.get('location') ?? ''), /<|alert/)
     const pages = [login, consent, { html: await unproven.text(), headers: unproven.headers }]
@@ -248,7 +248,7 @@ t.test(
       t.equal(headers.get('x-injected'), null)
     }
     t.match(consent.html, '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;amp;')
-    const answer = await forge(consent, person, {})
+    const answer = await forge(consent, user, {})
     t.equal(answer.headers.get('x-injected'), null)
     t.match(answer.headers.get('location'), 'state=%22%3E%3Cscript%3E')
   },
@@ -262,23 +262,23 @@ t.test(
     const other = Object.fromEntries(bodyOf(await consentPage()))['csrf'] ?? ''
     const stranger = await signedIn(server, client, bob)
     const rejections = [
-      [await forge(page, person, { csrf: undefined }), 403],
-      [await forge(page, person, { csrf: '' }), 403],
-      [await forge(page, person, { csrf: 'wrong' }), 403],
-      [await forge(page, person, { csrf: csrf.slice(0, -1) }), 403],
-      [await forge(page, person, { csrf: other }), 403],
-      [await forge(page, person, { interaction: undefined }), 400],
+      [await forge(page, user, { csrf: undefined }), 403],
+      [await forge(page, user, { csrf: '' }), 403],
+      [await forge(page, user, { csrf: 'wrong' }), 403],
+      [await forge(page, user, { csrf: csrf.slice(0, -1) }), 403],
+      [await forge(page, user, { csrf: other }), 403],
+      [await forge(page, user, { interaction: undefined }), 400],
       [await forge(page, stranger, {}), 400],
       [await forge(page, new UserAgent(server.issuer), {}), 400],
-      [await forge(page, person, {}, { 'sec-fetch-site': 'cross-site' }), 403],
-      [await forge(page, person, {}, { 'sec-fetch-site': 'same-site' }), 403],
+      [await forge(page, user, {}, { 'sec-fetch-site': 'cross-site' }), 403],
+      [await forge(page, user, {}, { 'sec-fetch-site': 'same-site' }), 403],
     ] as const
     for (const [response, status] of rejections) {
       t.equal(response.status, status)
       t.equal(response.headers.get('location'), null)
       t.match(response.headers.get('content-type'), 'text/html')
     }
-    const answered = await forge(page, person, {}, { 'sec-fetch-site': 'same-origin' })
+    const answered = await forge(page, user, {}, { 'sec-fetch-site': 'same-origin' })
     t.match(answered.headers.get('location'), 'code=')
   },
 )
@@ -321,11 +321,11 @@ t.test('a consent page is invalid in another browser, and once it was submitted'
   const stranger = await signedIn(server, client)
   for (const landing of [await stranger.open(page.url), await stranger.submit(page, { decision: 'approve' })])
     t.match(title(pageOf(landing)), 'already used, or it has expired')
-  t.match(sentAway(await person.submit(page, { decision: 'approve' })), { code: /./ })
+  t.match(sentAway(await user.submit(page, { decision: 'approve' })), { code: /./ })
   for (const landing of [
-    await person.open(page.url),
-    await person.submit(page, { decision: 'approve' }),
-    await person.submit(page, { decision: 'deny' }),
+    await user.open(page.url),
+    await user.submit(page, { decision: 'approve' }),
+    await user.submit(page, { decision: 'deny' }),
   ]) {
     t.equal(pageOf(landing).status, 400)
     t.match(title(pageOf(landing)), 'already used, or it has expired')
@@ -335,22 +335,22 @@ t.test('a consent page is invalid in another browser, and once it was submitted'
 t.test('consent for an integration is remembered: only new scopes and resources ask again', async (t) => {
   const portal = await integrate(server)
   const silent = (scope: string, resource?: string) =>
-    authorize(server, portal, { scope, prompt: 'none', resource }, person)
+    authorize(server, portal, { scope, prompt: 'none', resource }, user)
   assertErrorRedirect(t, server, await silent('openid courses:read'), 'consent_required', {
     to: portal.redirectUri,
   })
-  const first = await consentPage({ scope: 'openid courses:read' }, person, portal)
-  const { code = '' } = sentAway(await person.submit(first, { decision: 'approve' }))
+  const first = await consentPage({ scope: 'openid courses:read' }, user, portal)
+  const { code = '' } = sentAway(await user.submit(first, { decision: 'approve' }))
   t.equal((await exchange(server, portal, code)).status, 200)
-  t.match(sentAway(await ask(server, portal, { scope: 'courses:read openid' }, person)), { code: /./ })
+  t.match(sentAway(await ask(server, portal, { scope: 'courses:read openid' }, user)), { code: /./ })
   t.match((await silent('openid')).headers.get('location'), 'code=')
 
   assertErrorRedirect(t, server, await silent('openid courses:write'), 'consent_required', {
     to: portal.redirectUri,
   })
-  const more = await consentPage({ scope: 'openid courses:write' }, person, portal)
+  const more = await consentPage({ scope: 'openid courses:write' }, user, portal)
   t.strictSame(offeredScope(more), ['courses:write'], 'what was allowed before is not asked again')
-  const grown = sentAway(await person.submit(more, { decision: 'approve' }))
+  const grown = sentAway(await user.submit(more, { decision: 'approve' }))
   t.equal((await json(await exchange(server, portal, grown['code'] ?? '')))['scope'], 'openid courses:write')
   t.match(
     (await silent('openid courses:read courses:write')).headers.get('location'),
@@ -361,9 +361,9 @@ t.test('consent for an integration is remembered: only new scopes and resources 
   assertErrorRedirect(t, server, await silent('courses:read', notes), 'consent_required', {
     to: portal.redirectUri,
   })
-  const elsewhere = await consentPage({ scope: 'courses:read', resource: notes }, person, portal)
+  const elsewhere = await consentPage({ scope: 'courses:read', resource: notes }, user, portal)
   t.match(elsewhere.html, /Notes[\s\S]*notes\.example/)
-  sentAway(await person.submit(elsewhere, { decision: 'approve' }))
+  sentAway(await user.submit(elsewhere, { decision: 'approve' }))
   t.match((await silent('courses:read', notes)).headers.get('location'), 'code=')
   assertErrorRedirect(t, server, await silent('courses:write', notes), 'consent_required', {
     to: portal.redirectUri,
@@ -372,7 +372,7 @@ t.test('consent for an integration is remembered: only new scopes and resources 
   const another = await signedIn(server, client, bob)
   t.equal(place(await ask(server, portal, {}, another)), '/consent', 'another user is asked')
   t.equal(
-    place(await ask(server, await integrate(server), {}, person)),
+    place(await ask(server, await integrate(server), {}, user)),
     '/consent',
     'another client is asked about',
   )
@@ -381,21 +381,21 @@ t.test('consent for an integration is remembered: only new scopes and resources 
 t.test('what the user unticked or denied is not remembered, even if it was allowed before', async (t) => {
   const portal = await integrate(server)
   const fields = { scope: 'openid courses:read courses:write' }
-  sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'deny' }))
-  t.equal(place(await ask(server, portal, fields, person)), '/consent')
-  sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'approve' }))
-  t.match(sentAway(await ask(server, portal, fields, person)), { code: /./ })
-  const again = await consentPage({ ...fields, prompt: 'consent' }, person, portal)
-  const { code = '' } = sentAway(await person.submit(again, { decision: 'approve', scope: ['courses:read'] }))
+  sentAway(await user.submit(await consentPage(fields, user, portal), { decision: 'deny' }))
+  t.equal(place(await ask(server, portal, fields, user)), '/consent')
+  sentAway(await user.submit(await consentPage(fields, user, portal), { decision: 'approve' }))
+  t.match(sentAway(await ask(server, portal, fields, user)), { code: /./ })
+  const again = await consentPage({ ...fields, prompt: 'consent' }, user, portal)
+  const { code = '' } = sentAway(await user.submit(again, { decision: 'approve', scope: ['courses:read'] }))
   t.equal((await json(await exchange(server, portal, code)))['scope'], 'openid courses:read')
-  t.equal(place(await ask(server, portal, fields, person)), '/consent')
-  t.match(sentAway(await ask(server, portal, { scope: 'openid courses:read' }, person)), { code: /./ })
+  t.equal(place(await ask(server, portal, fields, user)), '/consent')
+  t.match(sentAway(await ask(server, portal, { scope: 'openid courses:read' }, user)), { code: /./ })
 })
 
 t.test('Only read unticks every scope that writes', async (t) => {
   const page = await consentPage({ scope: 'openid courses:read courses:write pages:write' })
   const link = /href="([^"]*only=read)"/.exec(page.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
-  const reading = pageOf(await person.open(new URL(link, server.issuer).href))
-  const { code = '' } = sentAway(await person.submit(reading, { decision: 'approve' }))
+  const reading = pageOf(await user.open(new URL(link, server.issuer).href))
+  const { code = '' } = sentAway(await user.submit(reading, { decision: 'approve' }))
   t.equal((await json(await exchange(server, client, code)))['scope'], 'openid courses:read')
 })

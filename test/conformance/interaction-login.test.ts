@@ -220,8 +220,8 @@ t.test('a sign-in under way when the password changes is rejected', async (t) =>
   const { agent, page } = await open(new UserAgent(own.issuer))
   const { store } = own.deps
   const passwordHash = await hashPassword('another password', systemRandom)
-  const person = await store.find('userByLogin', 'alice')
-  if (person === undefined) throw new Error('alice is there')
+  const user = await store.find('userByLogin', 'alice')
+  if (user === undefined) throw new Error('alice is there')
   // Few passwords are checked at a time: hers waits behind these, after her old hash was read.
   const crowd = others.map((other, index) =>
     other.agent.submit(other.page, { username: `nobody${index}`, password: 'wrong' }),
@@ -237,7 +237,7 @@ t.test('a sign-in under way when the password changes is rejected', async (t) =>
   Object.assign(store, { find: observed })
   const late = agent.submit(page, alice)
   await read.promise
-  await store.transact('user', person.id, () => changePassword(person, passwordHash, own.now()))
+  await store.transact('user', user.id, () => changePassword(user, passwordHash, own.now()))
   t.equal(pageOf(await late).status, 400)
   await Promise.all(crowd)
   t.equal(agent.cookies.has('lychgate_session'), false)

@@ -230,10 +230,10 @@ for (const issuerPath of ['', '/t', '/a/b']) {
         fetch(`${resource['resource']}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
       const { caller, sub } = await json(await call(tokens.access_token))
       t.strictSame([caller, sub], ['user', payload.sub])
-      const person = await fetch(endpoint('userinfo_endpoint'), {
+      const user = await fetch(endpoint('userinfo_endpoint'), {
         headers: { authorization: `Bearer ${tokens.access_token}` },
       })
-      t.match(await json(person), { sub: payload.sub, preferred_username: 'alice' })
+      t.match(await json(user), { sub: payload.sub, preferred_username: 'alice' })
       const refreshed = await send('token_endpoint', {
         grant_type: 'refresh_token',
         refresh_token: tokens.refresh_token,

@@ -10,13 +10,13 @@ import { choicePromises } from './metadata-truth/choices.ts'
 import { clientDocumentPromises } from './metadata-truth/client-documents.ts'
 import { devicePromises } from './metadata-truth/devices.ts'
 import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoints.ts'
-import { peoplePromises } from './metadata-truth/people.ts'
 import { keep, unproven } from './metadata-truth/promise.ts'
 import { pushedRequestPromises } from './metadata-truth/pushed-requests.ts'
 import { requestObjectPromises } from './metadata-truth/request-objects.ts'
 import { protectedResources, resourcePromises } from './metadata-truth/resource.ts'
 import { signOutPromises } from './metadata-truth/sign-out.ts'
 import { openSubject } from './metadata-truth/subject.ts'
+import { userPromises } from './metadata-truth/users.ts'
 
 const promises = {
   ...endpointPromises,
@@ -26,7 +26,7 @@ const promises = {
   ...boundTokenPromises,
   ...devicePromises,
   ...choicePromises,
-  ...peoplePromises,
+  ...userPromises,
   ...signOutPromises,
   protected_resources: protectedResources,
 }

@@ -40,7 +40,7 @@ t.test('[oauth21-4.3.1-grant-active] a refresh needs an active grant, and its ow
 })
 
 t.test('[oauth21-4.3.1-grant-active] the tokens of a deleted user are invalid', async (t) => {
-  const theirs = await obtainTokens(server, client, { person: bob })
+  const theirs = await obtainTokens(server, client, { user: bob })
   const { refresh_token: other } = await tokens()
   t.ok(await isAlive(server, theirs.access_token))
   const user = await server.deps.store.find('userByLogin', bob.username)

@@ -7,7 +7,7 @@ import { json } from '../helpers/wire.ts'
 // OpenID Connect Core §5.5.1.1: a context class is voluntary unless it is essential.
 const server = await startServer(t)
 const portal = await integrate(server, { consent: 'skip' })
-const person = await signedIn(server, portal)
+const user = await signedIn(server, portal)
 const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
 const offered = metadata['acr_values_supported'] as string[]
 const password = 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'
@@ -18,7 +18,7 @@ t.test(
   async (t) => {
     t.strictSame(offered, ['phr', 'https://refeds.org/profile/mfa', password])
     t.ok((metadata['claims_supported'] as string[]).includes('acr'))
-    const { code } = sentAway(await ask(server, portal, { acr_values: password }, person))
+    const { code } = sentAway(await ask(server, portal, { acr_values: password }, user))
     const tokens = (await (await exchange(server, portal, String(code))).json()) as Tokens
     const later = (await (await refresh(server, portal, tokens.refresh_token)).json()) as Tokens
     for (const { id_token: idToken } of [tokens, later]) t.equal(claimsOf(idToken)['acr'], password)
@@ -36,7 +36,7 @@ t.test(
       acr({ essential: false, value: 'urn:example:gold' }),
     ]
     for (const claims of wishes) {
-      const { code } = sentAway(await ask(server, portal, { claims }, person))
+      const { code } = sentAway(await ask(server, portal, { claims }, user))
       const tokens = (await (await exchange(server, portal, String(code))).json()) as Tokens
       t.equal(claimsOf(tokens.id_token)['acr'], password, claims)
     }
@@ -54,7 +54,7 @@ t.test(
     ]
     for (const demand of demands) {
       for (const fields of [{ claims: acr(demand) }, { claims: acr(demand), prompt: 'none' }]) {
-        for (const agent of [person, undefined]) {
+        for (const agent of [user, undefined]) {
           const response = await authorize(server, portal, fields, agent)
           assertErrorRedirect(t, server, response, 'unmet_authentication_requirements', {
             to: portal.redirectUri,

@@ -28,7 +28,7 @@ import { UserAgent } from '../helpers/user-agent.ts'
 const server = await startServer(t)
 const client = await register(server)
 const firstParty = await integrate(server, { consent: 'skip', pkce: 'optional' })
-const person = await signedIn(server, client)
+const user = await signedIn(server, client)
 
 /** The ID Token of a code. */
 async function idTokenOf(who: TestClient, code = ''): Promise<Record<string, unknown>> {
@@ -50,7 +50,7 @@ t.test(
     const silent = new URLSearchParams(
       new URL(authorizationUrl(server, firstParty, { prompt: 'none' })).searchParams,
     )
-    const landing = await person.open(`${server.issuer}/oauth/authorize`, { method: 'POST', body: silent })
+    const landing = await user.open(`${server.issuer}/oauth/authorize`, { method: 'POST', body: silent })
     t.match(sentAway(landing), { code: /./, state: 'a-state', iss: server.issuer })
     // Cookies that a browser does not send with a cross-site POST come with the GET it is redirected to.
     const bare = await fetch(`${server.issuer}/oauth/authorize`, { method: 'POST', body, redirect: 'manual' })
@@ -87,16 +87,16 @@ t.test('parameters in the query of a POST are not read', async (t) => {
 t.test('[oidc-core-3.1.2.1-no-openid-scope] without openid there is no ID Token', async (t) => {
   const tokens = await obtainTokens(server, client, {
     fields: { scope: 'courses:read', nonce: 'n' },
-    agent: person,
+    agent: user,
   })
   t.match(tokens, { access_token: /./, scope: 'courses:read' })
   t.notOk('id_token' in tokens)
 })
 
 t.test('[oidc-core-3.1.2.1-nonce-optional-code] nonce may be omitted', async (t) => {
-  const code = await obtainCode(server, client, { fields: { nonce: undefined }, agent: person })
+  const code = await obtainCode(server, client, { fields: { nonce: undefined }, agent: user })
   t.notOk('nonce' in (await idTokenOf(client, code)))
-  const with_ = await obtainCode(server, client, { fields: { nonce: 'a n%2Bé"' }, agent: person })
+  const with_ = await obtainCode(server, client, { fields: { nonce: 'a n%2Bé"' }, agent: user })
   t.equal((await idTokenOf(client, with_))['nonce'], 'a n%2Bé"')
 })
 
@@ -118,7 +118,7 @@ t.test(
       ['[oidc-core-3.1.2.1-prompt-unknown]', { prompt: 'create foo' }],
     ]
     for (const [clause, fields] of rows) {
-      const answer = sentAway(await ask(server, firstParty, fields, person))
+      const answer = sentAway(await ask(server, firstParty, fields, user))
       t.match(answer, { code: /./ }, `${clause} ${JSON.stringify(fields).slice(0, 40)}`)
       t.equal(place(await ask(server, client, fields)), '/login')
     }
@@ -143,13 +143,13 @@ t.test(
     const nobody = await authorize(server, client, { prompt: 'none' })
     assertErrorRedirect(t, server, nobody, 'login_required')
     t.equal(answerOf(nobody)['error'], 'login_required', '[oidc-core-3.1.2.6-login-required]')
-    const unasked = await authorize(server, client, { prompt: 'none' }, person)
+    const unasked = await authorize(server, client, { prompt: 'none' }, user)
     assertErrorRedirect(t, server, unasked, 'consent_required')
     t.equal(answerOf(unasked)['error'], 'consent_required', '[oidc-core-3.1.2.6-consent-required]')
     const remembering = await integrate(server)
-    const first = await authorize(server, remembering, { prompt: 'none' }, person)
+    const first = await authorize(server, remembering, { prompt: 'none' }, user)
     assertErrorRedirect(t, server, first, 'consent_required', { to: remembering.redirectUri })
-    const silent = await authorize(server, firstParty, { prompt: 'none' }, person)
+    const silent = await authorize(server, firstParty, { prompt: 'none' }, user)
     t.equal(silent.status, 303, '[oidc-core-3.1.2.1-prompt-none]')
     t.match(answerOf(silent), { code: /./, iss: server.issuer }, '[oidc-core-3.1.2.1-prompt-none]')
     const state = '-._~'.repeat(32)
@@ -163,7 +163,7 @@ t.test(
 
 t.test('[oidc-core-3.1.2.1-prompt-none-exclusive] prompt=none with another value is rejected', async (t) => {
   for (const prompt of ['none login', 'consent none', 'none foo'])
-    assertErrorRedirect(t, server, await authorize(server, client, { prompt }, person), 'invalid_request', {
+    assertErrorRedirect(t, server, await authorize(server, client, { prompt }, user), 'invalid_request', {
       message: prompt,
     })
 })
@@ -208,12 +208,12 @@ t.test(
   '[oidc-core-3.1.2.1-prompt-consent] prompt=consent asks where consent is remembered or skipped',
   async (t) => {
     const remembering = await integrate(server)
-    sentAway(await person.submit(pageOf(await ask(server, remembering, {}, person)), { decision: 'approve' }))
+    sentAway(await user.submit(pageOf(await ask(server, remembering, {}, user)), { decision: 'approve' }))
     for (const who of [remembering, firstParty]) {
-      t.match(sentAway(await ask(server, who, {}, person)), { code: /./ })
-      const landing = await ask(server, who, { prompt: 'consent' }, person)
+      t.match(sentAway(await ask(server, who, {}, user)), { code: /./ })
+      const landing = await ask(server, who, { prompt: 'consent' }, user)
       t.equal(place(landing), '/consent')
-      t.match(sentAway(await person.submit(pageOf(landing), { decision: 'deny' })), {
+      t.match(sentAway(await user.submit(pageOf(landing), { decision: 'deny' })), {
         error: 'access_denied',
       })
     }
@@ -281,7 +281,7 @@ t.test(
 
 t.test('[oidc-reg-2-require-auth-time] require_auth_time puts auth_time into every ID Token', async (t) => {
   const strict = await register(server, { require_auth_time: true })
-  const location = await signInAndApprove(person, await ask(server, strict, {}, person))
+  const location = await signInAndApprove(user, await ask(server, strict, {}, user))
   const claims = await idTokenOf(strict, location.searchParams.get('code') ?? '')
   t.type(claims['auth_time'], 'number')
   t.ok(Number(claims['auth_time']) <= Number(claims['iat']))
@@ -297,7 +297,7 @@ t.test(
       '{"other":{"x":1}}',
       '{"userinfo":null}',
     ])
-      t.match(sentAway(await ask(server, firstParty, { claims }, person)), { code: /./ }, claims)
+      t.match(sentAway(await ask(server, firstParty, { claims }, user)), { code: /./ }, claims)
     for (const claims of [
       '{',
       '[]',
@@ -308,7 +308,7 @@ t.test(
       '{"id_token":{"sub":"x"}}',
       '{"userinfo":{"name":1}}',
     ]) {
-      const response = await authorize(server, client, { claims }, person)
+      const response = await authorize(server, client, { claims }, user)
       assertErrorRedirect(t, server, response, 'invalid_request', { message: claims })
     }
     const metadata = await fetch(`${server.issuer}/.well-known/openid-configuration`)

@@ -15,8 +15,8 @@ import {
 import t from 'tap'
 import { callback, integrate } from '../helpers/authorization.ts'
 import { startLogoutReceiver } from '../helpers/logout-receiver.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const goodbye = 'https://portal.example/goodbye'
 const server = await startServer(t, { mode: 'dev' })
@@ -46,16 +46,16 @@ t.test(
       code_challenge_method: 'S256',
       ...{ state, nonce },
     })
-    const person = newPerson(server)
+    const user = newUser(server)
     const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce }
-    const tokens = await authorizationCodeGrant(config, await person.approve(url), checks)
+    const tokens = await authorizationCodeGrant(config, await user.approve(url), checks)
     const claims = tokens.claims()
     const [sub, sid] = [claims?.sub, claims?.['sid']]
     // The site's own sessions, by issuer and sid.
     const sessions = new Map([[`${server.issuer} ${sid}`, sub]])
 
     const end = { post_logout_redirect_uri: goodbye, id_token_hint: tokens.id_token ?? '' }
-    const landing = await person.agent.open(String(buildEndSessionUrl(config, end)))
+    const landing = await user.agent.open(String(buildEndSessionUrl(config, end)))
     t.match(landing, { at: 'redirect' })
     const { form } = await receiver.next()
     const keys = createRemoteJWKSet(new URL(keysUri))

@@ -7,7 +7,7 @@ import type { Landing } from '../helpers/user-agent.ts'
 // Claims requested one by one, OpenID Connect Core §5.5, are the same personal data a scope would open.
 const server = await startServer(t)
 const client = await register(server)
-const person = await signedIn(server, client)
+const user = await signedIn(server, client)
 const claims = JSON.stringify({
   userinfo: { email: { essential: true }, nickname: null },
   id_token: { gender: null, auth_time: { essential: true } },
@@ -22,45 +22,45 @@ async function learnt(landing: Landing, who = client) {
 }
 
 t.test('consent covers claims like the scopes that open them', async (t) => {
-  const page = pageOf(await ask(server, client, { scope: 'openid', claims }, person))
+  const page = pageOf(await ask(server, client, { scope: 'openid', claims }, user))
   t.same(offeredScope(page), ['profile', 'email'])
-  const all = await learnt(await person.submit(page, { decision: 'approve' }))
+  const all = await learnt(await user.submit(page, { decision: 'approve' }))
   t.equal(all.scope, 'openid', 'what was asked for by name')
   t.same(all.told, ['email', 'nickname', 'sub'])
   t.match(all.idToken, { gender: 'female', auth_time: Number })
 })
 
 t.test('a claim whose scope the user unticks is not returned anywhere', async (t) => {
-  const page = pageOf(await ask(server, client, { scope: 'openid', claims }, person))
-  const some = await learnt(await person.submit(page, { decision: 'approve', scope: ['email'] }))
+  const page = pageOf(await ask(server, client, { scope: 'openid', claims }, user))
+  const some = await learnt(await user.submit(page, { decision: 'approve', scope: ['email'] }))
   t.same(some.told, ['email', 'sub'])
   t.notOk('gender' in some.idToken)
   t.match(some.idToken, { auth_time: Number })
-  const both = pageOf(await ask(server, client, { scope: 'openid email', claims }, person))
-  const none = await learnt(await person.submit(both, { decision: 'approve', scope: [] }))
+  const both = pageOf(await ask(server, client, { scope: 'openid email', claims }, user))
+  const none = await learnt(await user.submit(both, { decision: 'approve', scope: [] }))
   t.equal(none.scope, 'openid')
   t.same(none.told, ['sub'], 'asked twice, denied once')
 })
 
 t.test('a claim beyond the registered scope of the client is omitted, without an error', async (t) => {
   const modest = await register(server, { scope: 'openid email' })
-  const page = pageOf(await ask(server, modest, { scope: 'openid', claims }, person))
+  const page = pageOf(await ask(server, modest, { scope: 'openid', claims }, user))
   t.same(offeredScope(page), ['email'])
-  const some = await learnt(await person.submit(page, { decision: 'approve' }), modest)
+  const some = await learnt(await user.submit(page, { decision: 'approve' }), modest)
   t.same(some.told, ['email', 'sub'])
   t.notOk('gender' in some.idToken)
 })
 
 t.test('a remembered consent covers no claim that its page did not show', async (t) => {
   const portal = await integrate(server)
-  const plain = pageOf(await ask(server, portal, { scope: 'openid' }, person))
-  await person.submit(plain, { decision: 'approve' })
+  const plain = pageOf(await ask(server, portal, { scope: 'openid' }, user))
+  await user.submit(plain, { decision: 'approve' })
   const silent = authorizationUrl(server, portal, { scope: 'openid', claims, prompt: 'none' })
-  t.equal(sentAway(await person.open(silent))['error'], 'consent_required')
-  const page = pageOf(await ask(server, portal, { scope: 'openid', claims }, person))
+  t.equal(sentAway(await user.open(silent))['error'], 'consent_required')
+  const page = pageOf(await ask(server, portal, { scope: 'openid', claims }, user))
   t.same(offeredScope(page), ['profile', 'email'])
-  const agreed = await learnt(await person.submit(page, { decision: 'approve' }), portal)
+  const agreed = await learnt(await user.submit(page, { decision: 'approve' }), portal)
   t.same(agreed.told, ['email', 'nickname', 'sub'])
-  t.same((await learnt(await person.open(silent), portal)).told, ['email', 'nickname', 'sub'], 'and is kept')
-  t.equal(place(await ask(server, portal, { scope: 'openid' }, person)), 'sent to https://portal.example')
+  t.same((await learnt(await user.open(silent), portal)).told, ['email', 'nickname', 'sub'], 'and is kept')
+  t.equal(place(await ask(server, portal, { scope: 'openid' }, user)), 'sent to https://portal.example')
 })

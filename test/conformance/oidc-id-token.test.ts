@@ -218,7 +218,7 @@ t.test(
       address: null,
     }
     const fields = { claims: JSON.stringify({ id_token: asked }) }
-    const issued = claimsOf((await obtainTokens(server, client, { person: bob, fields })).id_token)
+    const issued = claimsOf((await obtainTokens(server, client, { user: bob, fields })).id_token)
     t.equal(issued['name'], 'Bob')
     for (const name of ['nickname', 'website', 'phone_number', 'address']) t.notOk(name in issued, name)
     t.notOk(Object.values(issued).some((value) => value === null || value === ''))
@@ -236,7 +236,7 @@ t.test(
     t.equal(atElsewhere, one, '[oidc-core-8-subject-types] another client sees the same')
     const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
     t.strictSame(metadata['subject_types_supported'], ['public'])
-    const theirs = await obtainTokens(server, client, { person: bob })
+    const theirs = await obtainTokens(server, client, { user: bob })
     const two = claimsOf(theirs.id_token)['sub']
     t.not(two, one)
     const { store, clock } = server.deps
@@ -249,7 +249,7 @@ t.test(
       clock(),
     )
     await store.write(insert('user', again))
-    const reborn = await obtainTokens(server, client, { person: bob })
+    const reborn = await obtainTokens(server, client, { user: bob })
     t.not(claimsOf(reborn.id_token)['sub'], two, '[oidc-core-2-sub] a deleted sub is not used again')
   },
 )
@@ -259,17 +259,17 @@ t.test(
   async (t) => {
     const aliceSub = claimsOf((await tokens()).id_token)['sub']
     const theirs = new UserAgent(server.issuer)
-    await obtainTokens(server, client, { agent: theirs, person: bob })
+    await obtainTokens(server, client, { agent: theirs, user: bob })
     const claims = JSON.stringify({ id_token: { sub: { value: aliceSub } } })
     const silent = await theirs.send(authorizationUrl(server, client, { claims, prompt: 'none' }))
     t.match(answerOf(silent), { error: 'login_required' })
     t.notOk('code' in answerOf(silent))
     const landing = await theirs.open(authorizationUrl(server, client, { claims }))
-    const end = await signInAndApprove(theirs, landing, { person: bob })
+    const end = await signInAndApprove(theirs, landing, { user: bob })
     t.equal(end.searchParams.get('error'), 'login_required')
     t.equal(end.searchParams.get('code'), null)
     const right = await theirs.open(authorizationUrl(server, client, { claims }))
-    const code = (await signInAndApprove(theirs, right, { person: alice })).searchParams.get('code')
+    const code = (await signInAndApprove(theirs, right, { user: alice })).searchParams.get('code')
     const body = (await (await exchange(server, client, String(code))).json()) as Tokens
     t.equal(claimsOf(body.id_token)['sub'], aliceSub)
   },

@@ -14,8 +14,8 @@ const portal = await integrate(server, {
   consent: 'skip',
   postLogoutRedirectUris: [goodbye, `${goodbye}?from=here`],
 })
-const hintOf = async (person = alice) => {
-  const agent = await signedIn(server, client, person)
+const hintOf = async (user = alice) => {
+  const agent = await signedIn(server, client, user)
   const { code = '' } = sentAway(await ask(server, portal, {}, agent))
   return ((await (await exchange(server, portal, code)).json()) as { id_token: string }).id_token
 }

@@ -100,7 +100,7 @@ t.test(
   async (t) => {
     const agent = new UserAgent(server.issuer)
     const fields = { scope: 'openid profile email' }
-    const { access_token: token } = await obtainTokens(server, client, { agent, person: bob, fields })
+    const { access_token: token } = await obtainTokens(server, client, { agent, user: bob, fields })
     t.strictSame(Object.keys(await claims(token)).sort(), [
       'email',
       'email_verified',
@@ -111,9 +111,9 @@ t.test(
     ])
     const user = await server.deps.store.find('userByLogin', 'bob')
     if (user === undefined) throw new Error('bob is there')
-    const { email: _email, ...person } = user
+    const { email: _email, ...rest } = user
     const bare = { name: 'Bob', nickname: '', preferred_username: 'bob', updated_at: 1 }
-    await server.deps.store.write(update('user', { ...person, claims: bare }))
+    await server.deps.store.write(update('user', { ...rest, claims: bare }))
     t.strictSame(
       Object.keys(await claims(token)).sort(),
       ['name', 'preferred_username', 'sub', 'updated_at'],
@@ -251,7 +251,7 @@ t.test(
 t.test('UserInfo returns the current claims, and none when the user is deleted', async (t) => {
   const own = await register(server)
   const agent = new UserAgent(server.issuer)
-  const { access_token: token } = await obtainTokens(server, own, { agent, person: bob })
+  const { access_token: token } = await obtainTokens(server, own, { agent, user: bob })
   const user = await server.deps.store.find('userByLogin', 'bob')
   await server.deps.store.write(removeUser(user?.id ?? '', 0))
   const response = await callApi(server, path, token)

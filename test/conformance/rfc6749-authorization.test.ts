@@ -27,13 +27,13 @@ import { json } from '../helpers/wire.ts'
 
 const server = await startServer(t)
 const client = await register(server)
-const person = await signedIn(server, client)
+const user = await signedIn(server, client)
 /** An integration that never asks, so that a signed-in browser is redirected at once. */
 const firstParty = await integrate(server, { consent: 'skip' })
 
 /** The scope of the tokens at the end of a flow. */
 async function granted(fields: Fields, who: TestClient = client): Promise<readonly string[]> {
-  const { scope } = await obtainTokens(server, who, { fields, agent: person })
+  const { scope } = await obtainTokens(server, who, { fields, agent: user })
   return scope.split(' ').sort()
 }
 
@@ -53,19 +53,19 @@ t.test(
 t.test(
   '[service-5-approval-required] a signed-in user is asked, and only the decision makes a code',
   async (t) => {
-    const landing = await ask(server, client, {}, person)
+    const landing = await ask(server, client, {}, user)
     t.equal(place(landing), '/consent')
     t.equal(pageOf(landing).status, 200)
     t.notMatch(pageOf(landing).html, /lyc_|code=/)
-    t.match(sentAway(await person.submit(pageOf(landing), { decision: 'approve' })), { code: /./ })
+    t.match(sentAway(await user.submit(pageOf(landing), { decision: 'approve' })), { code: /./ })
   },
 )
 
 t.test(
   '[service-4-authorize-redirect-params] [rfc6749-4.1.2-code-in-query] consent redirects with code, state and iss in the query and nothing else',
   async (t) => {
-    const page = pageOf(await ask(server, client, { state: 'xyz' }, person))
-    const landing = await person.submit(page, { decision: 'approve' })
+    const page = pageOf(await ask(server, client, { state: 'xyz' }, user))
+    const landing = await user.submit(page, { decision: 'approve' })
     const { code = '', ...rest } = sentAway(landing)
     t.same(rest, { state: 'xyz', iss: server.issuer }, '[service-4-authorize-redirect-params]')
     t.match(code, /^[\w-]{22,}$/, '[rfc6749-4.1.2-code-in-query]')
@@ -78,13 +78,13 @@ t.test(
 t.test(
   '[rfc6749-4.1.2.1-access-denied] [service-5-approval-required] deny redirects with access_denied, and the page cannot be submitted again',
   async (t) => {
-    const page = pageOf(await ask(server, client, {}, person))
+    const page = pageOf(await ask(server, client, {}, user))
     const { error_description: description, ...rest } = sentAway(
-      await person.submit(page, { decision: 'deny' }),
+      await user.submit(page, { decision: 'deny' }),
     )
     t.same(rest, { error: 'access_denied', state: 'a-state', iss: server.issuer })
     t.equal(typeof description, 'string')
-    const again = await person.submit(page, { decision: 'approve' })
+    const again = await user.submit(page, { decision: 'approve' })
     t.match(title(pageOf(again)), 'already used')
   },
 )
@@ -104,7 +104,7 @@ t.test(
       '%20',
     )
     t.match(spaced, 'openid%20profile%20courses')
-    const location = await signInAndApprove(person, await person.open(spaced))
+    const location = await signInAndApprove(user, await user.open(spaced))
     const response = await exchange(server, client, location.searchParams.get('code') ?? '')
     const { scope } = (await response.json()) as { scope: string }
     t.same(scope.split(' ').sort(), wanted, '[service-4-authorize-scope-list] with %20')
@@ -122,7 +122,7 @@ t.test(
     }
     for (const [clause, scopes] of Object.entries(wrong)) {
       for (const scope of scopes) {
-        const response = await authorize(server, client, { scope }, person)
+        const response = await authorize(server, client, { scope }, user)
         const message = `${clause} ${JSON.stringify(scope)}`
         assertErrorRedirect(t, server, response, 'invalid_scope', { message })
       }
@@ -132,11 +132,11 @@ t.test(
 
 t.test('[service-5-scope-asymmetry] scopes that are not in the table do not exist', async (t) => {
   for (const name of ['analytics:write', 'orders:write', 'comments:write', 'forms:write', 'storage:read']) {
-    const response = await authorize(server, client, { scope: `openid ${name}` }, person)
+    const response = await authorize(server, client, { scope: `openid ${name}` }, user)
     assertErrorRedirect(t, server, response, 'invalid_scope', { message: name })
   }
   for (const name of ['analytics:read', 'orders:read', 'comments:read', 'forms:read', 'storage:write'])
-    t.equal(place(await ask(server, client, { scope: name }, person)), '/consent', name)
+    t.equal(place(await ask(server, client, { scope: name }, user)), '/consent', name)
 })
 
 t.test(
@@ -163,10 +163,10 @@ t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value counts as omi
       server,
       client,
       { state: '', prompt: '', max_age: '', claims: '', resource: '', response_mode: '', nonce: '' },
-      person,
+      user,
     ),
   )
-  const answer = sentAway(await person.submit(page, { decision: 'approve' }))
+  const answer = sentAway(await user.submit(page, { decision: 'approve' }))
   t.same(Object.keys(answer).sort(), ['code', 'iss'])
   const unproven = await authorize(server, client, { code_challenge: '' })
   t.match(assertErrorRedirect(t, server, unproven, 'invalid_request'), 'code_challenge is missing')
@@ -175,8 +175,8 @@ t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value counts as omi
 t.test('[rfc6749-3.1-ignore-unknown] unknown parameters change nothing', async (t) => {
   const fields = { foo: 'bar', utm: '1', 'x[y]': '{}' }
   t.same(await granted(fields), ['openid'])
-  const page = pageOf(await ask(server, client, fields, person))
-  const answer = sentAway(await person.submit(page, { decision: 'approve' }))
+  const page = pageOf(await ask(server, client, fields, user))
+  const answer = sentAway(await user.submit(page, { decision: 'approve' }))
   t.same(Object.keys(answer).sort(), ['code', 'iss', 'state'])
 })
 
@@ -188,9 +188,9 @@ t.test(
       const own = await register(server, { redirect_uris: [redirectUri] })
       const response = await authorize(server, own, { scope: 'nonsense' })
       const error = response.headers.get('location') ?? ''
-      const page = pageOf(await ask(server, own, {}, person))
+      const page = pageOf(await ask(server, own, {}, user))
       const body = bodyOf(page, { decision: 'approve' })
-      const approved = await person.send(`${server.issuer}/consent`, { method: 'POST', body })
+      const approved = await user.send(`${server.issuer}/consent`, { method: 'POST', body })
       const success = approved.headers.get('location') ?? ''
       for (const [location, members] of [
         [error, ['error', 'iss']],
@@ -225,7 +225,7 @@ t.test(
       '🙂',
       'x'.repeat(4000),
     ]) {
-      const landing = await ask(server, firstParty, { state }, person)
+      const landing = await ask(server, firstParty, { state }, user)
       t.equal(sentAway(landing)['state'], state, '[rfc6749-4.1.2-state-exact]')
     }
   },
@@ -237,11 +237,11 @@ t.test(
     const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     for (const who of [client, confidential]) {
       for (const round of [1, 2]) {
-        const landing = await ask(server, who, {}, person)
+        const landing = await ask(server, who, {}, user)
         t.equal(place(landing), '/consent', `round ${round}`)
-        sentAway(await person.submit(pageOf(landing), { decision: 'approve' }))
+        sentAway(await user.submit(pageOf(landing), { decision: 'approve' }))
       }
-      const silent = await authorize(server, who, { prompt: 'none' }, person)
+      const silent = await authorize(server, who, { prompt: 'none' }, user)
       assertErrorRedirect(t, server, silent, 'consent_required')
     }
   },
@@ -251,9 +251,9 @@ t.test(
   '[service-5-https-client-out-of-band] a client with an https callback, added by the operator, works like any other',
   async (t) => {
     const portal = await integrate(server)
-    const page = pageOf(await ask(server, portal, {}, person))
+    const page = pageOf(await ask(server, portal, {}, user))
     t.match(page.html, 'added this app')
-    const landing = await person.submit(page, { decision: 'approve' })
+    const landing = await user.submit(page, { decision: 'approve' })
     t.equal(place(landing), `sent to ${new URL(callback).origin}`)
     const response = await exchange(server, portal, sentAway(landing)['code'] ?? '')
     t.equal(response.status, 200)
@@ -277,25 +277,25 @@ t.test(
       ],
     ] as const
     for (const [fault, error, message] of faults) {
-      const page = pageOf(await ask(server, client, {}, person))
+      const page = pageOf(await ask(server, client, {}, user))
       const fail = () => Promise.reject(fault)
       Object.assign(store, { write: fail, transact: fail })
-      const atOnce = await authorize(server, firstParty, {}, person)
+      const atOnce = await authorize(server, firstParty, {}, user)
       t.notMatch(assertErrorRedirect(t, server, atOnce, error, { to: callback, message }), 'glass')
       const { error_description: description, ...afterConsent } = sentAway(
-        await person.submit(page, { decision: 'approve' }),
+        await user.submit(page, { decision: 'approve' }),
       )
       t.same(afterConsent, { error, state: 'a-state', iss: server.issuer })
       t.notMatch(description, 'glass')
       Object.assign(store, { write, transact })
     }
     t.match(server.log.join(''), 'a disk of glass')
-    t.match(sentAway(await ask(server, firstParty, {}, person)), { code: /./ })
+    t.match(sentAway(await ask(server, firstParty, {}, user)), { code: /./ })
   },
 )
 
 t.test('two simultaneous submissions of one consent page make one code', async (t) => {
-  const page = pageOf(await ask(server, client, {}, person))
+  const page = pageOf(await ask(server, client, {}, user))
   const { store } = server.deps
   const { transact } = store
   t.teardown(() => Object.assign(store, { transact }))
@@ -309,7 +309,7 @@ t.test('two simultaneous submissions of one consent page make one code', async (
     return Reflect.apply(transact, store, parameters)
   }
   Object.assign(store, { transact: together })
-  const landings = await Promise.all([1, 2, 3, 4].map(() => person.submit(page, { decision: 'approve' })))
+  const landings = await Promise.all([1, 2, 3, 4].map(() => user.submit(page, { decision: 'approve' })))
   t.equal(landings.filter(({ at }) => at === 'redirect').length, 1)
   for (const landing of landings) if (landing.at === 'page') t.equal(landing.page.status, 400)
 })
@@ -319,19 +319,19 @@ t.test(
   async (t) => {
     const fields = { scope: 'openid profile courses:read courses:write' }
     const grantedAfter = async (scope: readonly string[]) => {
-      const code = await obtainCode(server, client, { fields, agent: person, scope })
+      const code = await obtainCode(server, client, { fields, agent: user, scope })
       return (await json(await exchange(server, client, code)))['scope']
     }
     t.equal(await grantedAfter(['courses:read']), 'openid courses:read')
     t.equal(await grantedAfter([]), 'openid')
-    const page = pageOf(await ask(server, client, { scope: 'courses:read' }, person))
+    const page = pageOf(await ask(server, client, { scope: 'courses:read' }, user))
     const body = bodyOf(page, {
       decision: 'approve',
       redirect_uri: 'https://evil.example/',
       state: 'other',
     })
     for (const more of ['students:write', 'openid']) body.append('scope', more)
-    const answer = sentAway(await person.open(`${server.issuer}/consent`, { method: 'POST', body }))
+    const answer = sentAway(await user.open(`${server.issuer}/consent`, { method: 'POST', body }))
     t.equal(answer['state'], 'a-state')
     const tokens = await exchange(server, client, answer['code'] ?? '')
     t.equal((await json(tokens))['scope'], 'courses:read')
@@ -339,6 +339,6 @@ t.test(
 )
 
 t.test('approving no scope is access_denied', async (t) => {
-  const page = pageOf(await ask(server, client, { scope: 'courses:read' }, person))
-  t.match(sentAway(await person.submit(page, { decision: 'approve', scope: [] })), { error: 'access_denied' })
+  const page = pageOf(await ask(server, client, { scope: 'courses:read' }, user))
+  t.match(sentAway(await user.submit(page, { decision: 'approve', scope: [] })), { error: 'access_denied' })
 })

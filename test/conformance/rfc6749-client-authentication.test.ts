@@ -304,7 +304,7 @@ t.test('deleting a client or a user ends all of their tokens at once', async (t)
   await assertRejected(t, await refresh(server, gone, token), 'invalid_client')
 
   const bob = { username: 'bob', password: 'bob-in-tests' }
-  const theirs = { agent: new UserAgent(server.issuer), person: bob }
+  const theirs = { agent: new UserAgent(server.issuer), user: bob }
   const tokens = await obtainTokens(server, open, theirs)
   const user = await server.deps.store.find('userByLogin', 'bob')
   await server.deps.store.write(removeUser(user?.id ?? '', 0))

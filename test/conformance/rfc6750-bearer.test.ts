@@ -27,7 +27,7 @@ async function assertInvalid(t: Test, response: Response, about: string): Promis
 t.test(
   '[service-5-bearer-api-calls] [rfc6750-2.1-header-supported] [oauth21-5.1.1-scheme-case-insensitive] a token in the header gives its user access, in any case of the scheme',
   async (t) => {
-    const person = await server.deps.store.find('userByLogin', 'alice')
+    const user = await server.deps.store.find('userByLogin', 'alice')
     for (const header of ['Bearer ', 'bearer ', 'BEARER ', 'bEaReR ', 'Bearer   ']) {
       const response = await fetch(api, { headers: { authorization: header + token } })
       const clause =
@@ -40,7 +40,7 @@ t.test(
           area: 'courses',
           operation: 'read',
           caller: 'user',
-          sub: person?.id,
+          sub: user?.id,
           client_id: client.id,
           scope: 'openid courses:read',
         },

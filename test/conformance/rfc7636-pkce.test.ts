@@ -16,7 +16,7 @@ const server = await startServer(t)
 const client = await register(server)
 const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
 const native = await register(server, { application_type: 'native' })
-const person = await signedIn(server, client)
+const user = await signedIn(server, client)
 const verifier = 'v'.repeat(43)
 
 t.test(
@@ -93,7 +93,7 @@ t.test('[rfc7636-4.2-challenge-syntax] a challenge is 43 characters of unpadded 
 
 t.test('[rfc7636-4.2-s256-mandatory] the example of appendix B is redeemed', async (t) => {
   const fields = { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' }
-  const code = await obtainCode(server, client, { agent: person, fields })
+  const code = await obtainCode(server, client, { agent: user, fields })
   const right = { code_verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk' }
   const plain = await exchange(server, client, code, { code_verifier: fields.code_challenge })
   await assertRejected(t, plain, 'invalid_grant')
@@ -106,7 +106,7 @@ t.test(
     const [one, other] = [pkce(), pkce()]
     const codes: string[] = []
     for (const { challenge } of [one, other])
-      codes.push(await obtainCode(server, client, { agent: person, fields: { code_challenge: challenge } }))
+      codes.push(await obtainCode(server, client, { agent: user, fields: { code_challenge: challenge } }))
     const [first = '', second = ''] = codes
     for (const [code, { verifier }] of [
       [first, other],
@@ -122,8 +122,8 @@ t.test(
 
 t.test('[rfc7636-4.4-challenge-not-exposed] no response and no code contains the challenge', async (t) => {
   const { challenge, verifier } = pkce()
-  const page = pageOf(await ask(server, client, { code_challenge: challenge }, person))
-  const landing = await person.submit(page, { decision: 'approve' })
+  const page = pageOf(await ask(server, client, { code_challenge: challenge }, user))
+  const landing = await user.submit(page, { decision: 'approve' })
   const { code = '' } = sentAway(landing)
   const answer = await exchange(server, client, code, { code_verifier: verifier })
   t.equal(answer.status, 200, 'the challenge is the one of this code')
@@ -144,12 +144,11 @@ t.test(
   '[rfc9700-2.1.1-pkce-supported] a challenge from a client that need not send one is enforced, and none is invented',
   async (t) => {
     const exempt = await integrate(server, { pkce: 'optional', consent: 'skip' })
-    const codeWith = async (fields: Fields) =>
-      sentAway(await ask(server, exempt, fields, person))['code'] ?? ''
+    const codeWith = async (fields: Fields) => sentAway(await ask(server, exempt, fields, user))['code'] ?? ''
     const none = { code_challenge: undefined, code_challenge_method: undefined }
     for (const [who, code] of [
       [exempt, await codeWith({})],
-      [confidential, await obtainCode(server, confidential, { agent: person })],
+      [confidential, await obtainCode(server, confidential, { agent: user })],
     ] as const) {
       const without = await exchange(server, who, code, { code_verifier: undefined })
       await assertRejected(t, without, 'invalid_grant')

@@ -13,7 +13,7 @@ import { startServer } from '../helpers/server.ts'
 import { assertRejected } from '../helpers/wire.ts'
 
 const server = await startServer(t)
-const person = await signedIn(server, await register(server))
+const user = await signedIn(server, await register(server))
 const v4 = await register(server, { redirect_uris: ['http://127.0.0.1:1234/cb'] })
 const withoutPort = await register(server, { redirect_uris: ['http://127.0.0.1/cb'] })
 const v6 = await register(server, { redirect_uris: ['http://[::1]:1234/cb?a=b'] })
@@ -30,8 +30,8 @@ t.test(
       }
     }
     const redirectUri = 'http://127.0.0.1:5678/cb'
-    const page = pageOf(await ask(server, v4, { redirect_uri: redirectUri }, person))
-    const landing = await person.submit(page, { decision: 'approve' })
+    const page = pageOf(await ask(server, v4, { redirect_uri: redirectUri }, user))
+    const landing = await user.submit(page, { decision: 'approve' })
     t.equal(landing.at === 'redirect' && landing.location.origin, 'http://127.0.0.1:5678')
     // The token endpoint needs the port that was used, not the registered one.
     const code = sentAway(landing)['code'] ?? ''
@@ -109,8 +109,8 @@ t.test(
         )
       }
     }
-    const page = pageOf(await ask(server, v6, { redirect_uri: 'http://[::1]:5678/cb?a=b' }, person))
-    const landing = await person.submit(page, { decision: 'approve' })
+    const page = pageOf(await ask(server, v6, { redirect_uri: 'http://[::1]:5678/cb?a=b' }, user))
+    const landing = await user.submit(page, { decision: 'approve' })
     t.match(landing.at === 'redirect' && landing.location.href, /^http:\/\/\[::1\]:5678\/cb\?a=b&code=/)
   },
 )

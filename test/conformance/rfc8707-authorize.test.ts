@@ -9,15 +9,15 @@ const server = await startServer(t, {
   resources: [{ identifier: notes, name: 'Notes', scopes: ['courses:read'], tokenFormat: 'opaque' }],
 })
 const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
-const person = await signedIn(server, client)
+const user = await signedIn(server, client)
 
 /** The audience of the access token of a request with these resources. */
 async function audience(
   resource: string | readonly string[] | undefined,
   scope = 'courses:read',
 ): Promise<unknown> {
-  const page = pageOf(await ask(server, client, { resource, scope }, person))
-  const { code = '' } = sentAway(await person.submit(page, { decision: 'approve' }))
+  const page = pageOf(await ask(server, client, { resource, scope }, user))
+  const { code = '' } = sentAway(await user.submit(page, { decision: 'approve' }))
   const { access_token: token } = (await (await exchange(server, client, code)).json()) as {
     access_token: string
   }
@@ -31,12 +31,12 @@ t.test(
   '[rfc8707-2-absolute-no-fragment] a resource that is not an absolute URI without fragment is invalid_target, here and at the token endpoint',
   async (t) => {
     for (const resource of ['/api', 'notes', 'https://h/#f', `${notes}#`, '//notes.example/api', ' ']) {
-      const response = await authorize(server, client, { resource }, person)
+      const response = await authorize(server, client, { resource }, user)
       const description = assertErrorRedirect(t, server, response, 'invalid_target', { message: resource })
       t.match(description, 'must be an absolute URI without a fragment', resource)
     }
-    const page = pageOf(await ask(server, client, { resource: notes, scope: 'courses:read' }, person))
-    const { code = '' } = sentAway(await person.submit(page, { decision: 'approve' }))
+    const page = pageOf(await ask(server, client, { resource: notes, scope: 'courses:read' }, user))
+    const { code = '' } = sentAway(await user.submit(page, { decision: 'approve' }))
     for (const resource of ['/api', 'https://h/#f']) {
       const response = await exchange(server, client, code, { resource })
       await assertRejected(t, response, 'invalid_target', 400, resource)
@@ -60,10 +60,10 @@ t.test(
       `${server.issuer}/api`,
       [notes, 'https://other.example'],
     ]) {
-      const response = await authorize(server, client, { resource, scope: 'courses:read' }, person)
+      const response = await authorize(server, client, { resource, scope: 'courses:read' }, user)
       assertErrorRedirect(t, server, response, 'invalid_target', { message: String(resource) })
     }
-    const nothingLeft = await authorize(server, client, { resource: notes, scope: 'students:read' }, person)
+    const nothingLeft = await authorize(server, client, { resource: notes, scope: 'students:read' }, user)
     assertErrorRedirect(t, server, nothingLeft, 'invalid_target')
   },
 )

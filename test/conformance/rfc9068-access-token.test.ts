@@ -67,8 +67,8 @@ t.test(
       acr: 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport',
       amr: ['pwd'],
     })
-    const person = await server.deps.store.find('userByLogin', alice.username)
-    t.equal(sub, person?.id)
+    const user = await server.deps.store.find('userByLogin', alice.username)
+    t.equal(sub, user?.id)
     t.ok(Number.isInteger(iat) && iat >= before && iat <= server.now())
     t.equal(exp, iat + 600)
     t.ok(Number.isInteger(authTime) && Number(authTime) <= iat && Number(authTime) > iat - 60)

@@ -5,8 +5,8 @@ import { introspectedBy, signedBy } from '../../src/guard/guard.ts'
 import { exchange, obtainCode, obtainTokens, post, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addResourceServer, callAt, startApi } from '../helpers/guarded-api.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const notes = `http://127.0.0.1:${await freePort()}`
 const other = 'https://other.example'
@@ -20,7 +20,7 @@ const options = {
 }
 const server = await startServer(t, options)
 const client = await register(server)
-const { agent } = newPerson(server)
+const { agent } = newUser(server)
 const published = (await (await fetch(`${server.issuer}/api/oauth/jwks`)).json()) as { keys: JWK[] }
 const rsa = published.keys.find(({ alg }) => alg === 'RS256')
 const { kid } = rsa ?? {}
@@ -155,7 +155,7 @@ t.test(
   'the keys are fetched once, and tokens are verified while the authorization server is down',
   async (t) => {
     const own = await startServer(t, options)
-    const by = newPerson(own).agent
+    const by = newUser(own).agent
     const { access_token: token } = await tokensAt(own, await register(own), by)
     const resource = `http://127.0.0.1:${await freePort()}`
     const verify = signedBy({ issuer: own.issuer, jwksUri: `${own.issuer}/api/oauth/jwks` })

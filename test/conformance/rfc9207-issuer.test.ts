@@ -13,16 +13,16 @@ for (const each of [server, below, https]) {
   // The listener of an https issuer is behind a proxy, at the path of the issuer.
   const reached = each === https ? { ...each, issuer: `${each.origin}/t` } : each
   const client = await register(reached)
-  parties.push({ reached, client, person: await signedIn(reached, client), issuer: each.deps.config.issuer })
+  parties.push({ reached, client, user: await signedIn(reached, client), issuer: each.deps.config.issuer })
 }
 
-for (const { reached, client, person, issuer } of parties) {
+for (const { reached, client, user, issuer } of parties) {
   const { protocol, pathname } = new URL(issuer)
   t.test(
     `[rfc9207-2-iss-on-success] [rfc9207-2-iss-value] a code has iss, exactly the issuer of the metadata: ${protocol}//…${pathname}`,
     async (t) => {
-      const page = pageOf(await ask(reached, client, {}, person))
-      const answer = sentAway(await person.submit(page, { decision: 'approve' }))
+      const page = pageOf(await ask(reached, client, {}, user))
+      const answer = sentAway(await user.submit(page, { decision: 'approve' }))
       t.match(answer, { code: /./ })
       t.equal(answer['iss'], issuer, '[rfc9207-2-iss-on-success]')
       t.equal(new URL(issuer).search + new URL(issuer).hash, '')
@@ -57,9 +57,9 @@ for (const { reached, client, person, issuer } of parties) {
         assertTold(answerOf(response), error)
         t.match(response.headers.get('location'), `iss=${encodeURIComponent(issuer)}`, 'form-encoded')
       }
-      assertTold(answerOf(await authorize(reached, client, { prompt: 'none' }, person)), 'consent_required')
-      const page = pageOf(await ask(reached, client, {}, person))
-      assertTold(sentAway(await person.submit(page, { decision: 'deny' })), 'access_denied')
+      assertTold(answerOf(await authorize(reached, client, { prompt: 'none' }, user)), 'consent_required')
+      const page = pageOf(await ask(reached, client, {}, user))
+      assertTold(sentAway(await user.submit(page, { decision: 'deny' })), 'access_denied')
     },
   )
 }

@@ -13,10 +13,10 @@ import {
   signInAndApprove,
   type TestClient,
 } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import { postProven, signProof, thumbprintOf, tokenPath } from '../helpers/proofs.ts'
 import { send } from '../helpers/raw.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 import { addClient, assertRejected, introspect, type Json, json } from '../helpers/wire.ts'
 
 const library = 'https://library.example/api'
@@ -36,7 +36,7 @@ const machine = await addClient(server, {
   scope: ['openid', 'courses:read'],
 })
 const asking = { grant_type: 'client_credentials' }
-const { agent } = newPerson(server)
+const { agent } = newUser(server)
 
 /** A proof for the token endpoint. */
 function proof(change: AssertionChange = {}, by = key, of = server, path = tokenPath): string {

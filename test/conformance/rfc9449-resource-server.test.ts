@@ -6,9 +6,9 @@ import { makeClientKey } from '../helpers/assertions.ts'
 import { type Fields, obtainCode, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addResourceServer, startApi } from '../helpers/guarded-api.ts'
-import { newPerson } from '../helpers/person.ts'
 import { postProven, signProof, tokenPath } from '../helpers/proofs.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 import { addClient, challengeOf, json } from '../helpers/wire.ts'
 
 const [notes, signed, strictNotes] = await Promise.all(
@@ -31,7 +31,7 @@ const algs = 'ES256 PS256 EdDSA Ed25519'
 /** A bound token of a new grant, or a bearer token without a key. */
 async function obtain(by: typeof key | null = key, fields: Fields = {}, of: TestServer = server) {
   const client = await register(of)
-  const { agent } = newPerson(of)
+  const { agent } = newUser(of)
   const code = await obtainCode(of, client, { agent, fields: { scope: 'openid courses:read', ...fields } })
   const redemption = {
     grant_type: 'authorization_code',

@@ -22,10 +22,10 @@ async function idOf(name: string): Promise<string> {
 }
 
 /** Signs another user in in the same browser. */
-async function alsoSignIn(agent: UserAgent, person: typeof alice): Promise<void> {
+async function alsoSignIn(agent: UserAgent, user: typeof alice): Promise<void> {
   const choice = pageOf(await ask(server, portal, select, agent))
   const login = pageOf(await agent.submit(choice, { decision: 'switch' }))
-  sentAway(await agent.submit(login, person))
+  sentAway(await agent.submit(login, user))
 }
 
 const both = await signedIn(server, portal)

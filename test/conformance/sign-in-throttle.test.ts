@@ -205,7 +205,7 @@ t.test('the limit of a network grows with the number of users who sign in from i
   const late = await door(school, schoolClient)
   t.equal(statusOf(await late.knock('alice', alice.password)), 429, 'no user signed in from there before')
   school.advance(limits.windowSeconds)
-  for (const person of [alice, bob, alice]) await signedIn(school, schoolClient, person)
+  for (const user of [alice, bob, alice]) await signedIn(school, schoolClient, user)
   const week = 7 * 86_400
   school.advance(week)
   await fails(10, 20)

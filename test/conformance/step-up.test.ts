@@ -22,8 +22,8 @@ const mfa = 'https://refeds.org/profile/mfa'
 const password = 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'
 const essential = (...values: string[]) => JSON.stringify({ id_token: { acr: { essential: true, values } } })
 const { store, keys } = server.deps
-const people = await Promise.all(['alice', 'bob'].map((name) => store.find('userByLogin', name)))
-const [aliceId = '', bobId = ''] = people.map((user) => user?.id)
+const users = await Promise.all(['alice', 'bob'].map((name) => store.find('userByLogin', name)))
+const [aliceId = '', bobId = ''] = users.map((user) => user?.id)
 const totp = new TOTP()
 const code = () => totp.generate({ timestamp: server.now() * 1000 })
 
@@ -100,13 +100,13 @@ t.test(
 t.test(
   '[oidc-core-3.1.2.1-acr-values] a voluntary class that the user cannot have is ignored, and acr is the class of the sign-in',
   async (t) => {
-    const person = await signedIn(server, portal, bob)
+    const visitor = await signedIn(server, portal, bob)
     for (const fields of [
       { acr_values: mfa },
       { acr_values: 'phr', prompt: 'none' },
       { acr_values: '1 2' },
     ]) {
-      const claims = await claimsAt(sentAway(await ask(server, portal, fields, person)))
+      const claims = await claimsAt(sentAway(await ask(server, portal, fields, visitor)))
       t.match(claims, { sub: bobId, acr: password, amr: ['pwd'] })
     }
   },
@@ -115,10 +115,10 @@ t.test(
 t.test(
   '[oidc-core-5.5.1.1-acr-essential] an essential class that the user cannot have is an error, before and after a sign-in',
   async (t) => {
-    const person = await signedIn(server, portal, bob)
+    const visitor = await signedIn(server, portal, bob)
     const fields = { claims: essential(mfa) }
     for (const more of [{}, { prompt: 'none' }]) {
-      const response = await authorize(server, portal, { ...fields, ...more }, person)
+      const response = await authorize(server, portal, { ...fields, ...more }, visitor)
       assertErrorRedirect(t, server, response, 'unmet_authentication_requirements', {
         to: portal.redirectUri,
       })
@@ -154,14 +154,14 @@ t.test('a session that ends while its second factor is requested is not restored
 
 t.test('codes that are removed while one is typed in sign no user in', async (t) => {
   server.advance(60)
-  const person = new UserAgent(server.issuer)
-  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  const visitor = new UserAgent(server.issuer)
+  const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
   const factor = await store.find(secondFactorKind, aliceId)
   if (factor === undefined) throw new Error('alice has codes')
   await store.write(put(secondFactorKind, { ...factor, sealedSecret: keys.seal(Buffer.alloc(20), aliceId) }))
-  t.equal(pageOf(await person.submit(second, { code: code() })).status, 400)
+  t.equal(pageOf(await visitor.submit(second, { code: code() })).status, 400)
   await store.write(remove(secondFactorKind, aliceId))
-  const login = pageOf(await person.submit(second, { code: code() }))
+  const login = pageOf(await visitor.submit(second, { code: code() }))
   t.match(login.html, 'name="password"')
 })
 
@@ -169,14 +169,14 @@ t.test('a locked user sees the lock only after the right password, and gets no s
   const user = await store.find('user', bobId)
   if (user === undefined) throw new Error('no bob')
   await store.write(update('user', { ...user, lockedAt: server.now() }))
-  const person = new UserAgent(server.issuer)
-  const login = pageOf(await ask(server, portal, {}, person))
-  const wrong = pageOf(await person.submit(login, { ...bob, password: 'wrong' }))
+  const visitor = new UserAgent(server.issuer)
+  const login = pageOf(await ask(server, portal, {}, visitor))
+  const wrong = pageOf(await visitor.submit(login, { ...bob, password: 'wrong' }))
   t.notMatch(wrong.html, 'locked')
-  const told = pageOf(await person.submit(wrong, bob))
+  const told = pageOf(await visitor.submit(wrong, bob))
   t.equal(told.status, 403)
   t.match(told.html, 'This account is locked.')
-  t.equal(person.cookies.has('lychgate_session'), false)
+  t.equal(visitor.cookies.has('lychgate_session'), false)
   await store.write(update('user', user))
-  t.ok('code' in sentAway(await person.submit(told, bob)), 'the request is still pending')
+  t.ok('code' in sentAway(await visitor.submit(told, bob)), 'the request is still pending')
 })

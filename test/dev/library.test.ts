@@ -54,8 +54,8 @@ t.test('its clients and users are the given ones, and sign in as usual', async (
     method: 'client_secret_basic',
     redirectUri: web.redirect_uris[0],
   }
-  const person = { username: 'carol', password: 'carol-in-dev' }
-  const code = await obtainCode(server, client, { person, fields: { scope: 'openid profile' } })
+  const user = { username: 'carol', password: 'carol-in-dev' }
+  const code = await obtainCode(server, client, { user, fields: { scope: 'openid profile' } })
   const tokens = (await (await exchange(server, client, code)).json()) as { access_token: string }
   const userinfo = await callApi(server, '/api/oauth/userinfo', tokens.access_token)
   t.match(await userinfo.json(), { name: 'Carol Cooper' })

@@ -85,8 +85,8 @@ t.test('a long address signs in although it is no user name', async (t) => {
 })
 
 t.test('a new user has claims under their wire names', async (t) => {
-  const person = { username: ' Alice', email: 'A@example.com', passwordHash: '$x', claims: { name: 'Alice' } }
-  t.strictSame(createUser(person, fresh, 50), {
+  const user = { username: ' Alice', email: 'A@example.com', passwordHash: '$x', claims: { name: 'Alice' } }
+  t.strictSame(createUser(user, fresh, 50), {
     id: `user_${fresh.toString('base64url')}`,
     username: 'alice',
     email: 'a@example.com',
@@ -108,15 +108,15 @@ t.test('a new user has claims under their wire names', async (t) => {
 })
 
 t.test('a user name that is an address must be the email address of the same user', async (t) => {
-  const person = { username: 'v@example.com', passwordHash: '$x' }
-  t.throws(() => createUser(person, fresh, 50), {
+  const user = { username: 'v@example.com', passwordHash: '$x' }
+  t.throws(() => createUser(user, fresh, 50), {
     code: 'invalid_request',
     message: /^username may be an email/,
   })
-  t.throws(() => createUser({ ...person, email: 'w@example.com' }, fresh, 50), {
+  t.throws(() => createUser({ ...user, email: 'w@example.com' }, fresh, 50), {
     message: /^username may be/,
   })
-  t.equal(createUser({ ...person, email: 'V@example.com' }, fresh, 50).username, 'v@example.com')
+  t.equal(createUser({ ...user, email: 'V@example.com' }, fresh, 50).username, 'v@example.com')
 })
 
 t.test('a changed password is written together with the end of the sessions', async (t) => {

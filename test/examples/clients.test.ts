@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { newFolder } from '../helpers/command.ts'
 import { addressIn, example, runExample, startExampleServer } from '../helpers/examples.ts'
-import { newPerson } from '../helpers/person.ts'
 import { devAlice } from '../helpers/process.ts'
+import { newUser } from '../helpers/user.ts'
 
-const { issuer, person } = await startExampleServer(t)
+const { issuer, user } = await startExampleServer(t)
 
 t.test('the curl script runs the seven steps, and is what docs/start.md has to paste', async (t) => {
   const script = readFileSync(example('curl/seven-steps.sh'), 'utf8')
@@ -58,7 +58,7 @@ t.test('the command line app signs in, calls, refreshes and revokes', async (t) 
     redirect_uri: /^http:\/\/127\.0\.0\.1:\d+\/callback$/,
     code_challenge_method: 'S256',
   })
-  const answer = await person.approve(address)
+  const answer = await user.approve(address)
   t.equal(await deliver(new URL('/favicon.ico', answer)), 404, 'it waits for its own path')
   t.equal(await deliver(answer), 200)
   t.match(await login.end(), { code: 0, output: /Signed in as / })
@@ -88,14 +88,14 @@ t.test(
   async (t) => {
     const cli = app(t)
     const mixedUp = cli.start('login')
-    const answer = await person.approve(addressIn(await mixedUp.until(/authorize\?.*\n/)))
+    const answer = await user.approve(addressIn(await mixedUp.until(/authorize\?.*\n/)))
     answer.searchParams.set('iss', 'https://attacker.example')
     await deliver(answer)
     t.match(await mixedUp.end(), { code: 1, output: /unexpected "iss"/ })
     t.notOk(cli.kept().tokens, 'and no code was sent')
 
     const refused = cli.start('login')
-    await deliver(await person.deny(addressIn(await refused.until(/authorize\?.*\n/))))
+    await deliver(await user.deny(addressIn(await refused.until(/authorize\?.*\n/))))
     t.match(await refused.end(), { code: 1, output: /access_denied/ })
   },
 )
@@ -109,7 +109,7 @@ for (const [profile, said] of [
     const cli = app(t, liar)
     const login = cli.start('login')
     const address = addressIn(await login.until(/authorize\?.*\n/))
-    await deliver(await newPerson({ issuer: liar }, devAlice).approve(address))
+    await deliver(await newUser({ issuer: liar }, devAlice).approve(address))
     t.match(await login.end(), { code: 0 })
     writeFileSync(cli.file, JSON.stringify({ ...cli.kept(), expiresAt: 0 }))
     t.match(await cli.start('whoami').end(), { code: 1, output: said })

@@ -4,7 +4,7 @@ import { runExample, startExampleServer } from '../helpers/examples.ts'
 import { authorizationUrl, exchange, register, type Tokens } from '../helpers/flow.ts'
 import { callAt } from '../helpers/guarded-api.ts'
 
-const { issuer, person, resource: resourceAt, process: lychgate } = await startExampleServer(t)
+const { issuer, user, resource: resourceAt, process: lychgate } = await startExampleServer(t)
 const resource = resourceAt('http://127.0.0.1:9501')
 const client = await register({ issuer })
 const api = runExample(t, ['express-api/server.ts'], { ISSUER: issuer, RESOURCE: resource })
@@ -12,7 +12,7 @@ await api.until(/Library is ready at .*\n/)
 const metadata = `${resource}/.well-known/oauth-protected-resource`
 
 async function obtainTokens(scope: string, at: string): Promise<Tokens> {
-  const landed = await person.approve(authorizationUrl({ issuer }, client, { scope, resource: at }))
+  const landed = await user.approve(authorizationUrl({ issuer }, client, { scope, resource: at }))
   const answer = await exchange({ issuer }, client, landed.searchParams.get('code') ?? '')
   return (await answer.json()) as Tokens
 }

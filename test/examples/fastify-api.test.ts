@@ -5,7 +5,7 @@ import { runExample, startExampleServer } from '../helpers/examples.ts'
 import { authorizationUrl, exchange, post, register } from '../helpers/flow.ts'
 import { callAt } from '../helpers/guarded-api.ts'
 
-const { issuer, person, location, resource: resourceAt, process: lychgate } = await startExampleServer(t)
+const { issuer, user, location, resource: resourceAt, process: lychgate } = await startExampleServer(t)
 const resource = resourceAt('http://127.0.0.1:9500')
 const client = await register({ issuer })
 
@@ -17,7 +17,7 @@ async function startExample(t: Test, environment: Record<string, string> = {}) {
 }
 
 async function obtainToken(scope: string): Promise<string> {
-  const landed = await person.approve(authorizationUrl({ issuer }, client, { scope, resource }))
+  const landed = await user.approve(authorizationUrl({ issuer }, client, { scope, resource }))
   const answer = await exchange({ issuer }, client, landed.searchParams.get('code') ?? '')
   const { access_token: token } = (await answer.json()) as { access_token: string }
   return token

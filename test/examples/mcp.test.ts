@@ -4,7 +4,7 @@ import { addressIn, runExample, startExampleServer } from '../helpers/examples.t
 import { authorizationUrl, exchange, register, type Tokens } from '../helpers/flow.ts'
 import { callAt } from '../helpers/guarded-api.ts'
 
-const { issuer, person, resource: resourceAt } = await startExampleServer(t)
+const { issuer, user, resource: resourceAt } = await startExampleServer(t)
 const resource = resourceAt('http://127.0.0.1:9502/mcp')
 const server = runExample(t, ['mcp/server.ts'], { ISSUER: issuer, RESOURCE: resource })
 await server.until(/Timetable is ready at .*\n/)
@@ -23,7 +23,7 @@ t.test('the MCP client finds its way from the URL of the MCP server to its tools
     scope: 'courses:read courses:write',
     code_challenge_method: 'S256',
   })
-  t.equal((await fetch(await person.approve(address))).status, 200)
+  t.equal((await fetch(await user.approve(address))).status, 200)
   t.match(await client.end(), {
     code: 0,
     output: /tools: list_lessons, clear_lessons\nlist_lessons: .*Monday: reading/,
@@ -32,18 +32,18 @@ t.test('the MCP client finds its way from the URL of the MCP server to its tools
 
 t.test('a tool that needs more scope is rejected for a client that was granted less', async (t) => {
   const less = await connect(t, 'clear_lessons')
-  await fetch(await person.approve(less.address, ['courses:read']))
+  await fetch(await user.approve(less.address, ['courses:read']))
   t.match(await less.client.end(), { code: 1, output: /403/ })
 
   const enough = await connect(t, 'clear_lessons')
-  await fetch(await person.approve(enough.address))
+  await fetch(await user.approve(enough.address))
   t.match(await enough.client.end(), { code: 0, output: /removed every lesson/ })
 })
 
 t.test('a batch of messages needs the scopes of each of them', async (t) => {
   const client = await register({ issuer })
   const url = authorizationUrl({ issuer }, client, { scope: 'courses:read', resource })
-  const code = (await person.approve(url)).searchParams.get('code') ?? ''
+  const code = (await user.approve(url)).searchParams.get('code') ?? ''
   const { access_token: token } = (await (await exchange({ issuer }, client, code)).json()) as Tokens
   const post = async (body: unknown) => {
     const headers = {
@@ -63,13 +63,13 @@ t.test(
   'the MCP client accepts no response of another server, and names the server that rejected it',
   async (t) => {
     const mixedUp = await connect(t)
-    const answer = await person.approve(mixedUp.address)
+    const answer = await user.approve(mixedUp.address)
     answer.searchParams.set('iss', 'https://attacker.example')
     await fetch(answer)
     t.match(await mixedUp.client.end(), { code: 1, output: /iss is not the issuer of the request/ })
 
     const refused = await connect(t)
-    await fetch(await person.deny(refused.address))
+    await fetch(await user.deny(refused.address))
     t.match(await refused.client.end(), { code: 1, output: /access_denied/ })
   },
 )

@@ -4,10 +4,10 @@ import t from 'tap'
 import { run } from '../helpers/command.ts'
 import { runExample, startExampleServer } from '../helpers/examples.ts'
 import { freePort } from '../helpers/free-port.ts'
-import { newPerson } from '../helpers/person.ts'
+import { newUser } from '../helpers/user.ts'
 import { type Landing, UserAgent } from '../helpers/user-agent.ts'
 
-const { issuer, person, location } = await startExampleServer(t)
+const { issuer, user, location } = await startExampleServer(t)
 const origin = `http://127.0.0.1:${await freePort()}`
 const added = await run([
   ...['client', 'add', '--json', '--name', 'Course site', ...location],
@@ -39,7 +39,7 @@ t.test('the web application signs a user in, and out everywhere', async (t) => {
   const request = sentTo(await browser.open(`${origin}/courses`))
   t.match(Object.fromEntries(request.searchParams), { code_challenge_method: 'S256', nonce: String })
   const before = browser.cookies.get('session')
-  const home = pageOf(await browser.open((await person.approve(request)).href))
+  const home = pageOf(await browser.open((await user.approve(request)).href))
   t.equal(home.url, `${origin}/`)
   t.match(home.html, /Hello Alice/)
   t.not(browser.cookies.get('session'), before, 'the session has a new id')
@@ -52,17 +52,17 @@ t.test('the web application signs a user in, and out everywhere', async (t) => {
 
   const logout = sentTo(await browser.submit(home, {}))
   t.equal(logout.origin + logout.pathname, `${issuer}/oauth/logout`)
-  const back = sentTo(await person.agent.open(logout.href))
+  const back = sentTo(await user.agent.open(logout.href))
   t.equal(back.href, `${origin}/`)
   t.match(pageOf(await browser.open(back.href)).html, /Sign in/)
-  const again = await person.agent.open(sentTo(await browser.open(`${origin}/login`)).href)
+  const again = await user.agent.open(sentTo(await browser.open(`${origin}/login`)).href)
   t.match(pageOf(again).html, /name="password"/, 'and the server asks for the password again')
 })
 
 t.test('a session at the web application ends with the one at the server', async (t) => {
   const [browser, other] = [new UserAgent(origin), new UserAgent(origin)]
-  await browser.open((await person.approve(sentTo(await browser.open(`${origin}/login`)))).href)
-  const bob = newPerson({ issuer }, { username: 'bob', password: 'bob-in-dev' })
+  await browser.open((await user.approve(sentTo(await browser.open(`${origin}/login`)))).href)
+  const bob = newUser({ issuer }, { username: 'bob', password: 'bob-in-dev' })
   await other.open((await bob.approve(sentTo(await other.open(`${origin}/login`)))).href)
   const forged = new URLSearchParams({ logout_token: 'e30.e30.' })
   const rejected = await fetch(`${origin}/backchannel-logout`, { method: 'POST', body: forged })
@@ -75,7 +75,7 @@ t.test('a session at the web application ends with the one at the server', async
 
 t.test('the web application accepts a response only in the browser that started the request', async (t) => {
   const [browser, victim] = [new UserAgent(origin), new UserAgent(origin)]
-  const answer = await person.approve(sentTo(await browser.open(`${origin}/login`)))
+  const answer = await user.approve(sentTo(await browser.open(`${origin}/login`)))
   t.match(pageOf(await victim.open(answer.href)).html, /Sign in/)
   await victim.open(`${origin}/login`)
   t.not(pageOf(await victim.open(answer.href)).status, 200, 'not even in one that asked for another')
@@ -83,11 +83,11 @@ t.test('the web application accepts a response only in the browser that started 
 
   const refused = sentTo(await browser.open(`${origin}/login`))
   refused.searchParams.set('prompt', 'consent')
-  t.match(pageOf(await browser.open((await person.deny(refused)).href)).html, /Sign in/)
+  t.match(pageOf(await browser.open((await user.deny(refused)).href)).html, /Sign in/)
 })
 
 t.test('the web application sends a user with a dead token to sign in again', async (t) => {
-  const bob = newPerson({ issuer }, { username: 'bob', password: 'bob-in-dev' })
+  const bob = newUser({ issuer }, { username: 'bob', password: 'bob-in-dev' })
   const browser = new UserAgent(origin)
   const answer = await bob.approve(sentTo(await browser.open(`${origin}/login`)))
   t.match(pageOf(await browser.open(answer.href)).html, /Hello Bob/)

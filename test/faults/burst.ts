@@ -17,7 +17,7 @@ t.test(
     const running = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
     const { server } = running
     const client = await register(server)
-    let { refresh_token: token } = await obtainTokens(server, client, { person: devAlice })
+    let { refresh_token: token } = await obtainTokens(server, client, { user: devAlice })
 
     const agent = new Agent({ keepAlive: true, maxSockets: connections })
     const ids = new Set<string>()

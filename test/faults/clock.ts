@@ -53,7 +53,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
     t.strictSame(await statuses(), expected)
     t.equal((await exchange(server, client, open)).status, codeWorks ? 200 : 400, 'the open code')
     t.equal((await refresh(server, client, live.refresh_token)).status, familyWorks ? 200 : 400, 'the family')
-    const tokens = await obtainTokens(server, client, { person: alice })
+    const tokens = await obtainTokens(server, client, { user: alice })
     t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 200, 'a new user')
     t.equal((await refresh(server, client, tokens.refresh_token)).status, 200)
     t.equal((await refresh(server, client, first.refresh_token)).status, 400, 'a token rotated twice')
@@ -66,7 +66,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
     const { server, client, agent, live, open, statuses } = await arranged(t)
     const { config, store } = server.deps
     server.advance(seconds)
-    const meanwhile = await obtainTokens(server, client, { person: alice })
+    const meanwhile = await obtainTokens(server, client, { user: alice })
     const bounds = {
       now: server.now(),
       clientsIdleSince: 0,

@@ -74,7 +74,7 @@ t.test(`with ${idleCount} idle and ${slowCount} slow connections, other requests
   let worked = 0
   const work = async () => {
     while (slow.some(({ isClosed }) => !isClosed)) {
-      const tokens = await obtainTokens(server, client, { person: devAlice })
+      const tokens = await obtainTokens(server, client, { user: devAlice })
       const answer = await refresh(server, client, tokens.refresh_token)
       if (answer.status !== 200) throw new Error(`refresh responded ${answer.status}`)
       const { access_token: access } = (await answer.json()) as Tokens

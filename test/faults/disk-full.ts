@@ -27,7 +27,7 @@ async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
   const { server } = running
   const pid = running.child.pid ?? 0
   const client = await register(server)
-  const { access_token: access } = await obtainTokens(server, client, { person: devAlice })
+  const { access_token: access } = await obtainTokens(server, client, { user: devAlice })
   const kept: TestClient[] = [client]
   const tryToRegister = async () => {
     const answer = await fetch(`${server.issuer}/api/oauth/register`, {
@@ -55,7 +55,7 @@ async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
   disk.free(pid)
   t.match(await tryToRegister(), { status: 201 }, 'it goes on without a restart')
   t.equal((await fetch(`${server.issuer}/readyz`)).status, 200)
-  await obtainTokens(server, client, { person: devAlice })
+  await obtainTokens(server, client, { user: devAlice })
   t.equal(running.child.exitCode, null)
 
   await running.stop('SIGKILL')

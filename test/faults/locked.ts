@@ -13,7 +13,7 @@ t.test('while another process writes, writes are 503 and everything else works',
   const { server } = await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })
   const client = await register(server)
   const { access_token: access, refresh_token: token } = await obtainTokens(server, client, {
-    person: devAlice,
+    user: devAlice,
   })
   const other = new Database(`${data}/lychgate.db`)
   t.teardown(() => other.close())

@@ -55,7 +55,7 @@ t.test(
     /** A browser with a user who is signed in to the client, and the sid of the session. */
     const signIn = async () => {
       const agent = new UserAgent(server.issuer)
-      const tokens = await obtainTokens(server, client, { agent, person: devAlice })
+      const tokens = await obtainTokens(server, client, { agent, user: devAlice })
       return { agent, sid: claimsOf(tokens.id_token)['sid'] }
     }
     /** Resolves once the sign-out was acknowledged. */

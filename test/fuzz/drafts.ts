@@ -10,7 +10,7 @@ import { metadata } from './metadata.ts'
 import { proveDraft } from './proofs.ts'
 import { bearer, type Draft, type Pair } from './request.ts'
 import { liveValue, markup, verifierOf } from './values.ts'
-import { addClient, type LiveClient, type LiveTokens, people, type World } from './world.ts'
+import { addClient, type LiveClient, type LiveTokens, passwords, type World } from './world.ts'
 
 /** The intents of requests, by weight. */
 const intents = {
@@ -102,7 +102,7 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
     const kept = fields.filter(([name]) => name !== 'scope' || !dice.oneIn(4))
     const username = dice.weighted({ bob: 40, carol: 20, alice: 2, nobody: 2 })
     const isRight = username !== 'alice' && username !== 'nobody' && !dice.oneIn(5)
-    const password = isRight ? people[username] : 'wrong-password'
+    const password = isRight ? passwords[username] : 'wrong-password'
     const said: Pair[] =
       path === '/login' && decisions.length === 0
         ? [

@@ -100,14 +100,14 @@ async function runWorld(number: number, end: number, options: WorldOptions): Pro
 }
 
 /** What is stored without a right, or missing. */
-async function faultOfRecords({ deps, clientCount, people, site }: World): Promise<string | undefined> {
+async function faultOfRecords({ deps, clientCount, users, site }: World): Promise<string | undefined> {
   const stored = await deps.store.list('client')
   const unusable = stored.find(({ id, published }) => published && !site.usable.has(id))
   if (unusable !== undefined) return `${unusable.id} is stored`
   const clients = stored.filter(({ published }) => published === undefined)
   if (clients.length !== clientCount)
     return `${clients.length} clients are stored, ${clientCount} were registered`
-  return JSON.stringify(await deps.store.list('user')) === people ? undefined : 'a user was changed'
+  return JSON.stringify(await deps.store.list('user')) === users ? undefined : 'a user was changed'
 }
 
 function nextRequest(world: World, dice: Dice): Sent {

@@ -123,13 +123,13 @@ export interface World {
   /** Clients that must exist. */
   clientCount: number
   /** Everything stored about users, which does not change. */
-  readonly people: string
+  readonly users: string
   /** Forbidden contents of the log. */
   readonly logFaults: string[]
   close(): Promise<void>
 }
 
-export const people = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
+export const passwords = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
 const [api, jwtApi] = ['https://api.example/', 'https://jwt.example/v1']
 
 /** Adds a client; the operator's, which come first, stay. */
@@ -158,9 +158,9 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
   const [clock, random] = [testClock(), seededRandom(seed)]
   await store.write(...storedKeys.map((key) => insert('key', key)))
   const deps: Deps = { config, store, keys: await openKeyRing(config, store, clock, random), clock, random }
-  for (const [username, password] of Object.entries(people)) {
-    const person = { username, email: `${username}@example.test`, passwordHash: cheapHash(password, random) }
-    const user = createUser({ ...person, claims: { name: `The ${username}` } }, random(16), clock())
+  for (const [username, password] of Object.entries(passwords)) {
+    const fields = { username, email: `${username}@example.test`, passwordHash: cheapHash(password, random) }
+    const user = createUser({ ...fields, claims: { name: `The ${username}` } }, random(16), clock())
     await store.write(insert('user', user))
   }
   const logFaults: string[] = []
@@ -214,9 +214,9 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     site: await startSite(),
     admission: await makeAdmission(store, random, clock()),
     foreign: [],
-    secrets: [config.secret ?? '', '$argon2', ...Object.values(people)],
+    secrets: [config.secret ?? '', '$argon2', ...Object.values(passwords)],
     clientCount: integrations.length,
-    people: JSON.stringify(users),
+    users: JSON.stringify(users),
     logFaults,
     close: async () => {
       world.site.close()

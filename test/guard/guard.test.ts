@@ -10,8 +10,8 @@ import { introspectedBy, protectedResourceMetadata } from '../../src/guard/guard
 import { type Fields, obtainTokens, post, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addResourceServer, callAt, startApi } from '../helpers/guarded-api.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const [notes, other] = [`http://127.0.0.1:${await freePort()}`, 'https://other.example/api']
 const scopes = ['courses:read', 'courses:write']
@@ -24,7 +24,7 @@ const server = await startServer(t, {
   })),
 })
 const client = await register(server)
-const { agent } = newPerson(server)
+const { agent } = newUser(server)
 const credentials = await addResourceServer(server, notes)
 const verifyToken = introspectedBy(credentials)
 await startApi(t, notes, { verifyToken, anonymous: 'allow' })
@@ -49,9 +49,9 @@ t.test(
     const { access_token: token } = await tokens()
     const { status, body } = await callAt(`${notes}/read`, token)
     t.equal(status, 200)
-    const person = await server.deps.store.find('userByLogin', 'alice')
+    const user = await server.deps.store.find('userByLogin', 'alice')
     const { clientId, sub, scope, audience } = body['caller'] as Record<string, unknown>
-    t.strictSame([clientId, sub, scope, audience], [client.id, person?.id, ['courses:read'], [notes]])
+    t.strictSame([clientId, sub, scope, audience], [client.id, user?.id, ['courses:read'], [notes]])
     t.equal((await callAt(`${server.issuer}/api/courses`, token)).status, 401, 'and no other')
   },
 )

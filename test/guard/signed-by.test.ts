@@ -7,15 +7,15 @@ import { introspectedBy, signedBy } from '../../src/guard/guard.ts'
 import { obtainTokens, post, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addResourceServer, callAt, startApi } from '../helpers/guarded-api.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const notes = `http://127.0.0.1:${await freePort()}`
 const server = await startServer(t, {
   resources: [{ identifier: notes, name: 'Notes', scopes: ['courses:read'], tokenFormat: 'jwt' }],
 })
 const client = await register(server)
-const { agent } = newPerson(server)
+const { agent } = newUser(server)
 const real = signedBy({ issuer: server.issuer, jwksUri: `${server.issuer}/api/oauth/jwks` })
 await startApi(t, notes, { verifyToken: real, anonymous: 'allow' })
 

@@ -88,9 +88,9 @@ export function ask(
 }
 
 /** A browser in which a user is signed in; the client's request is left pending. */
-export async function signedIn(server: TestServer, client: TestClient, person = alice): Promise<UserAgent> {
+export async function signedIn(server: TestServer, client: TestClient, user = alice): Promise<UserAgent> {
   const agent = new UserAgent(server.issuer)
-  await agent.submit(pageOf(await ask(server, client, {}, agent)), person)
+  await agent.submit(pageOf(await ask(server, client, {}, agent)), user)
   return agent
 }
 

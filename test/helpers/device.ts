@@ -75,11 +75,11 @@ export async function openConfirmation(
   server: Issuer,
   userCode: string,
   agent = new UserAgent(server.issuer),
-  person = alice,
+  user = alice,
 ): Promise<Page> {
   const page = await typeCode(server, agent, userCode)
   const asks = page.forms[0]?.fields.some(({ name }) => name === 'password')
-  return asks ? pageOf(await agent.submit(page, person)) : page
+  return asks ? pageOf(await agent.submit(page, user)) : page
 }
 
 /** Types a code, signs in, and decides. */

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { newFolder } from './command.ts'
 import { freePort } from './free-port.ts'
-import { newPerson, type Person } from './person.ts'
 import { devAlice, type ServerProcess, startProcess } from './process.ts'
+import { newUser, type TestUser } from './user.ts'
 
 /** A file of examples/. */
 export const example = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url))
@@ -16,7 +16,7 @@ export interface ExampleServer {
   readonly issuer: string
   readonly process: ServerProcess
   /** Alice, before she signs in. */
-  readonly person: Person
+  readonly user: TestUser
   /** The identifier that replaces the address in examples/lychgate.yaml. */
   resource(written: string): string
   /** What an operator's command needs to reach the same store. */
@@ -40,7 +40,7 @@ export async function startExampleServer(t: Test): Promise<ExampleServer> {
   return {
     issuer,
     process: server,
-    person: newPerson({ issuer }, devAlice),
+    user: newUser({ issuer }, devAlice),
     resource,
     location: ['--data', data, '--config', config],
   }

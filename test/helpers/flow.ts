@@ -85,24 +85,19 @@ export function answerOf(response: Response): Record<string, string> {
 export async function signInAndApprove(
   agent: UserAgent,
   landing: Landing,
-  { person = alice, scope }: { readonly person?: typeof alice; readonly scope?: readonly string[] } = {},
+  { user = alice, scope }: { readonly user?: typeof alice; readonly scope?: readonly string[] } = {},
 ): Promise<URL> {
   let now = landing
   for (let step = 0; step < 6; step += 1) {
     if (now.at === 'redirect') return now.location
-    now = await answerPage(agent, now.page, person, scope)
+    now = await answerPage(agent, now.page, user, scope)
   }
   throw new Error(`stuck at ${now.at === 'page' ? now.page.url : now.location}`)
 }
 
-function answerPage(
-  agent: UserAgent,
-  page: Page,
-  person: typeof alice,
-  scope: readonly string[] | undefined,
-) {
+function answerPage(agent: UserAgent, page: Page, user: typeof alice, scope: readonly string[] | undefined) {
   const fields = page.forms[0]?.fields.map(({ name }) => name) ?? []
-  if (fields.includes('password')) return agent.submit(page, person)
+  if (fields.includes('password')) return agent.submit(page, user)
   const buttons = page.forms[0]?.buttons ?? []
   const decisions = buttons.map(({ value }) => value)
   const [first] = buttons.filter(({ name }) => name === 'account')
@@ -115,7 +110,7 @@ function answerPage(
 export interface CodeOptions {
   readonly fields?: Fields
   readonly agent?: UserAgent
-  readonly person?: typeof alice
+  readonly user?: typeof alice
   /** The scopes that stay ticked on the consent page; all by default. */
   readonly scope?: readonly string[]
 }

@@ -9,9 +9,9 @@ import {
   withAssertion,
 } from './assertions.ts'
 import { type Fields, pkce, signInAndApprove, type TestClient } from './flow.ts'
-import { newPerson } from './person.ts'
 import { postProven, signProof, tokenPath } from './proofs.ts'
 import type { TestServer } from './server.ts'
+import { newUser } from './user.ts'
 import type { UserAgent } from './user-agent.ts'
 import { addClient, type Json, json } from './wire.ts'
 
@@ -90,7 +90,7 @@ const agents = new WeakMap<TestServer, UserAgent>()
 
 /** The browser of a user who stays signed in. */
 export function browserAt(of: TestServer): UserAgent {
-  const known = agents.get(of) ?? newPerson(of).agent
+  const known = agents.get(of) ?? newUser(of).agent
   agents.set(of, known)
   return known
 }

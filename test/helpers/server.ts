@@ -170,7 +170,7 @@ async function assemble({ config, url, clock, log }: Shared) {
   const sources = { store, secret, clock, random: systemRandom, server: kind } as const
   const keys = await loadKeyRing({ ...sources, policy: keyPolicy(config) })
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
-  await addPeople(deps)
+  await addUsers(deps)
   const logTo = { write: (line: string) => void log.push(line) }
   const repeated = new Set<() => Promise<void>>()
   // A development server has such a set for its clock.
@@ -207,18 +207,18 @@ function testConfig(issuer: string, port: number, { issuerPath: _path, ...config
 /** One hash per process is enough: argon2id is slow on purpose. */
 const hashes = new Map<string, Promise<string>>()
 
-async function addPeople({ store, clock }: Deps): Promise<void> {
+async function addUsers({ store, clock }: Deps): Promise<void> {
   if (await store.find('userByLogin', alice.username)) return
   for (const { username, password } of [alice, bob]) {
     const hash = hashes.get(password) ?? hashPassword(password, systemRandom)
     hashes.set(password, hash)
-    const person = {
+    const user = {
       username,
       email: `${username}@example.test`,
       emailVerified: true,
       passwordHash: await hash,
       claims: username === 'alice' ? everyClaim : { name: 'Bob' },
     }
-    await store.write(insert('user', createUser(person, systemRandom(16), clock())))
+    await store.write(insert('user', createUser(user, systemRandom(16), clock())))
   }
 }

@@ -13,8 +13,8 @@ import {
   post,
   register,
 } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 async function kept(server: TestServer, response: Response): Promise<Rejection | undefined> {
   const id = response.headers.get('x-request-id') ?? ''
@@ -60,7 +60,7 @@ t.test('a rejected request is recorded for JSON, a challenge, a page and a redir
 t.test('a rejection record contains no secret', async (t) => {
   const server = await startServer(t)
   const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
-  const { agent } = newPerson(server)
+  const { agent } = newUser(server)
   const code = await obtainCode(server, client, { agent })
   const answers = [
     await exchange(server, client, code, { code_verifier: 'w'.repeat(43) }),

@@ -12,12 +12,12 @@ import {
   type TestClient,
   type Tokens,
 } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const server = await startServer(t)
 const lenient = await startServer(t, { registration: { foreignRedirects: 'drop' } })
-const person = newPerson(server)
+const user = newUser(server)
 const allScopes = defaultScopeCatalogue.map(({ name }) => name)
 
 interface Answer {
@@ -39,7 +39,7 @@ function send({ issuer }: TestServer, metadata: Record<string, unknown>): Promis
 
 /** Tokens of a client after the user approved at this URL. */
 async function tokensAt(client: TestClient, url: string): Promise<Tokens> {
-  const code = (await person.approve(url)).searchParams.get('code') ?? ''
+  const code = (await user.approve(url)).searchParams.get('code') ?? ''
   return (await (await exchange(server, client, code)).json()) as Tokens
 }
 
@@ -102,7 +102,7 @@ t.test('Claude Code registers its localhost callback, and returns to another por
   t.equal(status, 201)
   const redirectUri = 'http://localhost:61234/callback'
   const client = { id: String(body['client_id']), method: 'none', redirectUri }
-  const landed = await person.approve(authorizationUrl(server, client, { redirect_uri: redirectUri }))
+  const landed = await user.approve(authorizationUrl(server, client, { redirect_uri: redirectUri }))
   t.equal(landed.origin + landed.pathname, redirectUri)
   t.equal((await exchange(server, client, landed.searchParams.get('code') ?? '')).status, 200)
 })
@@ -110,7 +110,7 @@ t.test('Claude Code registers its localhost callback, and returns to another por
 t.test('a redirect URI registered without a port works with every port, and without one', async (t) => {
   const client = await register(server, { redirect_uris: ['http://127.0.0.1/'] })
   for (const redirectUri of ['http://127.0.0.1:49152/', 'http://127.0.0.1:65535/', 'http://127.0.0.1/']) {
-    const landed = await person.approve(authorizationUrl(server, client, { redirect_uri: redirectUri }))
+    const landed = await user.approve(authorizationUrl(server, client, { redirect_uri: redirectUri }))
     t.equal(landed.origin + landed.pathname, redirectUri)
     const code = landed.searchParams.get('code') ?? ''
     const answer = await exchange(server, client, code, { redirect_uri: redirectUri })
@@ -148,7 +148,7 @@ t.test(
     const all = await tokensAt(client, url)
     t.same((await read(callApi(server, '/api/pages', all.access_token))).body['scope'], allScopes.join(' '))
 
-    const code = (await person.approve(url, ['courses:read', 'pages:read'])).searchParams.get('code') ?? ''
+    const code = (await user.approve(url, ['courses:read', 'pages:read'])).searchParams.get('code') ?? ''
     const { body } = await read(exchange(server, client, code))
     t.equal(body['scope'], 'openid courses:read pages:read')
   },
@@ -167,7 +167,7 @@ t.test(
       state: undefined,
       prompt: 'consent',
     })
-    const landed = await person.approve(`${url}&redirect_uri=http://127.0.0.1:43985/&state=0:a.b_c~d:1`)
+    const landed = await user.approve(`${url}&redirect_uri=http://127.0.0.1:43985/&state=0:a.b_c~d:1`)
     t.equal(landed.searchParams.get('state'), '0:a.b_c~d:1')
     const code = landed.searchParams.get('code') ?? ''
     const answer = await exchange(server, client, code, { redirect_uri: 'http://127.0.0.1:43985/' })
@@ -178,7 +178,7 @@ t.test(
 t.test('Authlib repeats the whole scope when it refreshes, and the response has the same one', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client, {
-    agent: person.agent,
+    agent: user.agent,
     fields: { scope: 'openid email' },
   })
   const { status, body } = await read(
@@ -192,7 +192,7 @@ t.test(
   'mod_auth_openidc revokes the refresh token first, and then the access token that ended with it',
   async (t) => {
     const client = await register(server)
-    const tokens = await obtainTokens(server, client, { agent: person.agent })
+    const tokens = await obtainTokens(server, client, { agent: user.agent })
     for (const [token, hint] of [
       [tokens.refresh_token, 'refresh_token'],
       [tokens.access_token, 'access_token'],
@@ -208,7 +208,7 @@ t.test(
   'mod_oauth2 introspects with its credentials as form fields and reads sub, scope and exp',
   async (t) => {
     const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
-    const tokens = await obtainTokens(server, client, { agent: person.agent })
+    const tokens = await obtainTokens(server, client, { agent: user.agent })
     const fields = { token: tokens.access_token, token_type_hint: 'access_token' }
     const answer = await read(
       post(server, '/api/oauth/introspect', {
@@ -224,7 +224,7 @@ t.test(
 t.test('a resource with the slash that a URL parser adds is the same resource', async (t) => {
   const client = await register(server)
   const resource = `${server.issuer}/`
-  const tokens = await obtainTokens(server, client, { agent: person.agent, fields: { resource } })
+  const tokens = await obtainTokens(server, client, { agent: user.agent, fields: { resource } })
   t.equal((await refresh(server, client, tokens.refresh_token, { resource })).status, 200)
   t.match(await read(callApi(server, '/api/courses', tokens.access_token)), {
     status: 403,

@@ -3,8 +3,8 @@ import * as oauth from 'oauth4webapi'
 import * as client from 'openid-client'
 import t from 'tap'
 import { redirectUri, register } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const insecure = { [oauth.allowInsecureRequests]: true }
 const servers = await Promise.all(
@@ -51,7 +51,7 @@ for (const { nonce, server } of servers) {
     )
     const url = new URL(as.authorization_endpoint ?? '')
     url.search = String(new URLSearchParams({ client_id: id, request_uri: pushed.request_uri }))
-    const callback = oauth.validateAuthResponse(as, own, await newPerson(server).approve(url))
+    const callback = oauth.validateAuthResponse(as, own, await newUser(server).approve(url))
     const tokens = await withNonce(async () =>
       oauth.processAuthorizationCodeResponse(
         as,
@@ -133,7 +133,7 @@ for (const { nonce, server } of servers) {
         alg === 'ES256'
           ? client.buildAuthorizationUrl(config, parameters)
           : await client.buildAuthorizationUrlWithPAR(config, parameters, { DPoP })
-      const callback = await newPerson(server).approve(url)
+      const callback = await newUser(server).approve(url)
       const tokens = await client.authorizationCodeGrant(config, callback, { pkceCodeVerifier }, undefined, {
         DPoP,
       })

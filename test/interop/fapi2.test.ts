@@ -5,9 +5,9 @@
 import * as oauth from 'oauth4webapi'
 import * as client from 'openid-client'
 import t from 'tap'
-import { newPerson } from '../helpers/person.ts'
 import { addProfiled } from '../helpers/profiled-clients.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const insecure = { [oauth.allowInsecureRequests]: true }
 const server = await startServer(t, { profile: 'fapi2', dpop: { nonce: 'always' } })
@@ -47,7 +47,7 @@ for (const alg of ['ES256', 'PS256'] as const) {
       const url = await client.buildAuthorizationUrlWithPAR(config, signed ? await jar() : parameters, {
         DPoP,
       })
-      const callback = await newPerson(server).approve(url)
+      const callback = await newUser(server).approve(url)
       const checks = { pkceCodeVerifier, expectedNonce: 'a-nonce', expectedState: 'a-state' }
       const tokens = await client.authorizationCodeGrant(config, callback, checks, undefined, { DPoP })
       t.equal(tokens.token_type, 'dpop', signed ? 'a signed request' : 'a request')
@@ -109,7 +109,7 @@ for (const alg of ['ES256', 'PS256'] as const) {
       )
       const url = new URL(as.authorization_endpoint ?? '')
       url.search = String(new URLSearchParams({ client_id: id, request_uri: pushed.request_uri }))
-      const callback = oauth.validateAuthResponse(as, own, await newPerson(server).approve(url), 'a-state')
+      const callback = oauth.validateAuthResponse(as, own, await newUser(server).approve(url), 'a-state')
       const tokens = await withNonce(async () =>
         oauth.processAuthorizationCodeResponse(
           as,

@@ -16,7 +16,7 @@ import { runExample, startExampleServer } from '../helpers/examples.ts'
 import { freePort } from '../helpers/free-port.ts'
 
 const packages = fileURLToPath(new URL('../../scripts/clients/node_modules/', import.meta.url))
-const { issuer, person, resource: resourceAt } = await startExampleServer(t)
+const { issuer, user, resource: resourceAt } = await startExampleServer(t)
 const resource = resourceAt('http://127.0.0.1:9502/mcp')
 const mcpServer = runExample(t, ['mcp/server.ts'], { ISSUER: issuer, RESOURCE: resource })
 await mcpServer.until(/Timetable is ready at .*\n/)
@@ -61,7 +61,7 @@ t.test(
     const address = new URL(addressIn(opened) ?? '')
     t.equal(address.origin, issuer)
     t.match(address.searchParams.get('redirect_uri'), /^http:\/\/localhost:\d+\//)
-    t.equal((await fetch(await person.approve(address))).status, 200)
+    t.equal((await fetch(await user.approve(address))).status, 200)
     await connected
     t.match((await client.listTools()).tools, [{ name: 'list_lessons' }, { name: 'clear_lessons' }])
     t.match(await client.callTool({ name: 'list_lessons' }), { content: [{ text: /Monday: reading/ }] })
@@ -168,7 +168,7 @@ t.test('the MCP conformance suite finds nothing to warn of in the authorization 
   const ended = new Promise<number | null>((resolve) => suite.once('close', resolve))
   const address = await Promise.race([sentTo, ended])
   if (typeof address !== 'string') throw new Error(`the suite ended: ${output}`)
-  t.equal((await fetch(await person.approve(address))).status, 200)
+  t.equal((await fetch(await user.approve(address))).status, 200)
   t.equal(await ended, 0, 'the suite passes', { output })
   const checks = readdirSync(results).flatMap((scenario): readonly Check[] =>
     JSON.parse(readFileSync(join(results, scenario, 'checks.json'), 'utf8')),

@@ -23,8 +23,8 @@ import { pageOf } from '../helpers/authorization.ts'
 import { makeKnownCertificates } from '../helpers/doctor.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addResourceServer } from '../helpers/guarded-api.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const signed = `http://127.0.0.1:${await freePort()}`
 const server = await startServer(t, {
@@ -32,7 +32,7 @@ const server = await startServer(t, {
     { identifier: signed, name: 'Notes', scopes: ['courses:read', 'courses:write'], tokenFormat: 'jwt' },
   ],
 })
-const person = newPerson(server)
+const user = newUser(server)
 const api = `${server.issuer}/api/courses`
 
 /** The state of an MCP client, which the SDK reads and writes. */
@@ -89,7 +89,7 @@ class Provider implements OAuthClientProvider {
 async function connect(t: Test, provider: Provider, options: Parameters<typeof auth>[1]): Promise<void> {
   t.equal(await auth(provider, options), 'REDIRECT')
   if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')
-  const answer = await person.approve(provider.sentTo)
+  const answer = await user.approve(provider.sentTo)
   t.equal(answer.searchParams.get('state'), 'a state')
   const authorizationCode = answer.searchParams.get('code') ?? ''
   t.equal(await auth(provider, { ...options, authorizationCode }), 'AUTHORIZED')
@@ -210,7 +210,7 @@ t.test(
     const provider = new Provider()
     provider.clientMetadataUrl = await publish(t, provider)
     await startTools(t, development, resource)
-    const user = newPerson(development)
+    const user = newUser(development)
     const allow = async (): Promise<string> => {
       if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')
       return (await user.approve(provider.sentTo)).searchParams.get('code') ?? ''
@@ -259,7 +259,7 @@ t.test(
     const provider = new Provider({}, 'https://agent.example/callback')
     provider.clientMetadataUrl = await publish(t, provider)
     await startTools(t, development, resource)
-    const user = newPerson(development)
+    const user = newUser(development)
     const sent = (name: string) => provider.sentTo?.searchParams.get(name)
     /** The host of the SDK: it sends the demands of a challenge with the next request. */
     const watched: typeof fetch = async (input, init) => {

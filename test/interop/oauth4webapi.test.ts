@@ -1,8 +1,8 @@
 /** oauth4webapi, which checks every response strictly: both discovery documents, at issuers with and without a path. */
 import * as oauth from 'oauth4webapi'
 import t, { type Test } from 'tap'
-import { newPerson, type Person } from '../helpers/person.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
+import { newUser, type TestUser } from '../helpers/user.ts'
 
 const redirectUri = 'http://127.0.0.1:41235/callback'
 const http = { [oauth.allowInsecureRequests]: true }
@@ -18,7 +18,7 @@ interface Scene {
   readonly server: TestServer
   readonly as: oauth.AuthorizationServer
   readonly client: oauth.Client
-  readonly person: Person
+  readonly user: TestUser
 }
 
 async function discover(issuer: string, algorithm: 'oidc' | 'oauth2'): Promise<oauth.AuthorizationServer> {
@@ -52,9 +52,9 @@ async function request(scene: Scene, parameters: Record<string, string> = {}) {
 
 /** Tokens of a whole flow, with each response checked by the library. */
 async function obtainTokens(scene: Scene, parameters: Record<string, string> = {}) {
-  const { as, client, person } = scene
+  const { as, client, user } = scene
   const { url, checks } = await request(scene, parameters)
-  const callback = oauth.validateAuthResponse(as, client, await person.approve(url), checks.state)
+  const callback = oauth.validateAuthResponse(as, client, await user.approve(url), checks.state)
   const response = await oauth.authorizationCodeGrantRequest(
     as,
     client,
@@ -78,7 +78,7 @@ function call(url: string, token: string, method = 'GET'): Promise<Response> {
 async function setTheScene(issuerPath: string): Promise<Scene> {
   const server = await startServer(t, { issuerPath, resources: [jwtResource] })
   const as = await discover(server.issuer, 'oidc')
-  return { server, as, client: await registered(as), person: newPerson(server) }
+  return { server, as, client: await registered(as), user: newUser(server) }
 }
 
 /** The one challenge that the library parsed from an error. */
@@ -146,10 +146,10 @@ for (const [about, scene] of scenes) {
   })
 }
 
-const { as, client, person, server } = atRoot
+const { as, client, user, server } = atRoot
 t.test('[rfc9207-2.3-flag] a client that reads the metadata requires iss, and the right one', async (t) => {
   const { url, checks } = await request(atRoot)
-  const answer = await person.approve(url)
+  const answer = await user.approve(url)
   t.ok(oauth.validateAuthResponse(as, client, answer, checks.state))
   const [without, wrong] = [new URL(answer), new URL(answer)]
   without.searchParams.delete('iss')
@@ -162,7 +162,7 @@ t.test('[rfc9207-2.3-flag] a client that reads the metadata requires iss, and th
 
 t.test('an error redirect is parsed as one, with its code', async (t) => {
   const { url, checks } = await request(atRoot, { prompt: 'none' })
-  const answer = await person.approve(url)
+  const answer = await user.approve(url)
   t.throws(() => oauth.validateAuthResponse(as, client, answer, checks.state), {
     error: 'consent_required',
     code: 'OAUTH_AUTHORIZATION_RESPONSE_ERROR',

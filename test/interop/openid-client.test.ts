@@ -21,12 +21,12 @@ import {
   tokenRevocation,
 } from 'openid-client'
 import t from 'tap'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 
 const redirectUri = 'http://127.0.0.1:41234/callback'
 const server = await startServer(t)
-const person = newPerson(server)
+const user = newUser(server)
 
 function registered(metadata: Record<string, unknown> = {}, auth?: ClientAuth): Promise<Configuration> {
   const request = { client_name: 'openid-client', redirect_uris: [redirectUri], ...metadata }
@@ -62,7 +62,7 @@ for (const [method, authentication] of methods) {
       const config = await registered({ token_endpoint_auth_method: method }, authentication())
       t.equal(config.clientMetadata()['token_endpoint_auth_method'], method)
       const { url, checks } = await authorizationRequest(config)
-      const tokens = await authorizationCodeGrant(config, await person.approve(url), checks)
+      const tokens = await authorizationCodeGrant(config, await user.approve(url), checks)
       const sub = tokens.claims()?.sub ?? ''
       t.match(tokens, { token_type: 'bearer', expires_in: 3600, refresh_token: String })
 
@@ -101,7 +101,7 @@ for (const algorithm of ['RS256', 'ES256', 'EdDSA']) {
   t.test(`an ID Token signed with ${algorithm} is accepted by a client that asked for it`, async (t) => {
     const config = await registered({ id_token_signed_response_alg: algorithm }, None())
     const { url, checks } = await authorizationRequest(config)
-    const tokens = await authorizationCodeGrant(config, await person.approve(url), checks)
+    const tokens = await authorizationCodeGrant(config, await user.approve(url), checks)
     const [header = ''] = (tokens.id_token ?? '').split('.')
     t.match(JSON.parse(Buffer.from(header, 'base64url').toString()), { alg: algorithm, kid: String })
     t.ok(tokens.claims()?.sub)
@@ -111,7 +111,7 @@ for (const algorithm of ['RS256', 'ES256', 'EdDSA']) {
 t.test('response_mode=form_post delivers code, state and iss in the form the client reads', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config, { response_mode: 'form_post' })
-  const posted = await person.approveByPost(url)
+  const posted = await user.approveByPost(url)
   t.equal(posted.url, redirectUri)
   t.match(Object.fromEntries(new URLSearchParams(await posted.clone().text())), {
     code: String,
@@ -125,7 +125,7 @@ t.test('response_mode=form_post delivers code, state and iss in the form the cli
 t.test('a denied request reaches the client as access_denied, with state and iss', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
-  const answer = await person.deny(url)
+  const answer = await user.deny(url)
   t.equal(answer.searchParams.get('iss'), server.issuer)
   await t.rejects(authorizationCodeGrant(config, answer, checks), {
     code: 'OAUTH_AUTHORIZATION_RESPONSE_ERROR',
@@ -137,14 +137,14 @@ t.test('a denied request reaches the client as access_denied, with state and iss
 t.test('auth_time satisfies a client that limits the age of the sign-in', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config, { max_age: '600' })
-  const tokens = await authorizationCodeGrant(config, await person.approve(url), { ...checks, maxAge: 600 })
+  const tokens = await authorizationCodeGrant(config, await user.approve(url), { ...checks, maxAge: 600 })
   t.type(tokens.claims()?.auth_time, 'number')
 })
 
 t.test('a code works once, and the client gets invalid_grant the second time', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
-  const answer = await person.approve(url)
+  const answer = await user.approve(url)
   const { access_token: token } = await authorizationCodeGrant(config, answer, checks)
   t.match(await tokenIntrospection(config, token), { active: true })
   await t.rejects(authorizationCodeGrant(config, answer, checks), {
@@ -157,11 +157,11 @@ t.test('a code works once, and the client gets invalid_grant the second time', a
 t.test('the end session URL that the client builds signs the user out', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
-  const tokens = await authorizationCodeGrant(config, await person.approve(url), checks)
-  const landing = await person.agent.open(
+  const tokens = await authorizationCodeGrant(config, await user.approve(url), checks)
+  const landing = await user.agent.open(
     buildEndSessionUrl(config, { id_token_hint: tokens.id_token ?? '' }).href,
   )
   t.match(landing, { at: 'page', page: { status: 200, html: /signed out/i } })
-  const again = await person.agent.open((await authorizationRequest(config)).url.href)
+  const again = await user.agent.open((await authorizationRequest(config)).url.href)
   t.match(again, { at: 'page', page: { html: /name="password"/ } })
 })

@@ -12,8 +12,8 @@ import t, { type Test } from 'tap'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { newFolder } from '../helpers/command.ts'
 import { addDeviceClient, decide } from '../helpers/device.ts'
-import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 import { addClient } from '../helpers/wire.ts'
 
 const clients = fileURLToPath(new URL('../../scripts/clients/', import.meta.url))
@@ -75,13 +75,13 @@ async function run(file: string, args: readonly string[], cwd: string): Promise<
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   t.teardown(() => child.kill('SIGKILL'))
-  const person = newPerson(server)
+  const user = newUser(server)
   let result: unknown
   for await (const line of createInterface({ input: child.stdout })) {
     const [, what, asked = ''] = /^(OPEN|DEVICE) (\S+)$/.exec(line) ?? []
     if (what === undefined) result = JSON.parse(line)
     else if (what === 'DEVICE') await decide(server, asked)
-    else child.stdin.write(`${await person.approve(asked)}\n`)
+    else child.stdin.write(`${await user.approve(asked)}\n`)
   }
   return result
 }

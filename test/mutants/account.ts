@@ -54,7 +54,7 @@ export const accountFaults = [
     tests: test('apps'),
   },
   {
-    id: 'locked-person-looks-after-the-account',
+    id: 'locked-user-looks-after-the-account',
     file: 'src/pages/signed-in.ts',
     find: ' && user.lockedAt === undefined',
     replace: '',
@@ -89,7 +89,7 @@ export const accountFaults = [
     tests: ['test/domain/profile.test.ts'],
   },
   {
-    id: 'person-changes-what-the-operator-keeps',
+    id: 'user-changes-what-the-operator-keeps',
     file: 'src/pages/account/profile.ts',
     find: 'const typed = editable.map((claim)',
     replace: 'const typed = textClaims.map((claim)',

@@ -24,7 +24,7 @@ export const linkFaults = [
     tests: ['test/one-time-links/links.test.ts'],
   },
   {
-    id: 'link-of-locked-person-works',
+    id: 'link-of-locked-user-works',
     file: 'src/pages/links/open-link.ts',
     find: 'if (user === undefined || user.lockedAt !== undefined) throw unusableLink()',
     replace: 'if (user === undefined) throw unusableLink()',
@@ -53,7 +53,7 @@ export const linkFaults = [
     tests: ['test/one-time-links/mail.test.ts'],
   },
   {
-    id: 'unknown-person-shows',
+    id: 'unknown-user-shows',
     file: 'src/pages/links/forgot-password.ts',
     find: '    later(reply, () => send(request, form, now))',
     replace:

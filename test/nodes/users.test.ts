@@ -85,7 +85,7 @@ t.test('a sign-in at one node counts at all, and so does a sign-out', async (t) 
 t.test('a consent given at one node is remembered at all, and deleted at all', async (t) => {
   const portal = await integrate({ ...server, ...two })
   const agent = at(one)
-  await obtainCode(one, portal, { agent, person: bob })
+  await obtainCode(one, portal, { agent, user: bob })
   const silent = { prompt: 'none' }
   for (const node of server.nodes) {
     t.match(sentAway(await at(node, agent).open(authorizationUrl(node, portal, silent))), {

@@ -31,7 +31,7 @@ async function invite(name: string): Promise<User> {
   return user
 }
 
-async function personOf(name: string): Promise<User> {
+async function userOf(name: string): Promise<User> {
   const user = await store.find('userByLogin', canonicalUsername(name) ?? '')
   if (user === undefined) throw new Error(`${name} is not there`)
   return user
@@ -57,7 +57,7 @@ t.test('an invited user sets a name and a password, and signs in with it', async
   const done = pageOf(await agent.submit(page, { name: 'Carol C.', password, repeated: password }))
   t.equal(done.status, 200)
   t.match(done.url, /\/link\?done=password$/)
-  const carol = await personOf('carol')
+  const carol = await userOf('carol')
   t.ok(await verifyPassword(password, carol.passwordHash ?? ''))
   t.equal(carol.claims['name'], 'Carol C.')
   t.equal(carol.claims['email_verified'], false, 'the link was handed over, so it proves no address')
@@ -76,7 +76,7 @@ t.test('a link that was sent by email verifies the address it was sent to', asyn
   const agent = new UserAgent(server.issuer)
   const page = await opened(await give({ purpose: 'invitation', userId: id, email }), agent)
   await agent.submit(page, { password, repeated: password })
-  t.equal((await personOf('dora')).claims['email_verified'], true)
+  t.equal((await userOf('dora')).claims['email_verified'], true)
   const events = await store.audit({ since: 0, userId: id, limit: 10 })
   t.ok(events.some(({ name }) => name === 'user-email-verified'))
 })
@@ -121,7 +121,7 @@ t.test('opening a link does not use it up', async (t) => {
 })
 
 t.test('of several simultaneous forms one succeeds, and its password is the one that is set', async (t) => {
-  const { id } = await personOf('bob')
+  const { id } = await userOf('bob')
   const url = await give({ purpose: 'password-reset', userId: id })
   const agents = Array.from({ length: 4 }, () => new UserAgent(server.issuer))
   const pages = await Promise.all(agents.map((agent) => opened(url, agent)))
@@ -134,11 +134,11 @@ t.test('of several simultaneous forms one succeeds, and its password is the one 
   const statuses = landings.map((landing) => pageOf(landing).status)
   t.strictSame([...statuses].sort(), [200, 404, 404, 404])
   const winner = `${password} ${statuses.indexOf(200)}`
-  t.ok(await verifyPassword(winner, (await personOf('bob')).passwordHash ?? ''))
+  t.ok(await verifyPassword(winner, (await userOf('bob')).passwordHash ?? ''))
 })
 
 t.test('a form from another browser or site changes nothing', async (t) => {
-  const { id, passwordHash } = await personOf('alice')
+  const { id, passwordHash } = await userOf('alice')
   const url = await give({ purpose: 'password-reset', userId: id })
   const page = await opened(url)
   const strange = await new UserAgent(server.issuer).submit(page, { password, repeated: password })
@@ -150,7 +150,7 @@ t.test('a form from another browser or site changes nothing', async (t) => {
   const headers = { 'sec-fetch-site': 'cross-site' }
   const crossSite = await agent.send(`${server.issuer}/link`, { method: 'POST', body, headers })
   t.equal(crossSite.status, 403)
-  t.equal((await personOf('alice')).passwordHash, passwordHash)
+  t.equal((await userOf('alice')).passwordHash, passwordHash)
   t.equal((await opened(url)).status, 200, 'and the link still works')
 })
 
@@ -169,12 +169,12 @@ t.test('a rejected password is explained, and the link still works', async (t) =
     t.match(answer.html, 'value="Henk"')
     t.notMatch(answer.html, typed === password ? password : `value="${typed}"`)
   }
-  t.equal((await personOf('henk')).passwordHash, undefined)
+  t.equal((await userOf('henk')).passwordHash, undefined)
 })
 
 t.test('a new password ends sessions, and grants if the user asks for it', async (t) => {
-  const url = async () => give({ purpose: 'password-reset', userId: (await personOf('alice')).id })
-  const { id } = await personOf('alice')
+  const url = async () => give({ purpose: 'password-reset', userId: (await userOf('alice')).id })
+  const { id } = await userOf('alice')
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const login = pageOf(await agent.open(authorizationUrl(server, client)))

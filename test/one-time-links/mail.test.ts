@@ -22,7 +22,7 @@ function pageOf(landing: Landing): Page {
   return landing.page
 }
 
-async function personOf({ deps: { store } }: TestServer, name: string): Promise<User> {
+async function userOf({ deps: { store } }: TestServer, name: string): Promise<User> {
   const user = await store.find('userByLogin', name)
   if (user === undefined) throw new Error(`${name} is not there`)
   return user
@@ -125,7 +125,7 @@ t.test('a form from another browser sends nothing', async (t) => {
 
 t.test('an address is verified when the form of the link that was sent to it is submitted', async (t) => {
   const { store } = server.deps
-  const { id } = await personOf(server, 'alice')
+  const { id } = await userOf(server, 'alice')
   const move = (email: string) =>
     store.transact('user', id, (user) => changeProfile(user as User, { email }, server.now()))
   const user = await move('alice@new.example')
@@ -140,10 +140,10 @@ t.test('an address is verified when the form of the link that was sent to it is 
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await agent.open(received.url))
   t.match(page.html, 'alice@new.example')
-  t.equal((await personOf(server, 'alice')).claims['email_verified'], false, 'opening it proves nothing')
+  t.equal((await userOf(server, 'alice')).claims['email_verified'], false, 'opening it proves nothing')
   const done = pageOf(await agent.submit(page, {}))
   t.match(done.html, 'Your address is confirmed')
-  t.equal((await personOf(server, 'alice')).claims['email_verified'], true)
+  t.equal((await userOf(server, 'alice')).claims['email_verified'], true)
   t.equal(pageOf(await agent.open(received.url)).status, 404, 'once')
 
   await server.app.emails.verifyEmail(await move('alice@third.example'), context)
@@ -152,14 +152,14 @@ t.test('an address is verified when the form of the link that was sent to it is 
   await move('alice@fourth.example')
   t.equal(pageOf(await agent.submit(early, {})).status, 404)
   t.equal(
-    (await personOf(server, 'alice')).claims['email_verified'],
+    (await userOf(server, 'alice')).claims['email_verified'],
     false,
     'an old link proves no new address',
   )
 })
 
 t.test('an address is one address, whatever characters it contains', async (t) => {
-  const { id } = await personOf(server, 'bob')
+  const { id } = await userOf(server, 'bob')
   const odd = await server.deps.store.transact('user', id, (user) =>
     changeProfile(user as User, { email: 'x,mallory@example.test' }, server.now()),
   )
@@ -174,7 +174,7 @@ t.test('an address is one address, whatever characters it contains', async (t) =
 t.test('an email is in the language of the user, or else of the browser that asks', async (t) => {
   const { store } = server.deps
   server.advance(3600)
-  const { id } = await personOf(server, 'bob')
+  const { id } = await userOf(server, 'bob')
   await store.transact('user', id, (user) =>
     changeProfile(user as User, { claims: { locale: 'fr-FR' } }, server.now()),
   )
@@ -210,7 +210,7 @@ t.test('a mail server that rejects an email causes one log line and the same res
   t.equal(failures().length, 1)
   t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not accept the email (EENVELOPE: `)
   t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
-  const user = await personOf(other, 'alice')
+  const user = await userOf(other, 'alice')
   await t.rejects(other.app.emails.verifyEmail(user, { by: 'user', at: other.now() }), {
     message: 'the email could not be sent',
   })

@@ -12,8 +12,8 @@ import {
   refresh,
   register,
 } from '../helpers/flow.ts'
-import { newPerson } from '../helpers/person.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
+import { newUser } from '../helpers/user.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
 const store = `sqlite:${join(newFolder(t), 'lychgate.db')}`
@@ -25,8 +25,8 @@ const server = await startServer(t, {
 const environment = { LYCHGATE_STORE: store, LYCHGATE_SECRET: 'a secret for tests that is long enough' }
 const lychgate = (args: readonly string[], input?: string) =>
   run(args, { environment, ...(input !== undefined && { input }) })
-const people = await server.deps.store.list('user')
-const subOf = (name: string) => people.find(({ username }) => username === name)?.id
+const users = await server.deps.store.list('user')
+const subOf = (name: string) => users.find(({ username }) => username === name)?.id
 
 const everything = () => server.deps.store.audit({ since: 0, limit: 1000 })
 
@@ -107,8 +107,8 @@ t.test(
 )
 
 t.test('a denied consent is an event', async (t) => {
-  const person = newPerson(server, bob)
-  const events = await eventsOf(() => person.deny(authorizationUrl(server, client)))
+  const user = newUser(server, bob)
+  const events = await eventsOf(() => user.deny(authorizationUrl(server, client)))
   t.strictSame(namesOf(events), ['sign-in', 'consent-refused'])
   t.match(events[1], { by: 'user', userId: subOf('bob'), clientId: client.id, from })
 })
@@ -127,7 +127,7 @@ t.test('a failed sign-in names the user, and never what was typed', async (t) =>
 })
 
 t.test('signing out is an event, once', async (t) => {
-  const { agent } = newPerson(server)
+  const { agent } = newUser(server)
   const { id_token: hint } = await obtainTokens(server, client, { agent })
   const out = () => agent.open(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)
   t.match(await eventsOf(out), [
@@ -137,7 +137,7 @@ t.test('signing out is an event, once', async (t) => {
 })
 
 t.test('every revocation of a grant is one event with its rule', async (t) => {
-  const { agent } = newPerson(server)
+  const { agent } = newUser(server)
   const revoke = (token: string) => post(server, '/api/oauth/revoke', { token, client_id: client.id })
   const granted = () => obtainTokens(server, client, { agent, fields: { scope: 'openid courses:read' } })
   const signed = () =>

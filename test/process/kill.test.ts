@@ -35,14 +35,14 @@ const works = async (server: TestServer, token: string) =>
 
 t.test('everything acknowledged before the process was killed is true afterwards', async (t) => {
   const { server, killed } = await mortal(t)
-  const person = devAlice
+  const user = devAlice
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
-  const revoked = await obtainTokens(server, client, { agent, person })
-  const single = await obtainTokens(server, client, { agent, person })
-  const rotated = await obtainTokens(server, client, { agent, person })
-  const redeemed = await obtainCode(server, client, { agent, person })
-  const open = await obtainCode(server, client, { agent, person })
+  const revoked = await obtainTokens(server, client, { agent, user })
+  const single = await obtainTokens(server, client, { agent, user })
+  const rotated = await obtainTokens(server, client, { agent, user })
+  const redeemed = await obtainCode(server, client, { agent, user })
+  const open = await obtainCode(server, client, { agent, user })
 
   // All at once, so that they share a commit; the process is killed once they are acknowledged.
   const [revocation, ended, refreshed, exchanged] = await Promise.all([
@@ -64,13 +64,13 @@ t.test('everything acknowledged before the process was killed is true afterwards
   t.equal((await exchange(server, client, open)).status, 200, 'a code nobody used')
   t.equal((await exchange(server, client, redeemed)).status, 400, 'a code that was used')
   t.notOk(await works(server, tokens.access_token), 'and its replay still revokes')
-  t.equal((await obtainTokens(server, client, { agent, person })).token_type, 'Bearer', 'the login lives')
+  t.equal((await obtainTokens(server, client, { agent, user })).token_type, 'Bearer', 'the login lives')
 })
 
 t.test('killed in the middle of refreshes, the family continues with the token the client has', async (t) => {
   const { server, killed } = await mortal(t)
   const client = await register(server)
-  let { refresh_token: held } = await obtainTokens(server, client, { person: devAlice })
+  let { refresh_token: held } = await obtainTokens(server, client, { user: devAlice })
   for (let round = 0; round < 2; round += 1) {
     const lost = refresh(server, client, held).catch(() => undefined)
     await killed()

@@ -64,7 +64,7 @@ t.test('a Host that is not listed is rejected (DNS rebinding)', async (t) => {
 
 t.test('requests are counted by the route, its outcome and its error code', async (t) => {
   const { access_token: access, refresh_token: token } = await obtainTokens(server, client, {
-    person: devAlice,
+    user: devAlice,
   })
   const { refresh_token: next } = (await (
     await refresh(server, client, token)
@@ -108,7 +108,7 @@ t.test(
   'the store reports commits, calls, active grants, rejection records and the age of the keys',
   async (t) => {
     await until(t, async () => (await sample('lychgate_refusals_kept')) >= 3)
-    await obtainTokens(server, client, { person: devAlice })
+    await obtainTokens(server, client, { user: devAlice })
     await until(t, async () => (await sample('lychgate_grants_active')) === 1)
     t.ok((await sample('lychgate_store_commit_jobs_count')) > 5)
     t.ok((await sample('lychgate_store_commit_seconds_sum')) > 0)
@@ -153,7 +153,7 @@ t.test('logout requests to clients are counted by their result', async (t) => {
   const agent = new UserAgent(server.issuer)
   const portal = { id, secret, method: 'client_secret_basic', redirectUri }
   const signOut = async () => {
-    await obtainTokens(server, portal, { agent, person: devAlice })
+    await obtainTokens(server, portal, { agent, user: devAlice })
     await agent.submit(pageOf(await agent.open(`${server.issuer}/oauth/logout`)), { decision: 'logout' })
     await receiver.next()
   }

@@ -23,7 +23,7 @@ interface Span {
 const { server, stop } = await startProcess(t, data, environment)
 const client = await register(server)
 const tokens = await obtainTokens(server, client, {
-  person: devAlice,
+  user: devAlice,
   fields: { scope: 'openid courses:read', state: 'a-state-nobody-traces' },
 })
 const rotated = (await (await refresh(server, client, tokens.refresh_token)).json()) as typeof tokens

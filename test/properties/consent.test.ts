@@ -33,7 +33,7 @@ const claimNames = [
 const scope = fc.subarray(scopeNames)
 const claims = fc.record({ userinfo: fc.subarray(claimNames), idToken: fc.subarray(claimNames) })
 const user: User = {
-  id: 'person',
+  id: 'user',
   username: 'alice',
   passwordHash: '',
   claims: { name: 'Alice', locale: 'sv', email: 'a@example.test', email_verified: true, unknown: 'never' },

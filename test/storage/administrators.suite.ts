@@ -15,7 +15,7 @@ const context = { by: 'operator', at: 100 } as const
 const isLast = { code: 'conflict', status: 409, detail: { rule: lastAdministrator } }
 const keep = <T>(decision: Decision<T>) => keepAdministrator(decision, 'Admins', 200)
 
-function person(username: string, passwordHash?: string): User {
+function user(username: string, passwordHash?: string): User {
   return createUser({ username, ...(passwordHash && { passwordHash }) }, systemRandom(16), 100)
 }
 
@@ -42,7 +42,7 @@ export function administrators(t: Test, openEmpty: OpenEmpty): void {
   }
 
   t.test('the first administrator makes the group, the next one joins it', async (t) => {
-    const [ada, zoe] = [person('ada', 'hash'), person('zoe', 'hash')]
+    const [ada, zoe] = [user('ada', 'hash'), user('zoe', 'hash')]
     const { store, group } = await open(t, ada, zoe)
     t.match(await listGroups(store), [{ name: 'Admins' }])
     for (const { id } of [ada, zoe]) {
@@ -52,7 +52,7 @@ export function administrators(t: Test, openEmpty: OpenEmpty): void {
   })
 
   t.test('the last administrator stays', async (t) => {
-    const [ada, zoe, max] = [person('ada', 'hash'), person('zoe', 'hash'), person('max', 'hash')]
+    const [ada, zoe, max] = [user('ada', 'hash'), user('zoe', 'hash'), user('max', 'hash')]
     const { store, group } = await open(t, ada, zoe)
     await store.write(insert('user', max))
     await lock(store, max)
@@ -77,7 +77,7 @@ export function administrators(t: Test, openEmpty: OpenEmpty): void {
   })
 
   t.test('a member of a group below counts, until that has another parent', async (t) => {
-    const [ada, zoe] = [person('ada', 'hash'), person('zoe', 'hash')]
+    const [ada, zoe] = [user('ada', 'hash'), user('zoe', 'hash')]
     const { store, group } = await open(t, ada)
     const add = (name: string, parentId: string) =>
       changeGroups(store, (all) => createGroup(all, { name, parentId }, systemRandom(16), context))
@@ -92,7 +92,7 @@ export function administrators(t: Test, openEmpty: OpenEmpty): void {
   })
 
   t.test('a user who cannot sign in does not count', async (t) => {
-    const [ada, invited] = [person('ada', 'hash'), person('invited')]
+    const [ada, invited] = [user('ada', 'hash'), user('invited')]
     const { store } = await open(t, ada, invited)
     await t.rejects(lock(store, ada), isLast)
     await store.write(put(passkeyKind, { ...sample.passkey, userId: invited.id }))
@@ -103,12 +103,12 @@ export function administrators(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('of a full page of members who cannot sign in the next page is read', async (t) => {
     const { store } = await open(t)
-    const ada = person('ada', 'hash')
-    const others = Array.from({ length: 60 }, (_, each) => person(`u${each}`))
+    const ada = user('ada', 'hash')
+    const others = Array.from({ length: 60 }, (_, each) => user(`u${each}`))
     for (const user of [ada, ...others])
       await addAdministrator(store, 'Admins', user.id, systemRandom(16), context, insert('user', user))
     await t.rejects(drop(store, ada), isLast)
-    const zoe = { ...person('zoe', 'hash'), id: 'user_~~~~~~~~~~~~~~~~~~~~~~' }
+    const zoe = { ...user('zoe', 'hash'), id: 'user_~~~~~~~~~~~~~~~~~~~~~~' }
     await addAdministrator(store, 'Admins', zoe.id, systemRandom(16), context, insert('user', zoe))
     t.equal(await drop(store, ada), undefined, 'the last in the order of the list')
   })
@@ -116,7 +116,7 @@ export function administrators(t: Test, openEmpty: OpenEmpty): void {
   const ends = { lock, delete: drop, remove: undefined }
   for (const [name, end] of Object.entries(ends)) {
     t.test(`of two who ${name} each other at the same time, one stays`, async (t) => {
-      const [ada, zoe] = [person('ada', 'hash'), person('zoe', 'hash')]
+      const [ada, zoe] = [user('ada', 'hash'), user('zoe', 'hash')]
       const { store, group } = await open(t, ada, zoe)
       const both = [ada, zoe].map((user) => end?.(store, user) ?? leave(store, group, user))
       const results = await Promise.allSettled(both)
@@ -127,7 +127,7 @@ export function administrators(t: Test, openEmpty: OpenEmpty): void {
   }
 
   t.test('without an administrator everything is possible, and so it is if none is asked for', async (t) => {
-    const ada = person('ada', 'hash')
+    const ada = user('ada', 'hash')
     const { store, group } = await open(t, ada)
     await removeFromGroup(store, group, ada.id, context, (one) => keepAdministrator(one, undefined, 200))
     t.strictSame(await groupsOf(store, ada.id), [])

@@ -13,7 +13,7 @@ const lifetimes = {
   refreshReuseSeconds: 10,
 }
 const issue = { accessTokenSeconds: 3600, refreshable: true }
-const [grants, people, apps] = [4000, 500, 20]
+const [grants, users, apps] = [4000, 500, 20]
 const scope = ['openid', 'courses:read']
 /** 16 random bytes in the form of an id, the same at each run. */
 const idOf = (prefix: string, n: number) =>
@@ -38,7 +38,7 @@ function lifeOf(n: number): readonly Write[] {
     },
     {
       ...sample.session,
-      userId: idOf('user_', (n * 7919) % people),
+      userId: idOf('user_', (n * 7919) % users),
       authenticatedAt: now - 9000,
       methods: ['pwd'],
     },
@@ -71,7 +71,7 @@ t.test('a stored grant takes at most 200 bytes of the database file, including i
     ...numbers.slice(0, apps).map((n): Write => {
       return insert('client', { ...sample.client, id: idOf('client_', n) })
     }),
-    ...numbers.slice(0, people).map((n): Write => {
+    ...numbers.slice(0, users).map((n): Write => {
       return insert('user', { ...sample.user, id: idOf('user_', n), username: `p${n}` })
     }),
   )

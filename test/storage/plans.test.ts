@@ -153,7 +153,7 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
   t.strictSame(
     seeded.map(({ details }) => details),
     [['SCAN users USING INDEX users_seeded']],
-    'a start reads an index of development people, which is empty',
+    'a start reads an index of development users, which is empty',
   )
 })
 
@@ -236,7 +236,7 @@ t.test('on PostgreSQL every request looks rows up by key, and its grant by nothi
   const plans = await plansOfFlow(t, await postgres.createDatabase())
   for (const name of hot) t.ok(plans.has(name), `${name} ran`)
   const [asked] = plans.get('find_seededUsers') ?? []
-  t.match(asked, { 'Index Name': 'users_seeded' }, 'a start reads an index of development people')
+  t.match(asked, { 'Index Name': 'users_seeded' }, 'a start reads an index of development users')
   for (const [name, plan] of plans) {
     const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
     // The few keys fit one page and are read once a minute; a start reads the first user it finds.

@@ -21,7 +21,7 @@ export async function believe({
   waitForExpiry,
   tell,
   now,
-}: Omit<Surroundings, 'person'> & { readonly now: () => number }): Promise<Facts> {
+}: Omit<Surroundings, 'user'> & { readonly now: () => number }): Promise<Facts> {
   const facts: Facts = new Map()
   const note = (place: string, members: Members) => {
     for (const [name, value] of Object.entries(members))
@@ -299,8 +299,8 @@ async function call(issuer: string, { members }: Answer): Promise<Members> {
     const answer = await read(await fetch(issuer + path, { headers }))
     return answer.status === 403 ? read(await fetch(issuer + path, { headers })) : answer
   }
-  const { status: userInfo, members: person } = await get('/api/oauth/userinfo')
-  return { userInfo, sub: person['sub'], api: (await get('/api/courses')).status }
+  const { status: userInfo, members: user } = await get('/api/oauth/userinfo')
+  return { userInfo, sub: user['sub'], api: (await get('/api/courses')).status }
 }
 
 function withoutIssuer(value: unknown, issuer: string): unknown {

@@ -1,5 +1,5 @@
 import type { ClientKey } from '../../helpers/assertions.ts'
-import type { Person } from '../../helpers/person.ts'
+import type { TestUser } from '../../helpers/user.ts'
 
 export interface ServiceClient {
   readonly id: string
@@ -9,7 +9,7 @@ export interface ServiceClient {
 /** What a client is given: an issuer, a user with a browser, and the time of the server. */
 export interface Surroundings {
   readonly issuer: string
-  readonly person: Person
+  readonly user: TestUser
   /** A client that an operator arranged, known at every issuer by this key; it needs no user. */
   readonly service: ServiceClient
   /** Lets the access token of the first exchange age, and returns the new time. */

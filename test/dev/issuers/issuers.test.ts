@@ -17,8 +17,8 @@ import {
   post,
   register,
 } from '../../helpers/flow.ts'
-import { newPerson } from '../../helpers/person.ts'
 import { alice, startServer, type TestServer } from '../../helpers/server.ts'
+import { newUser } from '../../helpers/user.ts'
 import { UserAgent } from '../../helpers/user-agent.ts'
 import { addClient } from '../../helpers/wire.ts'
 import { issuerOf, reportOf } from './results.ts'
@@ -104,7 +104,7 @@ t.test('a whole flow works there, and its tokens work nowhere else', async (t) =
 t.test('a form of the browser gets the fault, too', async (t) => {
   const issuer = { issuer: issuerOf(server, 'state-changed') }
   const url = authorizationUrl(issuer, await register(issuer), { response_mode: 'form_post', state: '<&">' })
-  const posted = new URLSearchParams(await (await newPerson(issuer).approveByPost(url)).text())
+  const posted = new URLSearchParams(await (await newUser(issuer).approveByPost(url)).text())
   t.equal(posted.get('state'), '<&">0')
   t.equal(posted.get('iss'), issuer.issuer)
   t.equal(posted.getAll('code').length, 1)

@@ -44,7 +44,7 @@ class Provider implements OAuthClientProvider {
   codeVerifier = () => this.verifier
 }
 
-async function run({ issuer, person, waitForExpiry }: Surroundings, at: (step: string) => void) {
+async function run({ issuer, user, waitForExpiry }: Surroundings, at: (step: string) => void) {
   const provider = new Provider()
   at('discovery')
   const challenge = await fetch(`${issuer}/api/oauth/userinfo`)
@@ -54,7 +54,7 @@ async function run({ issuer, person, waitForExpiry }: Surroundings, at: (step: s
   if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')
 
   at('code')
-  const answer = await person.approve(provider.sentTo)
+  const answer = await user.approve(provider.sentTo)
   const authorizationCode = answer.searchParams.get('code')
   if (authorizationCode === null) throw new Error('the host finds no code in the query')
   const obtainedAt = Math.floor(Date.now() / 1000)

@@ -65,7 +65,7 @@ async function run(surroundings: Surroundings, at: (step: string) => void, check
 }
 
 /** The same application without a user: it signs instead of sending a secret. */
-async function actForItself({ as, issuer, service, person }: Scene, at: (step: string) => void) {
+async function actForItself({ as, issuer, service, user }: Scene, at: (step: string) => void) {
   at('service')
   const { privateKey, jwk } = service.key
   const key = privateKey.toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign'])
@@ -112,10 +112,10 @@ async function actForItself({ as, issuer, service, person }: Scene, at: (step: s
     client_id: service.id,
     request_uri: pushed.request_uri,
   }).toString()
-  oauth.validateAuthResponse(as, client, await person.approve(url), oauth.expectNoState)
+  oauth.validateAuthResponse(as, client, await user.approve(url), oauth.expectNoState)
 }
 
-async function exchange({ as, client, person }: Scene, checksSignatures: boolean) {
+async function exchange({ as, client, user }: Scene, checksSignatures: boolean) {
   const verifier = oauth.generateRandomCodeVerifier()
   const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomNonce()]
   const url = new URL(as.authorization_endpoint ?? '')
@@ -129,7 +129,7 @@ async function exchange({ as, client, person }: Scene, checksSignatures: boolean
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
   }).toString()
-  const callback = oauth.validateAuthResponse(as, client, await person.approve(url), state)
+  const callback = oauth.validateAuthResponse(as, client, await user.approve(url), state)
   const response = await oauth.authorizationCodeGrantRequest(
     as,
     client,

@@ -37,7 +37,7 @@ export function openidClient(name: string, checksSignatures: boolean): ClientUnd
 }
 
 async function run(
-  { issuer, person, service, waitForExpiry, tell, device }: Surroundings,
+  { issuer, user, service, waitForExpiry, tell, device }: Surroundings,
   at: (step: string) => void,
   checksSignatures: boolean,
 ) {
@@ -48,7 +48,7 @@ async function run(
 
   at('code')
   const { url, checks } = await authorizationRequest(config)
-  const answer = await person.approve(url)
+  const answer = await user.approve(url)
   const obtainedAt = Math.floor(Date.now() / 1000)
   const tokens = await authorizationCodeGrant(config, answer, checks)
   const sub = tokens.claims()?.sub ?? ''
@@ -71,7 +71,7 @@ async function run(
   await tokenRevocation(config, again.access_token)
   await judged(tell, async () => (await tokenIntrospection(config, again.access_token)).active)
   // Its assertion has the time of this machine.
-  if (waitForExpiry === undefined) await actForItself({ issuer, service, person }, at)
+  if (waitForExpiry === undefined) await actForItself({ issuer, service, user }, at)
   // How it polls has nothing to do with signatures.
   if (device !== undefined && !checksSignatures) await actOnDevice(issuer, device, at)
   at('end')
@@ -79,7 +79,7 @@ async function run(
 
 /** The same application without a user: it signs instead of sending a secret. */
 async function actForItself(
-  { issuer, service, person }: Pick<Surroundings, 'issuer' | 'service' | 'person'>,
+  { issuer, service, user }: Pick<Surroundings, 'issuer' | 'service' | 'user'>,
   at: (step: string) => void,
 ) {
   at('service')
@@ -102,11 +102,11 @@ async function actForItself(
   at('pushed request')
   const { url: plain, checks } = await authorizationRequest(config)
   const pushed = await buildAuthorizationUrlWithPAR(config, plain.searchParams)
-  await authorizationCodeGrant(config, await person.approve(pushed), checks)
+  await authorizationCodeGrant(config, await user.approve(pushed), checks)
   at('signed request')
   const again = await authorizationRequest(config)
   const signed = await buildAuthorizationUrlWithJAR(config, again.url.searchParams, key)
-  await authorizationCodeGrant(config, await person.approve(signed), again.checks)
+  await authorizationCodeGrant(config, await user.approve(signed), again.checks)
 }
 
 /** The same application on a device without a browser. */

@@ -9,8 +9,8 @@ import { deviceClients } from '../../../src/dev/issuers/device-profiles.ts'
 import type { Profile } from '../../../src/dev/issuers/profile.ts'
 import type { Report } from '../../../src/dev/issuers/report.ts'
 import { makeClientKey } from '../../helpers/assertions.ts'
-import { newPerson, type Person } from '../../helpers/person.ts'
 import type { TestServer } from '../../helpers/server.ts'
+import { newUser, type TestUser } from '../../helpers/user.ts'
 import { addClient } from '../../helpers/wire.ts'
 import {
   type ClientUnderTest,
@@ -32,8 +32,8 @@ export async function runAll(
   server: TestServer,
   clients: readonly ClientUnderTest[],
 ): Promise<readonly Result[]> {
-  const people = new Map(
-    profiles.map(({ id }): [string, Person] => [id, newPerson({ issuer: issuerOf(server, id) })]),
+  const users = new Map(
+    profiles.map(({ id }): [string, TestUser] => [id, newUser({ issuer: issuerOf(server, id) })]),
   )
   const service = await addService(server)
   const results: Result[] = []
@@ -41,12 +41,9 @@ export async function runAll(
     await fetch(`${server.issuer}/_dev/issuers/report`, { method: 'DELETE' })
     const endings = new Map<string, Ending>()
     for (const profile of profiles) {
-      const person = people.get(profile.id)
-      if (person === undefined) throw new Error(`nobody for ${profile.id}`)
-      endings.set(
-        profile.id,
-        await runClient(client, { ...surroundingsOf(server, profile), person, service }),
-      )
+      const user = users.get(profile.id)
+      if (user === undefined) throw new Error(`nobody for ${profile.id}`)
+      endings.set(profile.id, await runClient(client, { ...surroundingsOf(server, profile), user, service }))
       if (profile.fooledWhen === usesTheExpired) await resetClock(server)
     }
     for (const { id, verdict } of (await reportOf(server)).profiles) {
@@ -94,7 +91,7 @@ const devices = new Map<unknown, Surroundings['device']>([
 export function surroundingsOf(
   server: TestServer,
   { id, fooledWhen }: Profile,
-): Omit<Surroundings, 'person' | 'service'> {
+): Omit<Surroundings, 'user' | 'service'> {
   const issuer = issuerOf(server, id)
   const tell = async (outcome: string) => {
     const headers = { 'content-type': 'application/json' }

@@ -55,10 +55,10 @@ export function createLoad(
 ): Load {
   const ledger = createLedger()
   const actions = createActions(server, dice, ledger)
-  const people = [devAlice, devBob]
+  const users = [devAlice, devBob]
   const workers = Array.from({ length: workerCount }, (_, index) => ({
     agent: new UserAgent(server.issuer),
-    person: people[index % people.length] ?? devAlice,
+    user: users[index % users.length] ?? devAlice,
     clients: [],
     approvals: [],
     integrations: integrations.filter((_each, at) => at % workerCount === index),

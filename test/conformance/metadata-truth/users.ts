@@ -78,7 +78,7 @@ const aboutToken =
   }
 
 /** A claim about the user: UserInfo and the ID Token have it if it is requested, and no other. */
-const aboutPerson: Exercise = async (t, subject, claim) => {
+const aboutUser: Exercise = async (t, subject, claim) => {
   const user = await subject.server.deps.store.find('userByLogin', alice.username)
   const value = user?.claims[claim]
   t.ok(value !== undefined && value !== '', 'alice has a value')
@@ -171,7 +171,7 @@ const contextClass: Exercise = async (t, subject, value) => {
 }
 
 /** Every scope and claim in the documents. */
-export const peoplePromises: Promises = {
+export const userPromises: Promises = {
   scopes_supported: { every: scope, unlisted: unknownScope },
   claims_parameter_supported: { flag: { true: claimsParameter } },
   acr_values_supported: {
@@ -215,7 +215,7 @@ export const peoplePromises: Promises = {
   },
   claims_supported: {
     each: {
-      ...Object.fromEntries(personalClaims.map((name) => [name, aboutPerson])),
+      ...Object.fromEntries(personalClaims.map((name) => [name, aboutUser])),
       sub: async (t, subject) => {
         const { inIdToken, atUserInfo } = await askFor(subject, 'x')
         t.type(inIdToken['sub'], 'string')

@@ -3,7 +3,7 @@ import { alice } from './server.ts'
 import { type Page, UserAgent } from './user-agent.ts'
 
 /** A user with a browser that stays signed in, whichever client sends them. */
-export interface Person {
+export interface TestUser {
   readonly agent: UserAgent
   /** Signs in if necessary, approves, and returns the callback. */
   approve(url: URL | string, scope?: readonly string[]): Promise<URL>
@@ -14,7 +14,7 @@ export interface Person {
 }
 
 /** A user who is not signed in; they keep their browser from one request to the next. */
-export function newPerson(server: Issuer, credentials = alice): Person {
+export function newUser(server: Issuer, credentials = alice): TestUser {
   const agent = new UserAgent(server.issuer)
 
   async function consentPage(url: URL | string): Promise<Page> {
@@ -32,7 +32,7 @@ export function newPerson(server: Issuer, credentials = alice): Person {
     agent,
     async approve(url, scope) {
       return signInAndApprove(agent, await agent.open(String(url)), {
-        person: credentials,
+        user: credentials,
         ...(scope && { scope }),
       })
     },
