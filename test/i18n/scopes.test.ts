@@ -1,5 +1,6 @@
 import t from 'tap'
-import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { completeCatalogue, defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { declared } from '../../src/features.ts'
 import { createI18n, shippedLanguages } from '../../src/pages/i18n/i18n.ts'
 import { scopesFor } from '../../src/pages/scopes.ts'
 
@@ -21,6 +22,18 @@ t.test('every shipped scope is translated into every language, in the same group
     t.equal(groups(scopes), groups(defaultScopeCatalogue), language)
   }
 })
+
+t.test(
+  'the scopes of features have texts in every language, in English those of the catalogue',
+  async (t) => {
+    const catalogue = completeCatalogue(defaultScopeCatalogue, declared.scopes)
+    for (const language of shippedLanguages) {
+      const scopes = scopesFor(catalogue, texts, declared.scopes)(language)
+      t.equal(scopes.length, catalogue.length, language)
+      if (language === 'en') t.strictSame(scopes, catalogue)
+    }
+  },
+)
 
 t.test("an operator's text of a scope wins, in the languages it is written in", async (t) => {
   const own = [
