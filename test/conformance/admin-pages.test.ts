@@ -1,4 +1,5 @@
 /** The admin pages: who may open each of them and send its form, and what the forms do. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TOTP } from 'otpauth'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
@@ -492,10 +493,8 @@ t.test('an error is explained by its request id, and a token by itself', async (
     body: new URLSearchParams(),
   })
   const id = rejected.headers.get('x-request-id') ?? ''
-  const stored = async () => {
-    for (;;) if ((await store.find('rejection', id)) !== undefined) return
-  }
-  await stored()
+  // Rejections are stored after the response.
+  while ((await store.find('rejection', id)) === undefined) await nextTurn()
   t.match((await open(agent, '/errors')).html, `/admin/errors?request=${id}`)
   t.match((await open(agent, `/errors?request=${id}`)).html, 'was rejected with 400 invalid_request')
   const byForm = await (await send(agent, '/errors', { text: ` ${id} ` })).text()

@@ -104,8 +104,8 @@ const pagesAndHealth = [
   'POST /oauth/logout',
 ]
 
-/** The sections of the account page, which test/account tests. */
-const ownPage = /^(GET|POST) \/account(\/|$)/
+/** The pages of users and of administrators: test/account and admin-pages.test.ts list every route of them. */
+const ownPage = /^(GET|POST) \/(account|admin)(\/|$)/
 
 t.test('every route is described, except the pages and the health checks', async (t) => {
   const described = [...scene.description.operations.values()].map(({ method, path }) => `${method} ${path}`)
