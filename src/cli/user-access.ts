@@ -1,12 +1,13 @@
 import type { Config } from '../config/schema.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, consentKind, endConnections } from '../domain/connections.ts'
-import { accept, endSessionsOf, insert, remove, removeUser } from '../domain/decision.ts'
+import { accept, endSessionsOf, insert, removeUser } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { userCredentials } from '../users/factors.ts'
+import { removeCodes, removePasskeys } from '../users/rules/access.ts'
 import { passkeyKind } from '../users/rules/passkey.ts'
 import { secondFactorKind } from '../users/rules/second-factor.ts'
 import { createUser, describeUser, lockUser, unlockUser } from '../users/rules/user.ts'
@@ -169,15 +170,9 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
       throw new CommandFailed(`${username} has no second factor`)
     const question = `Remove the one-time codes of ${username} and end every session? The password alone is enough to sign in then.`
     await confirmOrAbort(flags, question, 'nothing was removed')
-    await store.transact(userCredentials, userId, (current) => {
-      requireUser(current?.user)
-      return accept(
-        undefined,
-        remove(secondFactorKind, userId),
-        endSessionsOf(userId, systemClock()),
-        userEvent('second-factor-removed', userId),
-      )
-    })
+    await store.transact(userCredentials, userId, (current) =>
+      removeCodes(requireUser(current?.user), operatorContext()),
+    )
     printResult(flags, { sub: userId, second_factor: false }, { removed: 'second factor', of: username })
   })
 }
@@ -195,14 +190,8 @@ export async function userRemovePasskeys(login: string, flags: DestructiveFlags)
     const question = `Remove the ${what} of ${username} and end every session?`
     await confirmOrAbort(flags, question, 'nothing was removed')
     const removed = await store.transact(userCredentials, userId, (current) => {
-      requireUser(current?.user)
-      const passkeys = current?.passkeys ?? []
-      return accept(
-        passkeys.length,
-        ...passkeys.map(({ id }) => remove(passkeyKind, id)),
-        endSessionsOf(userId, systemClock()),
-        userEvent('passkeys-removed', userId, { passkeys: passkeys.length }),
-      )
+      const user = requireUser(current?.user)
+      return removePasskeys({ user, passkeys: current?.passkeys ?? [] }, operatorContext())
     })
     printResult(flags, { sub: userId, removed }, { removed: what, of: username })
   })
