@@ -92,7 +92,11 @@ t.test('[rfc6750-2.2-form-conditions] a form in the body of a GET request is ign
   }
   const info = await send(server, { path: '/api/oauth/userinfo', ...form })
   t.equal(info.status, 401)
-  t.match(info.headers['www-authenticate'], /^Bearer resource_metadata="[^"]+"$/, 'as without a token')
+  t.match(
+    info.headers['www-authenticate'],
+    /^Bearer resource_metadata="[^"]+", DPoP algs="[^"]+"$/,
+    'as without a token',
+  )
   const posted = await send(server, { method: 'POST', path: '/api/oauth/userinfo', ...form })
   t.equal(posted.status, 200, 'by POST it is')
   const area = await send(server, { path: '/api/courses', ...form })
