@@ -45,7 +45,12 @@ const codes: Readonly<Record<string, readonly string[]>> = {
   ],
   '/api/oauth/revoke': ['invalid_client', 'invalid_grant'],
   '/api/oauth/introspect': ['invalid_client', 'invalid_token'],
-  '/api/oauth/register': ['invalid_redirect_uri', 'invalid_client_metadata', 'invalid_token'],
+  '/api/oauth/register': [
+    'invalid_redirect_uri',
+    'invalid_client_metadata',
+    'invalid_token',
+    'invalid_dpop_proof',
+  ],
   '/api/': ['invalid_token', 'insufficient_scope', 'invalid_dpop_proof'],
 }
 const statuses = [
