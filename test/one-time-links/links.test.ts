@@ -222,7 +222,7 @@ t.test('the first user is created by a link, while there are no users', async (t
   const strange = pageOf(await agent.submit(page, { ...typed, username: 'zoe', email: 'nothing' }))
   t.match(strange.html, 'That is not an email address')
   const done = pageOf(await agent.submit(page, { ...typed, username: 'Zoe', email: 'zoe@example.org' }))
-  t.match(done.url, /done=password/)
+  t.match(done.url, /done=first-user/)
   const [zoe, ...others] = await empty.deps.store.list('user')
   t.strictSame(others, [])
   t.match(zoe, { username: 'zoe', email: 'zoe@example.org', claims: { name: 'Zoe', email_verified: false } })
