@@ -201,16 +201,16 @@ export const signInFaults = [
   },
   {
     id: 'sessions-survive-their-passkey',
-    file: 'src/cli/user-access.ts',
-    find: "        endSessionsOf(userId, systemClock()),\n        userEvent('passkeys-removed'",
-    replace: "        userEvent('passkeys-removed'",
+    file: 'src/users/rules/access.ts',
+    find: 'removeAll(passkeyKind, userId), endSessionsOf(userId, context.at), event)',
+    replace: 'removeAll(passkeyKind, userId), event)',
     tests: ['test/cli/look-after.test.ts'],
   },
   {
     id: 'sessions-survive-their-second-factor',
-    file: 'src/cli/user-access.ts',
-    find: "        endSessionsOf(userId, systemClock()),\n        userEvent('second-factor-removed'",
-    replace: "        userEvent('second-factor-removed'",
+    file: 'src/users/rules/access.ts',
+    find: 'remove(secondFactorKind, userId), endSessionsOf(userId, context.at), event)',
+    replace: 'remove(secondFactorKind, userId), event)',
     tests: ['test/cli/look-after.test.ts'],
   },
   {
