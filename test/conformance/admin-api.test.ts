@@ -846,6 +846,9 @@ t.test('the API is off by default, with its scopes', async (t) => {
   const metadata = await json(await fetch(`${plain.issuer}/.well-known/openid-configuration`))
   t.notMatch(JSON.stringify(metadata), 'admin:')
   await t.rejects(register(plain, { scope: 'admin:users:read' }), /scope/)
+  const tool = await integrate(plain, {}, { scope: ['openid', 'admin:users:read'] })
+  const { error } = sentAway(await ask(plain, tool, { scope: 'openid admin:users:read' }))
+  t.equal(error, 'invalid_scope', 'not for a client of an operator, either')
 })
 
 t.test('a removed user cannot administer', async (t) => {

@@ -15,6 +15,8 @@ const { access_token: token } = await tokens({ scope: 'openid courses:read' })
 async function assertInvalid(t: Test, response: Response, about: string): Promise<void> {
   const { scheme, params } = challengeOf(response)
   t.equal(scheme, 'Bearer', `[rfc6750-3-bearer-scheme-and-param] ${about}`)
+  const challenges = response.headers.get('www-authenticate')?.match(/(^|, )[A-Za-z]+ [a-z_]+=/g)
+  t.equal(challenges?.length, 1, `[rfc6750-3-params-once] one challenge: ${about}`)
   const once = ['error', 'error_description', 'resource_metadata']
   t.strictSame(Object.keys(params).sort(), once, `[rfc6750-3-params-once] ${about}`)
   t.equal(params['error'], 'invalid_token', `[rfc6750-3-error-attribute] ${about}`)
