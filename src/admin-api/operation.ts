@@ -39,6 +39,10 @@ interface Shown {
 }
 
 type Described = Pick<Operation, 'operationId' | 'summary' | 'response' | 'querystring' | 'body'>
+/** A schema of such values. Inferred from `static` alone: the whole schema is too deep for the compiler. */
+interface Typed<Value> extends TSchema {
+  static: Value
+}
 type Keep = (response: KeptResponse) => readonly Write[]
 
 /** Adds the operations of a resource. Their statuses, headers and checks follow from the kind of each. */
@@ -49,13 +53,13 @@ export function operationsOf(
 ) {
   const admin = app.administration
 
-  function add(
+  function add<Body>(
     kind: Operation['kind'],
     method: HTTPMethods,
     url: string,
     described: Described,
-    respond: (call: Call, request: FastifyRequest) => Promise<Shown | undefined> | undefined,
-    perform?: (call: Call, keep: Keep) => Promise<KeptResponse>,
+    respond: (call: Call<Body>) => Promise<Shown | undefined> | undefined,
+    perform?: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
   ): void {
     const isRead = kind === 'list' || kind === 'read'
     const scope = isRead ? (`admin:${area}:read` as const) : writeScopeOf(area)
@@ -66,10 +70,10 @@ export function operationsOf(
       ...admin.allow(scope),
       schema: operationSchema({ ...described, kind, scope, ids }),
       handler: async (request, reply) => {
-        const call = callOf(request)
+        const call = callOf(request) as Call<Body> // as the schema says
         if (perform !== undefined)
           return once(request, reply, deps, 'there is another one like it', (keep) => perform(call, keep))
-        const shown = await respond(call, request)
+        const shown = await respond(call)
         if (shown === undefined) return reply.code(204).send()
         if (shown.tag !== undefined) reply.header('etag', shown.tag)
         return shown.body
@@ -113,10 +117,10 @@ export function operationsOf(
       add('list', 'GET', url, described, respond),
     read: (url: string, described: Described, respond: (call: Call) => Promise<Shown>) =>
       add('read', 'GET', url, described, respond),
-    change: <S extends TSchema>(
+    change: <Body>(
       url: string,
-      described: Described & { readonly body: S },
-      respond: (call: Call<S['static']>) => Promise<Shown>,
+      described: Described & { readonly body: Typed<Body> },
+      respond: (call: Call<Body>) => Promise<Shown>,
     ) => add('change', 'PATCH', url, described, respond),
     /** Deletes what is changed with an entity tag. */
     delete: (url: string, described: Omit<Described, 'response'>, end: (call: Call) => Promise<unknown>) =>
@@ -130,15 +134,15 @@ export function operationsOf(
         await end(call)
         return undefined
       }),
-    create: <S extends TSchema>(
+    create: <Body>(
       url: string,
-      described: Described & { readonly body: S },
-      perform: (call: Call<S['static']>, keep: Keep) => Promise<KeptResponse>,
+      described: Described & { readonly body: Typed<Body> },
+      perform: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
     ) => add('create', 'POST', url, described, none, perform),
-    act: <S extends TSchema>(
+    act: <Body>(
       url: string,
-      described: Described & { readonly body?: S },
-      perform: (call: Call<S['static']>, keep: Keep) => Promise<KeptResponse>,
+      described: Described & { readonly body?: Typed<Body> },
+      perform: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
     ) => add('act', 'POST', url, described, none, perform),
   }
 }
