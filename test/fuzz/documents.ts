@@ -57,7 +57,7 @@ export function publishDocument(world: World, dice: Dice): LiveClient {
   if (kind !== 'wrong') site.usable.add(id)
   const uris = ['redirect_uris' in own ? own.redirect_uris : []].flat().map(String)
   world.redirectUris.set(id, new Set(uris))
-  if (kind === 'right') noteGrants(own, world)
+  if (kind !== 'wrong') noteGrants(own, world)
   return { id, method: 'none', redirectUris: uris }
 }
 
