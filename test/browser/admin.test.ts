@@ -1,6 +1,6 @@
 /**
  * The operator of a fresh server opens the link of the first user, and comes to an app that works by the pages alone.
- * LYCHGATE_PICTURES names a folder in which the pictures are kept.
+ * KEEP_PICTURES names a folder in which the pictures are kept.
  */
 import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { launchBrowser } from '../helpers/chromium.ts'
 import { newFolder, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
-const folder = process.env['LYCHGATE_PICTURES']
+const folder = process.env['KEEP_PICTURES']
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
