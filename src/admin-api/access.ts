@@ -8,11 +8,17 @@ import type { OneTimeLink, Session, User, UserCredentials } from '../domain/mode
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { createInvitation } from '../mail/invitation.ts'
 import { userCredentials } from '../users/factors.ts'
-import { endAllAccess, endSessions, removeCodes, removePasskeys } from '../users/rules/access.ts'
+import {
+  endAllAccess,
+  endSessions,
+  everyConnection,
+  removeCodes,
+  removePasskeys,
+} from '../users/rules/access.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
 import { isSessionLive } from '../users/rules/session.ts'
 import { describeUser } from '../users/rules/user.ts'
-import { type Call, operationsOf } from './operation.ts'
+import { type Call, operationsOf, pageOfAll } from './operation.ts'
 import { conflict, requireFound, tagOfUser } from './rules.ts'
 import {
   ConnectionResource,
@@ -33,9 +39,6 @@ const NewLink = Type.Object(
   },
   { title: 'NewLink', additionalProperties: false },
 )
-/** More connections than any user has. */
-const everyConnection = 100_000
-
 /** The sessions, links and grants of a user, and what ends all of a kind. */
 export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { store, clock } = deps
@@ -43,26 +46,20 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   const { list, create, act, end } = operationsOf(app, deps, 'users')
   const requireUser = async (id: string) => requireFound(await store.find('user', id), 'user')
   const querystring = listQuery({})
-  /** A page of what is read of a user at once: there is never much of it. */
-  const pageAfter = <T>(
-    rows: readonly T[],
-    keyOf: (row: T) => string,
-    after: string | undefined,
-    size: number,
-  ) => rows.slice(after === undefined ? 0 : rows.findIndex((row) => keyOf(row) === after) + 1).slice(0, size)
 
   list(
     '/users/:sub/sessions',
     {
       operationId: 'listSessions',
-      summary: 'List the browsers in which a user is signed in, oldest first; networks, not addresses',
+      summary:
+        'List the browsers in which a user is signed in, in the order of their ids; networks, not addresses',
       response: pageOf(SessionResource, 'Sessions'),
       querystring,
     },
-    async ({ size, after }, { param }) => {
+    async (page, { param }) => {
       const { id } = await requireUser(param('sub'))
       const live = (await store.listOf('session', id)).filter((one) => isSessionLive(one, clock()))
-      return pageAfter(live, (one) => one.id, after, size)
+      return pageOfAll(live, (one) => one.id, page)
     },
     ({ id }) => id,
     describeSession,
@@ -89,10 +86,10 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       response: pageOf(ConnectionResource, 'Grants'),
       querystring,
     },
-    async ({ size, after }, { param }) => {
+    async (page, { param }) => {
       const { id } = await requireUser(param('sub'))
-      const { page } = await store.connections(id, { now: clock(), limit: everyConnection, offset: 0 })
-      return pageAfter(page, (one) => one.clientId, after, size)
+      const { page: all } = await store.connections(id, { now: clock(), limit: everyConnection, offset: 0 })
+      return pageOfAll(all, (one) => one.clientId, page)
     },
     ({ clientId }) => clientId,
     ({ clientId, grants, remembered }) => ({ client_id: clientId, grants, remembered }),
@@ -118,11 +115,11 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       response: pageOf(LinkResource, 'Links'),
       querystring,
     },
-    async ({ size, after }, { param }) => {
+    async (page, { param }) => {
       const { id } = await requireUser(param('sub'))
       const found = await Promise.all(Object.values(linkKinds).map((kind) => store.listOf(kind, id)))
       const usable = found.flat().filter(({ expiresAt }) => clock() < expiresAt)
-      return pageAfter(usable, (one) => one.id, after, size)
+      return pageOfAll(usable, (one) => one.id, page)
     },
     ({ id }) => id,
     ({ id, purpose, email, createdAt, expiresAt }: OneTimeLink) => ({

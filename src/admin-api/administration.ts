@@ -8,7 +8,7 @@ import { addressPrefix } from '../http/address-prefix.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
 import { parametersOf } from '../http/parameters.ts'
 import type { Numbered, RowPage } from '../storage/store.ts'
-import { isAdministrator } from '../users/administrators.ts'
+import { isAdministrator, needsSecondFactor } from '../users/administrators.ts'
 import { groupsOf } from '../users/groups.ts'
 import { assertAdministrator, assertClientMay, assertMayChange, type Caller } from './rules.ts'
 import type { AdminScope } from './scopes.ts'
@@ -37,7 +37,7 @@ export interface Administration {
 export const administration = fp<AppDeps>(
   async (app, { config, store, clock, service }) => {
     const { group, secondFactorSeconds } = config.admin
-    const { secondFactor = config.mode === 'dev' ? 'off' : 'required' } = config.admin
+    const isStrict = needsSecondFactor(config)
     const { resourceMetadataUrl: resourceMetadata } = service
 
     /** A token that is bound to a key is challenged by its scheme. */
@@ -76,7 +76,7 @@ export const administration = fp<AppDeps>(
         onRequest: [
           app.requireScope(scope),
           assertAllowed(scope),
-          ...(scope.endsWith(':write') && secondFactor === 'required' ? [assertTwoFactors] : []),
+          ...(scope.endsWith(':write') && isStrict ? [assertTwoFactors] : []),
         ],
         config: { limit: 'token' },
       }),

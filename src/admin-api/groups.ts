@@ -18,8 +18,8 @@ import {
 } from '../domain/group.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { isAdministrator, keepAdministrator } from '../users/administrators.ts'
-import { changeGroups, groupsOf, inOrder, lineOf, removeFromGroup } from '../users/groups.ts'
-import { operationsOf } from './operation.ts'
+import { changeGroups, groupsOf, lineOf, removeFromGroup } from '../users/groups.ts'
+import { operationsOf, pageOfAll } from './operation.ts'
 import { type Caller, requireFound, tagOfGroup } from './rules.ts'
 import { GroupResource, listQuery, MemberResource, pageOf } from './schema.ts'
 
@@ -27,7 +27,9 @@ const text = (description: string) => Type.Optional(Type.String({ description })
 const closed = { additionalProperties: false } as const
 const members = {
   description: text('What it is for; an empty text removes it.'),
-  parent_id: text('The group whose members its members are, too; an empty text removes it.'),
+  parent_id: text(
+    'The group above it: its members count as members of that one, too. An empty text removes it.',
+  ),
 }
 const NewGroup = Type.Object(
   { name: Type.String({ description: 'What clients see.' }), ...members },
@@ -202,18 +204,15 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     '/users/:sub/groups',
     {
       operationId: 'listGroupsOfUser',
-      summary: 'List the groups of a user, and the groups above them, by name',
+      summary: 'List the groups of a user and the groups above them, in the order of their ids',
       response: pageOf(GroupResource, 'GroupsOfUser'),
       querystring: listQuery({}),
     },
     async ({ size, after }, { param }) => {
       const { id } = await requireUser(param('sub'))
-      const all = inOrder(await groupsOf(store, id))
-      return all
-        .slice(after === undefined ? 0 : all.findIndex((group) => group.id === after) + 1)
-        .slice(0, size)
+      return pageOfAll(await groupsOf(store, id), keyOf, { size, after })
     },
-    ({ id }) => id,
+    keyOf,
     describeGroup,
   )
 
@@ -226,6 +225,10 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     }
     return line
   }
+}
+
+function keyOf({ id }: Group): string {
+  return id
 }
 
 function shown(group: Group) {

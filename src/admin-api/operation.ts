@@ -147,6 +147,19 @@ export function operationsOf(
   }
 }
 
+/**
+ * Returns a page of rows that are read all at once, because there are never many, in the order of their keys: the next page
+ * is right even if the row before it was deleted.
+ */
+export function pageOfAll<T>(
+  rows: readonly T[],
+  keyOf: (row: T) => string,
+  { size, after }: Page,
+): readonly T[] {
+  const left = after === undefined ? rows : rows.filter((row) => keyOf(row) > after)
+  return left.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1)).slice(0, size)
+}
+
 const nothing: TSchema = { type: 'null' } as unknown as TSchema // the schema of the status says so
 
 /** The audit log is only read. */

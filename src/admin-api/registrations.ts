@@ -15,7 +15,7 @@ import { describeDelivery, finishedDeliveryKind, logoutDeliveryKind } from '../d
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Resource } from '../domain/resource.ts'
 import { secretBytes } from '../domain/secret.ts'
-import { operationsOf } from './operation.ts'
+import { operationsOf, pageOfAll } from './operation.ts'
 import { requireFound } from './rules.ts'
 import { DeliveryResource, listQuery, pageOf, ResourceResource, TokenResource } from './schema.ts'
 
@@ -144,16 +144,12 @@ export const registrationResource: FastifyPluginAsync<AppDeps> = async (app, dep
     '/resources',
     {
       operationId: 'listResources',
-      summary: 'List the protected resources that the configuration declares, this API first',
+      summary:
+        'List the protected resources that the configuration declares, in the order of their identifiers',
       response: pageOf(ResourceResource, 'Resources'),
       querystring: listQuery({}),
     },
-    async ({ size, after }) => {
-      const { allResources: all } = service
-      return all
-        .slice(after === undefined ? 0 : all.findIndex((one) => one.identifier === after) + 1)
-        .slice(0, size)
-    },
+    async (page) => pageOfAll(service.allResources, ({ identifier }) => identifier, page),
     ({ identifier }) => identifier,
     ({ identifier, name, scopes, tokenFormat, accessTokenSeconds }: Resource) => ({
       identifier,

@@ -15,7 +15,7 @@ import { assertOwnForm, type FormModel, isFromElsewhere } from '../pages/forms.t
 import { type Key, msg } from '../pages/i18n/i18n.ts'
 import type { Pages } from '../pages/pages.ts'
 import { findSignedIn } from '../pages/signed-in.ts'
-import { isAdministrator } from '../users/administrators.ts'
+import { isAdministrator, needsSecondFactor } from '../users/administrators.ts'
 import { factorsOf } from '../users/factors.ts'
 import { groupsOf } from '../users/groups.ts'
 
@@ -102,13 +102,13 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
   const root = prefix + adminRoot
   const sections = adminSections.map((section) => ({ section, url: prefix + adminPath(section) }))
   const { group, secondFactorSeconds } = config.admin
-  const { secondFactor = config.mode === 'dev' ? 'off' : 'required' } = config.admin
+  const isStrict = needsSecondFactor(config)
   const acr = { values: [multiFactor], essential: false }
   const strong: SignInRequest = { prompt: [], maxAgeSeconds: secondFactorSeconds, acr }
 
   /** Whether the sign-in suffices to change something. */
   const isStrong = ({ methods, authenticatedAt }: Session, now: Seconds) =>
-    secondFactor === 'off' || (!lacksAcr(methods, acr) && now - authenticatedAt <= secondFactorSeconds)
+    !isStrict || (!lacksAcr(methods, acr) && now - authenticatedAt <= secondFactorSeconds)
 
   const assertAdministrator = async ({ id }: User) => {
     const groups = await groupsOf(store, id)

@@ -5,6 +5,7 @@ import { type KeyAlgorithm, keyAlgorithms, termsOf } from '../domain/key-term.ts
 import type { Rejection, Seconds } from '../domain/model.ts'
 import { ago } from '../pages/describe.ts'
 import type { Counts, DayCount } from '../storage/store.ts'
+import { needsSecondFactor } from '../users/administrators.ts'
 import { factorsOf } from '../users/factors.ts'
 import type { AdminModel, AdminPage } from './admin-page.ts'
 
@@ -42,8 +43,7 @@ const shownErrors = 5
 export function overviewPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
   const { config, service, store } = deps
   const { prefix } = service
-  const isFactorNeeded =
-    (config.admin.secondFactor ?? (config.mode === 'dev' ? 'off' : 'required')) === 'required'
+  const isFactorNeeded = needsSecondFactor(config)
   return {
     path: '',
     section: 'overview',

@@ -7,13 +7,16 @@ import type { User, UserCredentials } from '../domain/model.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { userCredentials } from '../users/factors.ts'
-import { endAllAccess, endSessions, removeCodes, removePasskeys } from '../users/rules/access.ts'
+import {
+  endAllAccess,
+  endSessions,
+  everyConnection,
+  removeCodes,
+  removePasskeys,
+} from '../users/rules/access.ts'
 import { lockUser, unlockUser } from '../users/rules/user.ts'
 import { type Act, actPage, requireFound } from './act-page.ts'
 import { type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
-
-/** More connections than any user has. */
-const everyConnection = 100_000
 
 /** What an administrator does to a user, a page each. */
 export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly AdminPage[] {

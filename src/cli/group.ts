@@ -73,7 +73,7 @@ export function addGroupCommands(program: Command): void {
   const withDetails = (one: Command) =>
     one
       .option('--description <text>', 'what the group is for')
-      .option('--parent <group>', 'the group whose members its members are, too')
+      .option('--parent <group>', 'the group above it: its members count as members of that one, too')
   const create = withDetails(command('create <name>', 'create a group'))
   addOperatorFlags(create, createHelp).action(groupCreate)
   addOperatorFlags(command('list', 'list every group by name'), example('list --json')).action(groupList)

@@ -445,7 +445,7 @@ export const CommonSettings = Type.Object(
           default: 'admins',
           minLength: 1,
           description:
-            'The name of the group whose members are administrators, the members of its subgroups too.',
+            'The name of the group of administrators. Members of its subgroups are administrators, too.',
         }),
         secondFactor: Type.Optional(
           Type.Union([Type.Literal('required'), Type.Literal('off')], {

@@ -1,3 +1,4 @@
+import type { Config } from '../config/schema.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import {
   accept,
@@ -30,6 +31,11 @@ declare module '../domain/errors.ts' {
   interface FeatureErrors {
     conflict: 409
   }
+}
+
+/** Whether a change needs a sign-in with two factors. */
+export function needsSecondFactor({ admin, mode }: Config): boolean {
+  return (admin.secondFactor ?? (mode === 'dev' ? 'off' : 'required')) === 'required'
 }
 
 /** The rule that a change violates which leaves no administrator. */

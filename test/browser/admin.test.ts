@@ -2,7 +2,6 @@
  * The operator of a fresh server opens the link of the first user, and comes to an app that works by the pages alone.
  * KEEP_PICTURES names a folder in which the pictures are kept.
  */
-import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -11,7 +10,7 @@ import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { launchBrowser } from '../helpers/chromium.ts'
-import { newFolder, start } from '../helpers/command.ts'
+import { newFolder, printed, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
 const folder = process.env['KEEP_PICTURES']
@@ -19,19 +18,6 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 const password = 'a password nobody else has'
-
-/** Waits until the process has printed this on standard error. */
-function printed(child: ChildProcess, form: RegExp): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let seen = ''
-    child.stderr?.on('data', (chunk) => {
-      seen += chunk
-      const [found] = form.exec(seen) ?? []
-      if (found !== undefined) resolve(found)
-    })
-    child.once('exit', () => reject(new Error(`it ended: ${seen}`)))
-  })
-}
 
 /** How long looking took, which is no part of the walk. */
 let looked = 0

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import t from 'tap'
 import { linkForFirstUser } from '../../src/cli/serve.ts'
 import { insert } from '../../src/domain/decision.ts'
@@ -6,7 +5,7 @@ import { openStore } from '../../src/storage/open.ts'
 import { systemRandom } from '../../src/system.ts'
 import { findLink } from '../../src/users/one-time-links.ts'
 import { createUser } from '../../src/users/rules/user.ts'
-import { ended, newFolder, start } from '../helpers/command.ts'
+import { ended, newFolder, printed, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
@@ -16,19 +15,6 @@ const lifetimes = {
   passwordResetSeconds: 1,
   emailVerificationSeconds: 1,
   emailUndoSeconds: 1,
-}
-
-/** Waits until the process has printed this on standard error. */
-function msg(child: ChildProcess, form: RegExp): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let seen = ''
-    child.stderr?.on('data', (chunk) => {
-      seen += chunk
-      const [found] = form.exec(seen) ?? []
-      if (found !== undefined) resolve(found)
-    })
-    child.once('exit', () => reject(new Error(`it ended: ${seen}`)))
-  })
 }
 
 t.test('serve on an empty store prints the link for the first user once', async (t) => {
@@ -43,7 +29,7 @@ t.test('serve on an empty store prints the link for the first user once', async 
   const child = serve()
   t.teardown(() => child.kill('SIGKILL'))
   const end = ended(child)
-  const url = await msg(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
+  const url = await printed(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
   t.ok(url.startsWith(`${issuer}/link`))
   const agent = new UserAgent(issuer)
   const landing = await agent.open(url)

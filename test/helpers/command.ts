@@ -94,3 +94,16 @@ export async function ended(child: ChildProcess): Promise<Ended> {
   const [code, out, err] = await Promise.all([exit, text(stdout), text(stderr)])
   return { code, stdout: out, stderr: err }
 }
+
+/** Waits until the process has printed this on standard error. */
+export function printed(child: ChildProcess, form: RegExp): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let seen = ''
+    child.stderr?.on('data', (chunk) => {
+      seen += chunk
+      const [found] = form.exec(seen) ?? []
+      if (found !== undefined) resolve(found)
+    })
+    child.once('exit', () => reject(new Error(`it ended: ${seen}`)))
+  })
+}

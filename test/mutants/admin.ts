@@ -46,8 +46,8 @@ export const adminFaults = [
     id: 'admin-write-without-a-second-factor',
     tests,
     file: administration,
-    find: "secondFactor === 'required' ?",
-    replace: "secondFactor === 'off' ?",
+    find: 'isStrict ?',
+    replace: '!isStrict ?',
   },
   {
     id: 'admin-reads-open-to-every-scope',

@@ -23,7 +23,7 @@ const GroupEntry = Type.Object(
       }),
     ),
     description: text('What the group is for.'),
-    parent: text('The name of the group whose members its members are, too.'),
+    parent: text('The name of the group above it: its members count as members of that one, too.'),
   },
   { ...closed, title: 'Group' },
 )

@@ -31,6 +31,9 @@ export function endSessions({ id: userId }: User, context: AuditContext): Decisi
   return accept(undefined, endSessionsOf(userId, context.at), event)
 }
 
+/** More connections than any user has: how many are read to revoke all of them. */
+export const everyConnection = 100_000
+
 /** Ends every session of a user, and revokes everything they granted to clients. */
 export function endAllAccess(
   user: User,
