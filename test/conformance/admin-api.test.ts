@@ -366,10 +366,15 @@ t.test('a token that such a client has anyway is rejected', async (t) => {
   const own = await integrate(server, { consent: 'skip', scope: ['openid', ...scopes] })
   const tokens = await tokensAt(agent, own, all)
   t.equal((await call(tokens.access_token, 'GET', '/users')).status, 200)
-  await store.transact('client', own.id, (client) => ({
-    result: undefined,
-    writes: [update('client', { ...(client as Client), origin: 'registered' })],
-  }))
+  const write = (change: (client: Client) => Client) =>
+    store.transact('client', own.id, (client) => ({
+      result: undefined,
+      writes: [update('client', change(client as Client))],
+    }))
+  await write(({ scope: _, ...unlimited }) => unlimited)
+  const unnamed = errorOf(await call(tokens.access_token, 'GET', '/users'))
+  t.strictSame(unnamed, [403, 'insufficient_scope'], 'no client has the scopes by default')
+  await write((client) => ({ ...client, scope: ['openid', ...scopes], origin: 'registered' }))
   t.strictSame(errorOf(await call(tokens.access_token, 'GET', '/users')), [403, 'access_denied'])
 })
 
@@ -734,8 +739,14 @@ t.test('administrators cannot lock or delete themselves', async (t) => {
   const again = await tokensAt(await twoFactors(), console, all)
   const headers = { 'if-match': '*' }
   const own = `/users/${ids.alice}`
-  t.strictSame(errorOf(await call(again.access_token, 'POST', `${own}/lock`)), [409, 'conflict'])
-  t.strictSame(errorOf(await call(again.access_token, 'DELETE', own, { headers })), [409, 'conflict'])
+  for (const answer of [
+    await call(again.access_token, 'POST', `${own}/lock`),
+    await call(again.access_token, 'DELETE', own, { headers }),
+  ]) {
+    t.strictSame(errorOf(answer), [409, 'conflict'])
+    // The last administrator would be kept in any case.
+    t.match(answer.body['error_description'], 'cannot lock or delete themselves')
+  }
   t.equal((await call(again.access_token, 'POST', `/users/${ids.bob}/lock`)).status, 200)
 })
 
