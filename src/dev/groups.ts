@@ -1,4 +1,4 @@
-import { canonicalGroupName, createGroup, groupKind, groupNameKind, membershipKind } from '../domain/group.ts'
+import { canonicalGroupName, ensureGroup, groupKind, groupNameKind, membershipKind } from '../domain/group.ts'
 import type { Store } from '../storage/store.ts'
 import { type Clock, systemRandom } from '../system.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../users/groups.ts'
@@ -30,5 +30,6 @@ async function requireGroup(store: Groups, name: string, clock: Clock) {
   const named = await store.find(groupNameKind, canonicalGroupName(name))
   const known = named && (await store.find(groupKind, named.id))
   const context = { by: 'server', at: clock() } as const
-  return known ?? changeGroups(store, (groups) => createGroup(groups, { name }, systemRandom(16), context))
+  // Another process that starts at the same time may have created it since.
+  return known ?? changeGroups(store, (groups) => ensureGroup(groups, name, systemRandom(16), context))
 }

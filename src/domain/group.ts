@@ -114,6 +114,18 @@ export function createGroup(
   return accept(group, insert(groupKind, group), insert(groupNameKind, group), event)
 }
 
+/** Finds the group with a name, or creates it. @param fresh 16 random bytes. */
+export function ensureGroup(
+  groups: readonly Group[],
+  name: string,
+  fresh: Buffer,
+  context: AuditContext,
+): Decision<Group> {
+  const wanted = canonicalGroupName(name)
+  const known = groups.find((group) => canonicalGroupName(group.name) === wanted)
+  return known === undefined ? createGroup(groups, { name }, fresh, context) : accept(known)
+}
+
 /** Changes a group: it keeps its id and its members. */
 export function changeGroup(
   groups: readonly Group[],

@@ -1,7 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import {
-  accept,
   type Condition,
   type Decision,
   put,
@@ -14,7 +13,7 @@ import { OAuthError } from '../domain/errors.ts'
 import {
   addMember,
   canonicalGroupName,
-  createGroup,
+  ensureGroup,
   type Group,
   groupKind,
   groupNameKind,
@@ -139,9 +138,7 @@ export async function addAdministrator(
   ...writes: readonly Write[]
 ): Promise<void> {
   await changeGroups(store, (groups) => {
-    const known = groups.find((group) => isAdministrator([group], administrators))
-    const decision =
-      known === undefined ? createGroup(groups, { name: administrators }, fresh, context) : accept(known)
+    const decision = ensureGroup(groups, administrators, fresh, context)
     if ('rejection' in decision) return decision
     return withWrites(decision, ...writes, ...addMember(decision.result, userId, undefined, context))
   })

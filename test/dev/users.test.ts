@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
+import { seedGroups } from '../../src/dev/groups.ts'
 import { readUsers } from '../../src/dev/read-users.ts'
 import { type DevelopmentUser, seedUsers, withKnownPasswords } from '../../src/dev/users.ts'
 import { insert, update } from '../../src/domain/decision.ts'
@@ -170,4 +171,16 @@ t.test('users are put into the groups of the list, and into no other', async (t)
   t.strictSame(await names('bob'), ['students'], 'without a list they stay')
   await seedUsers(store, clock)
   t.strictSame(await names('alice'), ['choir', 'staff'], 'the default list changes no known user')
+})
+
+t.test('servers that start on one store at the same time create a group once', async (t) => {
+  const { store, clock } = await world(t)
+  const seed = (user: string) => seedGroups(store, user, ['choir', 'orchestra'], clock)
+  await Promise.all(['user-1', 'user-2', 'user-3'].map(seed))
+  const groups = inOrder(await groupsOf(store, 'user-2'))
+  t.strictSame(
+    groups.map(({ name }) => name),
+    ['choir', 'orchestra'],
+  )
+  t.strictSame(await groupsOf(store, 'user-1'), await groupsOf(store, 'user-3'))
 })
