@@ -57,7 +57,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
 export async function main(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', ignoreClosedPipe)
   try {
-    await (await commandLine(argv[2])).parseAsync([...argv])
+    await (await commandLine(argv[2])).parseAsync(identifiersLast(argv))
     return exitCode.ok
   } catch (error) {
     // Commander has printed its message already.
@@ -80,6 +80,18 @@ async function commandLine(first = ''): Promise<Command> {
   const named = isAlone ? [commands[first]] : Object.values(commands)
   for (const load of named) (await load?.())?.(program)
   return program
+}
+
+/**
+ * The id of a key is a thumbprint in base64url, RFC 7638, of which one in 64 begins with a hyphen. Commander takes that
+ * for an option, except after `--`.
+ */
+function identifiersLast(argv: readonly string[]): string[] {
+  const isIdentifier = (argument: string, at: number) =>
+    /^-[\w-]{42}$/.test(argument) && argv[at - 1]?.startsWith('--') !== true
+  const identifiers = argv.filter(isIdentifier)
+  if (identifiers.length === 0 || argv.includes('--')) return [...argv]
+  return [...argv.filter((argument, at) => !isIdentifier(argument, at)), '--', ...identifiers]
 }
 
 /** Commander prints its suggestion on a separate line. */
