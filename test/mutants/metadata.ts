@@ -51,8 +51,8 @@ export const metadataFaults = [
     id: 'resource-asks-for-offline-access',
     rule: 'mcp-scope-no-offline-access',
     file: 'src/rfc9728-resource-metadata/plugin.ts',
-    find: '.filter((name) => name !== offlineAccess.name)',
-    replace: '',
+    find: 'name !== offlineAccess.name && !isReserved(name)',
+    replace: '!isReserved(name)',
   },
   {
     id: 'offline-access-without-refresh-tokens',
