@@ -7,9 +7,10 @@ import { fileURLToPath } from 'node:url'
 import type { Fault } from '../test/mutants/fault.ts'
 import { faults as allFaults } from '../test/mutants/faults.ts'
 import { readCount, scriptCommand } from './command.ts'
-import { flawsOf, testFinder } from './mutants/check.ts'
+import { createBreaker, flawsOf, type TestFinder, testFinder } from './mutants/check.ts'
 import { type Selection, selectMutations, staleExplanations, tryMutations } from './mutants/generated.ts'
 import { createJudge, type Verdict } from './mutants/judge.ts'
+import { faultsToTry, type KillRecord, openKills } from './mutants/kills.ts'
 import { tiesOf } from './mutants/tied.ts'
 import { openWorkspace, type Workspace } from './mutants/workspace.ts'
 
@@ -25,6 +26,7 @@ process.on('SIGTERM', () => process.exit(143))
 
 interface Options {
   readonly only?: string[]
+  readonly changed?: true
   readonly jobs: number
   readonly check?: true
   readonly count?: true
@@ -42,6 +44,10 @@ async function main(): Promise<number> {
     'Puts one deliberate fault after the other into a copy of src; a test of its rule has to fail.',
   )
     .option('--only <id...>', 'these faults only')
+    .option(
+      '--changed',
+      'the faults whose kill is not on record, or has changed since, and the core of the rest',
+    )
     // A test spends much of its time waiting: one more keeps the cores busy.
     .option('--jobs <number>', 'how many at once', readCount, availableParallelism() + 1)
     .option('--count', 'only how many MUSTs of shipped features are tied to a fault')
@@ -52,7 +58,7 @@ async function main(): Promise<number> {
     .option('--seed <number>', 'the draw of the sample', readCount, 1)
     .parse()
     .opts<Options>()
-  const { only, jobs, check, count } = options
+  const { only, changed, jobs, check, count } = options
   if (options.generated) return tryGenerated({ ...options, files: options.file }, jobs)
   if (count) return countTies() ? 0 : 1
   const unknown = only?.find((id) => !allFaults.some((fault) => fault.id === id))
@@ -61,14 +67,17 @@ async function main(): Promise<number> {
     return 64
   }
   const faults = allFaults.filter(({ id }) => only === undefined || only.includes(id))
-  const flaws = [...flawsOf(faults, root), ...staleExplanations(root)]
+  const [breakSource, testsOf] = [createBreaker(root), testFinder(root)]
+  const flaws = [...flawsOf(faults, root, breakSource), ...staleExplanations(root)]
   for (const flaw of flaws) say(flaw)
   if (flaws.length > 0) return 1
   if (check) {
     say(`${faults.length} faults apply`)
     return 0
   }
-  const outcome = await tryAll(faults, jobs)
+  const kills = openKills(root, allFaults, testsOf, breakSource)
+  const tried = changed ? faultsToTry(faults, kills) : faults
+  const outcome = await tryAll(tried, { jobs, testsOf, kills, known: faults.length - tried.length })
   return only !== undefined || countTies() ? outcome : 1
 }
 
@@ -87,13 +96,25 @@ function countTies(): boolean {
   return tied.length >= leastTied
 }
 
-async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {
-  const judge = createJudge(testFinder(root))
+interface Trial {
+  readonly jobs: number
+  readonly testsOf: TestFinder
+  readonly kills: KillRecord
+  /** How many faults are not tried, because their kill is on record. */
+  readonly known: number
+}
+
+async function tryAll(faults: readonly Fault[], { jobs, testsOf, kills, known }: Trial): Promise<number> {
+  const judge = createJudge(testsOf)
   const count = { killed: 0, survived: 0, doubtful: 0 }
   const alive: string[] = []
   const tryOne = async (fault: Fault, workspace: Workspace) => {
     const start = performance.now()
-    const [word, story] = wordsFor(await judge(fault, workspace))
+    const verdict = await judge(fault, workspace)
+    // At once: a run that is stopped keeps what it has found.
+    if ('killedBy' in verdict) kills.add(fault, verdict.test)
+    else kills.remove(fault)
+    const [word, story] = wordsFor(verdict)
     const seconds = ((performance.now() - start) / 1000).toFixed(1)
     count[word] += 1
     const line = `${word.padEnd(8)}  ${fault.id}  ${seconds} s  ${story}`
@@ -113,7 +134,8 @@ async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {
   // Once more, where they are not looked for among hundreds.
   for (const line of ['', ...alive]) say(line)
   const rest = doubtful > 0 ? `, ${doubtful} doubtful` : ''
-  say(`${faults.length} faults, ${killed} killed, ${survived} survived${rest}`)
+  const recorded = known > 0 ? `; ${known} more on record as killed, and unchanged since` : ''
+  say(`${faults.length} faults tried, ${killed} killed, ${survived} survived${rest}${recorded}`)
   return killed === faults.length ? 0 : 1
 }
 

@@ -132,10 +132,13 @@ function isMember({ parent, pos }: ts.Identifier): boolean {
 }
 
 /** What is wrong with a list of faults, one line each: nothing, when each can be tried and a test is there to notice. */
-export function flawsOf(faults: readonly Fault[], root: string): readonly string[] {
+export function flawsOf(
+  faults: readonly Fault[],
+  root: string,
+  breakSource: Breaker = createBreaker(root),
+): readonly string[] {
   const ids = faults.map(({ id }) => id)
   const testsOf = testFinder(root)
-  const breakSource = createBreaker(root)
   return faults.flatMap((fault, index) => {
     const flaws: string[] = []
     try {

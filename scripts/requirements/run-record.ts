@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { killsFile } from '../mutants/kills.ts'
 
-/** What a run depends on. The ledger is not included: a clause may be corrected without running the tests again. */
+/** What a run depends on. */
 const inputs = ['drizzle', 'examples', 'openapi', 'package-lock.json', 'src', 'test', 'views']
-const ledger = 'test/requirements'
+/** Not these: a clause may be corrected, and a fault killed, without running the tests again. */
+const exceptions = ['test/requirements/', killsFile]
 
 /** The files a run depends on, each with a digest of its contents. */
 export type Fingerprint = Readonly<Record<string, string>>
@@ -13,7 +15,7 @@ export type Fingerprint = Readonly<Record<string, string>>
 export function fingerprint(root: string): Fingerprint {
   const files = inputs
     .flatMap((input) => filesOf(root, input))
-    .filter((file) => !file.startsWith(`${ledger}/`))
+    .filter((file) => !exceptions.some((exception) => file.startsWith(exception)))
   return Object.fromEntries(files.sort().map((file) => [file, digest(join(root, file))]))
 }
 

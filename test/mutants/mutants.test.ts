@@ -1,12 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createBreaker, flawsOf, testFinder } from '../../scripts/mutants/check.ts'
 import { createJudge } from '../../scripts/mutants/judge.ts'
+import { faultsToTry, killsFile, openKills } from '../../scripts/mutants/kills.ts'
 import { pointsOf } from '../../scripts/mutants/points.ts'
 import { openWorkspace } from '../../scripts/mutants/workspace.ts'
+import { coreRules, isCore } from './core.ts'
 import type { Fault } from './fault.ts'
 import { faults } from './faults.ts'
 
@@ -93,6 +95,75 @@ t.test('a fault is killed only by a test of its rule that passes without it', as
   t.match(await verdict('add', 'sum', 'rule-sum'), { doubtful: /is red, and none of its tests failed/ })
   t.match(await verdict('a + b', 'a - b', 'rule-red'), { doubtful: /is red without any fault/ })
   t.match(readFileSync(join(root, 'src/sum.ts'), 'utf8'), /a \+ b/, 'and the source was not touched')
+})
+
+t.test('a kill is on record until the fault, its source or the test changes', async (t) => {
+  const files = {
+    src: { 'a.ts': 'export const one = 1\n', 'b.ts': 'export const two = 2\n' },
+    test: { mutants: {}, 'x.test.ts': '[rule-a] [rule-b] first', 'y.test.ts': '[rule-a] second' },
+  }
+  const root = t.testdir(files)
+  const write = (file: string, text: string) => writeFileSync(join(root, file), text)
+  const a = { id: 'a', rule: 'rule-a', file: 'src/a.ts', find: 'one = 1', replace: 'one = 2' }
+  const b = { id: 'b', file: 'src/b.ts', find: 'two = 2', replace: 'two = 3', tests: ['test/x.test.ts'] }
+  const kills = (faults: readonly Fault[] = [a, b]) =>
+    openKills(root, faults, testFinder(root), createBreaker(root))
+  const includes = (fault: Fault) => kills([a, b, fault]).includes(fault)
+  t.notOk(includes(a), 'there is no record')
+  const run = kills()
+  run.add(b, 'test/x.test.ts')
+  run.add(a, 'test/x.test.ts')
+  t.same([includes(a), includes(b)], [true, true])
+  const lines = () => readFileSync(join(root, killsFile), 'utf8')
+  t.match(lines(), /^\{"id":"a","test":"test\/x\.test\.ts","hash":"\w{16}"\}\n\{"id":"b".*\}\n$/, 'in order')
+
+  t.notOk(includes({ ...a, replace: 'one = 0' }), 'the fault changed')
+  t.notOk(includes({ ...a, rule: 'rule-b' }), 'its rule changed, which the test carries too')
+  t.notOk(includes({ ...b, tests: ['test/y.test.ts'] }), 'another test has to detect it')
+  write('src/b.ts', 'export const two = 2 // changed\n')
+  t.same([includes(a), includes(b)], [true, false], 'its source changed')
+  write('src/b.ts', 'export const two = 2\n')
+  write('test/y.test.ts', '[rule-a] changed')
+  t.same([includes(a), includes(b)], [true, true], 'a test changed that did not kill it')
+  write('test/x.test.ts', '[rule-a] [rule-b] changed')
+  t.same([includes(a), includes(b)], [false, false], 'the test changed that killed it')
+
+  const before = lines()
+  kills().add(a, 'test/y.test.ts')
+  write(killsFile, `${before}${lines()}`)
+  t.same([includes(a), includes(b)], [true, false], 'of the two lines that a merge left, one is right')
+  t.same(faultsToTry([a, b], kills()), [b])
+  const core = { ...a, id: 'core', rule: 'rfc7636-4.6-mismatch-invalid-grant' }
+  write('test/y.test.ts', '[rule-a] [rfc7636-4.6-mismatch-invalid-grant]')
+  kills([core]).add(core, 'test/y.test.ts')
+  t.ok(includes(core))
+  t.same(faultsToTry([core], kills([core])), [core], 'a fault of the core is always tried')
+  t.notMatch(lines(), /"id":"[ab]"/, 'faults that are gone leave the record')
+  kills([core]).remove(core)
+  t.equal(lines(), '', 'a fault that survives is not on record')
+})
+
+t.test('a file that changes while the faults are tried is not recorded as tried', async (t) => {
+  const root = t.testdir({
+    src: { 'a.ts': 'export const one = 1\n' },
+    test: { mutants: {}, 'x.test.ts': '' },
+  })
+  const fault = { id: 'a', file: 'src/a.ts', find: 'one = 1', replace: 'one = 2', tests: ['test/x.test.ts'] }
+  const open = () => openKills(root, [fault], testFinder(root), createBreaker(root))
+  const run = open()
+  writeFileSync(join(root, 'test/x.test.ts'), 'changed')
+  run.add(fault, 'test/x.test.ts')
+  t.notOk(open().includes(fault))
+})
+
+t.test('every clause of the core has a fault', async (t) => {
+  const rules = new Set(faults.flatMap((fault) => ('rule' in fault ? [fault.rule] : [])))
+  t.same(
+    [...coreRules].filter((rule) => !rules.has(rule)),
+    [],
+  )
+  const core = faults.filter(isCore)
+  t.ok(core.length >= 80 && core.length <= 140, `${core.length} faults`)
 })
 
 t.test('an unknown fault is one line and ends with 64', async (t) => {
