@@ -2,14 +2,13 @@ import { requestedAcr } from './authentication-context.ts'
 import { check, recordCheck } from './check.ts'
 import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
-import { OAuthError } from './errors.ts'
 import { parseUiLocales } from './language.ts'
 import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
 import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
 import { requireCodeChallenge } from './pkce.ts'
 import { isLoopbackUri, redirectUriMatches } from './redirect-uri.ts'
-import { parseResource, type Resources, requireScopeAt } from './resource.ts'
+import { parseResource, type Resources, requireScopeAt, scopeAt } from './resource.ts'
 import { parseScope } from './scope.ts'
 import { defaultScope, offlineAccess } from './scope-catalogue.ts'
 
@@ -115,7 +114,7 @@ export function parseRequestedAccess(
   policy: AuthorizationPolicy,
 ): Pick<AuthorizationRequest, 'scope' | 'resource'> {
   const resource = parseResource(every(parameters, 'resource'), policy.resources)
-  const scope = requestedScope(single(parameters, 'scope'), client, policy)
+  const scope = requestedScope(single(parameters, 'scope'), resource, client, policy)
   requireScopeAt(scope, resource, policy.resources)
   return { scope, resource }
 }
@@ -218,15 +217,23 @@ function assertCodeFlow(parameters: Parameters, client: Client): void {
   )
 }
 
-function requestedScope(text: string | undefined, client: Client, policy: AuthorizationPolicy): Scope {
+function requestedScope(
+  text: string | undefined,
+  resource: readonly string[],
+  client: Client,
+  policy: AuthorizationPolicy,
+): Scope {
   const isOpen = (name: string) => mayHave(name, client, policy)
   if (text === undefined) {
-    const scope = defaultScope.filter(isOpen)
-    if (scope.length > 0) return scope
-    throw new OAuthError('invalid_scope', 'scope is missing and this client has no default one', {
-      rule: 'rfc6749-3.3-scope-omitted',
-      stored: client.scope,
-    })
+    const scope = defaultScopeAt(resource, policy.resources).filter(isOpen)
+    check(
+      scope.length > 0,
+      'rfc6749-3.3-scope-omitted',
+      'invalid_scope',
+      'scope is missing and this client has no default one',
+      { stored: client.scope, passed: 'no scope: the default one' },
+    )
+    return scope
   }
   const scope = parseScope(text)
   const closed = scope.find((name) => !isOpen(name))
@@ -248,6 +255,14 @@ function requestedScope(text: string | undefined, client: Client, policy: Author
   return client.grantTypes.includes('refresh_token')
     ? scope
     : scope.filter((name) => name !== offlineAccess.name)
+}
+
+/** RFC 6749 §3.3: who the user is or, at APIs without these scopes, everything they offer. */
+function defaultScopeAt(identifiers: readonly string[], resources: Resources): Scope {
+  if (scopeAt(defaultScope, identifiers, resources).length > 0) return defaultScope
+  const offered = new Set(identifiers.flatMap((id) => [...(resources.find(id)?.scopes ?? [])]))
+  offered.delete(offlineAccess.name)
+  return [...offered]
 }
 
 function whyClosed(name = '', client: Client, { scopes }: AuthorizationPolicy): string {

@@ -169,6 +169,19 @@ t.test(
   },
 )
 
+t.test(
+  '[rfc6749-3.3-scope-omitted] without scope a resource that knows no users gives what it offers, and no other',
+  async (t) => {
+    const fields = { scope: undefined, resource: [events, library] }
+    const code = await obtainCode(server, client, { agent, fields })
+    const access = await json(await exchange(server, client, code, { resource: events }))
+    await assertAccess(t, access, 'events:read', events, 300)
+    t.equal((await tokens({ scope: undefined, resource: lessons })).scope, 'courses:read')
+    const both = await tokens({ scope: undefined, resource: [server.issuer, lessons] })
+    t.equal(both.scope, 'openid profile email', 'the API of the server is among them')
+  },
+)
+
 t.test('a resource with its own token format must be the only one', async (t) => {
   const fields = { scope: 'courses:read pages:read posts:read', resource: [lessons, library, archive] }
   const code = await obtainCode(server, client, { agent, fields })

@@ -128,7 +128,11 @@ export const mustFaults: readonly RuleFault[] = [
     ['oidc-core-3.1.2.1-acr-values', supported, rejecting('oidc-core-3.1.2.1-acr-values', 'acr_values')],
     ['service-4-authorize-redirect-uri', matches, "true,\n    matches ? 'rfc8252-7.3-any-port'"],
     ['rfc9126-7.2-new-redirects-authenticated', matches, "true,\n    matches ? 'rfc8252-7.3-any-port'"],
-    ['rfc6749-3.3-scope-omitted', 'defaultScope.filter(isOpen)', '[...policy.scopes].filter(isOpen)'],
+    [
+      'rfc6749-3.3-scope-omitted',
+      'defaultScopeAt(resource, policy.resources).filter(isOpen)',
+      '[...policy.scopes].filter(isOpen)',
+    ],
     ['oidc-reg-2-require-auth-time', 'client.requireAuthTime ||', ''],
   ),
   ...breaking(

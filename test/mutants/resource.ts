@@ -67,4 +67,18 @@ export const resourceFaults = [
     replace: '',
     tests: ['test/conformance/rfc9068-access-token.test.ts', 'test/conformance/rfc7009-revocation.test.ts'],
   },
+  {
+    id: 'default-scope-that-no-resource-knows',
+    rule: 'rfc6749-3.3-scope-omitted',
+    file: 'src/domain/authorization-request.ts',
+    find: 'if (scopeAt(defaultScope, identifiers, resources).length > 0) return defaultScope',
+    replace: 'if (identifiers.length > 0) return defaultScope',
+  },
+  {
+    id: 'default-scope-of-every-resource',
+    rule: 'rfc6749-3.3-scope-omitted',
+    file: 'src/domain/authorization-request.ts',
+    find: 'if (scopeAt(defaultScope, identifiers, resources).length > 0) return defaultScope',
+    replace: '',
+  },
 ] as const satisfies readonly Fault[]
