@@ -110,9 +110,9 @@ async function tryAll(faults: readonly Fault[], { jobs, testsOf, kills, known }:
   const alive: string[] = []
   const tryOne = async (fault: Fault, workspace: Workspace) => {
     const start = performance.now()
-    const verdict = await judge(fault, workspace)
+    const verdict = await judge(fault, workspace, kills.lastKiller(fault))
     // At once: a run that is stopped keeps what it has found.
-    if ('killedBy' in verdict) kills.add(fault, verdict.test)
+    if ('killedBy' in verdict) kills.add(fault, verdict)
     else kills.remove(fault)
     const [word, story] = wordsFor(verdict)
     const seconds = ((performance.now() - start) / 1000).toFixed(1)

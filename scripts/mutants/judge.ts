@@ -3,14 +3,22 @@ import type { TestFinder } from './check.ts'
 import { isSame, type Point } from './points.ts'
 import type { TestRun, Workspace } from './workspace.ts'
 
+/** The test that kills a fault. */
+export interface Killer {
+  /** The file of the test. */
+  readonly test: string
+  /** The title of the outermost test of that file. */
+  readonly title: string
+}
+
 /** The result of a fault: killed by a test that proves its rule, or the sentence that says why not. */
 export type Verdict =
-  | { readonly killedBy: string; readonly test: string }
+  | (Killer & { readonly killedBy: string })
   | { readonly survived: string }
   | { readonly doubtful: string }
 
-/** Tries one fault in a workspace. */
-export type Judge = (fault: Fault, workspace: Workspace) => Promise<Verdict>
+/** Tries one fault in a workspace, first with the test alone that killed it before, if one did. */
+export type Judge = (fault: Fault, workspace: Workspace, before?: Killer) => Promise<Verdict>
 
 /** A test that waits for something that a fault prevents fails after this time. A busy machine may stall for seconds. */
 const shortestLimitSeconds = 25
@@ -65,31 +73,54 @@ export function createJudge(testsOf: TestFinder): Judge {
     const isEnough = part.end === 'green' && points.every((one) => part.passed.some((it) => isSame(it, one)))
     return isEnough ? { run: part, only, warm } : { run, only: undefined, warm }
   }
+  const judgeBy = async (
+    fault: Fault,
+    test: string,
+    { run: before, only, warm }: Sound,
+    workspace: Workspace,
+  ): Promise<Verdict> => {
+    const proofs = before.passed.filter(provesRule(fault))
+    const isEnough = (point: Point) => proofs.some((proof) => isSame(proof, point))
+    const seconds = Math.max(shortestLimitSeconds, 10 * before.seconds)
+    const options = { only, isEnough, seconds, warm }
+    const run = await workspace.withFault(fault, () => workspace.run(test, options))
+    const red = run.failed.filter((point) => before.passed.some((one) => isSame(one, point)))
+    const killedBy = proofs.find((proof) => isBroken(proof, run, red))
+    if (killedBy !== undefined) {
+      const [title = killedBy.title] = killedBy.path
+      return { killedBy: killedBy.title, test, title }
+    }
+    if (red.length > 0) return { doubtful: `noticed, and by no test of its rule: ${test}: ${titles(red)}` }
+    if (run.end !== 'green') return { doubtful: `${test} is ${run.end}, and none of its tests failed` }
+    return { survived: `nothing noticed: ${test}` }
+  }
   const judgeOnce = async (fault: Fault, workspace: Workspace, warm: boolean): Promise<Verdict> => {
     const tests = testsOf(fault)
-    const doubts: string[] = []
+    const doubts: Verdict[] = []
     for (const test of tests) {
       const sound = await soundRunOf(test, fault, warm, workspace)
-      const { run: before, only } = sound
-      if (before.end !== 'green') {
-        doubts.push(`${test} is ${before.end} without any fault: ${titles(before.failed)}`)
+      const { end, failed } = sound.run
+      if (end !== 'green') {
+        doubts.push({ doubtful: `${test} is ${end} without any fault: ${titles(failed)}` })
         continue
       }
-      const proofs = before.passed.filter(provesRule(fault))
-      const isEnough = (point: Point) => proofs.some((proof) => isSame(proof, point))
-      const seconds = Math.max(shortestLimitSeconds, 10 * before.seconds)
-      const options = { only, isEnough, seconds, warm: sound.warm }
-      const run = await workspace.withFault(fault, () => workspace.run(test, options))
-      const red = run.failed.filter((point) => before.passed.some((one) => isSame(one, point)))
-      const killedBy = proofs.find((proof) => isBroken(proof, run, red))
-      if (killedBy !== undefined) return { killedBy: killedBy.title, test }
-      if (red.length > 0) doubts.push(`noticed, and by no test of its rule: ${test}: ${titles(red)}`)
-      else if (run.end !== 'green') doubts.push(`${test} is ${run.end}, and none of its tests failed`)
+      const verdict = await judgeBy(fault, test, sound, workspace)
+      if ('killedBy' in verdict) return verdict
+      if ('doubtful' in verdict) doubts.push(verdict)
     }
-    const [doubt] = doubts
-    return doubt === undefined ? { survived: `nothing noticed: ${tests.join(', ')}` } : { doubtful: doubt }
+    return doubts[0] ?? { survived: `nothing noticed: ${tests.join(', ')}` }
   }
-  return async (fault, workspace) => {
+  /** By the test that killed the fault before, if it is still there and passes without the others. */
+  const judgeAgain = async (fault: Fault, { test, title }: Killer, workspace: Workspace) => {
+    if (!testsOf(fault).includes(test)) return undefined
+    const only = `^${escapeRegExp(title)}$`
+    const run = await soundRun(test, only, true, workspace)
+    const isProof = run.end === 'green' && run.passed.some(provesRule(fault))
+    return isProof ? judgeBy(fault, test, { run, only, warm: true }, workspace) : undefined
+  }
+  return async (fault, workspace, before) => {
+    const again = before && (await judgeAgain(fault, before, workspace))
+    if (again !== undefined && 'killedBy' in again) return again
     const verdict = await judgeOnce(fault, workspace, true)
     return 'killedBy' in verdict ? verdict : judgeOnce(fault, workspace, false)
   }

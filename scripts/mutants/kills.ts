@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import { isCore } from '../../test/mutants/core.ts'
 import type { Fault } from '../../test/mutants/fault.ts'
 import type { Breaker, TestFinder } from './check.ts'
+import type { Killer } from './judge.ts'
 
 /** A fault that a test has killed. */
-interface Kill {
+interface Kill extends Killer {
   readonly id: string
-  /** The file of the test. */
-  readonly test: string
   /** Covers the fault, the source with it, and the file of the test. */
   readonly hash: string
 }
@@ -18,8 +17,10 @@ interface Kill {
 export interface KillRecord {
   /** Whether a test has killed this fault, and neither the fault, nor its source, nor the test has changed since. */
   includes(fault: Fault): boolean
+  /** The test that killed the fault the last time, whatever has changed since. */
+  lastKiller(fault: Fault): Killer | undefined
   /** Writes the kill of a fault to the file, in place of an earlier one. */
-  add(fault: Fault, test: string): void
+  add(fault: Fault, killer: Killer): void
   /** Takes a fault that survives out of the file. */
   remove(fault: Fault): void
 }
@@ -66,7 +67,9 @@ export function openKills(
         ({ id, test, hash }) =>
           id === fault.id && testsOf(fault).includes(test) && hash === hashOf(fault, test),
       ),
-    add: (fault, test) => write([...without(fault), { id: fault.id, test, hash: hashOf(fault, test) }]),
+    lastKiller: ({ id }) => kills.find((kill) => kill.id === id),
+    add: (fault, { test, title }) =>
+      write([...without(fault), { id: fault.id, test, title, hash: hashOf(fault, test) }]),
     remove: (fault) => write(without(fault)),
   }
 }

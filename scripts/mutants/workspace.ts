@@ -135,7 +135,9 @@ export function openWorkspace(root: string): Workspace {
 
   function runWarm(test: string, { only, seconds = tapSeconds }: RunOptions): Promise<TestRun> {
     // What a test left behind may have ended it in the meantime.
-    if (warm === undefined || !warm.child.connected) warm = { child: start(warmProcess, {}, true), runs: 0 }
+    if (warm === undefined || !warm.child.connected)
+      // tap would end a process that lives longer than one file may take.
+      warm = { child: start(warmProcess, { TAP_TIMEOUT: '0' }, true), runs: 0 }
     warm.runs += 1
     const { child, runs } = warm
     const begun = performance.now()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createBreaker, flawsOf, testFinder } from '../../scripts/mutants/check.ts'
-import { createJudge } from '../../scripts/mutants/judge.ts'
+import { createJudge, type Killer } from '../../scripts/mutants/judge.ts'
 import { faultsToTry, killsFile, openKills } from '../../scripts/mutants/kills.ts'
 import { pointsOf } from '../../scripts/mutants/points.ts'
 import { openWorkspace } from '../../scripts/mutants/workspace.ts'
@@ -80,9 +80,10 @@ t.test('a fault is killed only by a test of its rule that passes without it', as
   const workspace = openWorkspace(root)
   t.teardown(() => workspace.remove())
   const judge = createJudge(testFinder(root))
-  const verdict = (find: string, replace: string, rule: string) =>
-    judge({ id: 'x', file: 'src/sum.ts', find, replace, rule }, workspace)
-  const killed = { killedBy: '[rule-sum] one and two', test: 'test/sum.test.ts' }
+  const verdict = (find: string, replace: string, rule: string, before?: Killer) =>
+    judge({ id: 'x', file: 'src/sum.ts', find, replace, rule }, workspace, before)
+  const title = '[rule-sum] one and two'
+  const killed = { killedBy: title, test: 'test/sum.test.ts', title }
   t.same(await verdict('a + b', 'a - b', 'rule-sum'), killed)
   t.same(await verdict('unused = 0', 'unused = 1', 'rule-sum'), {
     survived: 'nothing noticed: test/sum.test.ts',
@@ -94,6 +95,9 @@ t.test('a fault is killed only by a test of its rule that passes without it', as
   )
   t.match(await verdict('add', 'sum', 'rule-sum'), { doubtful: /is red, and none of its tests failed/ })
   t.match(await verdict('a + b', 'a - b', 'rule-red'), { doubtful: /is red without any fault/ })
+  for (const before of ['[rule-sum] one and two', 'two and three', 'gone'])
+    t.same(await verdict('a + b', 'a - b', 'rule-sum', { ...killed, title: before }), killed, before)
+  t.match(await verdict('unused = 0', 'unused = 1', 'rule-sum', killed), { survived: /nothing noticed/ })
   t.match(readFileSync(join(root, 'src/sum.ts'), 'utf8'), /a \+ b/, 'and the source was not touched')
 })
 
@@ -111,11 +115,15 @@ t.test('a kill is on record until the fault, its source or the test changes', as
   const includes = (fault: Fault) => kills([a, b, fault]).includes(fault)
   t.notOk(includes(a), 'there is no record')
   const run = kills()
-  run.add(b, 'test/x.test.ts')
-  run.add(a, 'test/x.test.ts')
+  run.add(b, { test: 'test/x.test.ts', title: 'first' })
+  run.add(a, { test: 'test/x.test.ts', title: 'first' })
   t.same([includes(a), includes(b)], [true, true])
   const lines = () => readFileSync(join(root, killsFile), 'utf8')
-  t.match(lines(), /^\{"id":"a","test":"test\/x\.test\.ts","hash":"\w{16}"\}\n\{"id":"b".*\}\n$/, 'in order')
+  t.match(
+    lines(),
+    /^\{"id":"a","test":"test\/x\.test\.ts","title":"first","hash":"\w{16}"\}\n\{"id":"b".*\}\n$/,
+    'in order',
+  )
 
   t.notOk(includes({ ...a, replace: 'one = 0' }), 'the fault changed')
   t.notOk(includes({ ...a, rule: 'rule-b' }), 'its rule changed, which the test carries too')
@@ -129,13 +137,13 @@ t.test('a kill is on record until the fault, its source or the test changes', as
   t.same([includes(a), includes(b)], [false, false], 'the test changed that killed it')
 
   const before = lines()
-  kills().add(a, 'test/y.test.ts')
+  kills().add(a, { test: 'test/y.test.ts', title: 'second' })
   write(killsFile, `${before}${lines()}`)
   t.same([includes(a), includes(b)], [true, false], 'of the two lines that a merge left, one is right')
   t.same(faultsToTry([a, b], kills()), [b])
   const core = { ...a, id: 'core', rule: 'rfc7636-4.6-mismatch-invalid-grant' }
   write('test/y.test.ts', '[rule-a] [rfc7636-4.6-mismatch-invalid-grant]')
-  kills([core]).add(core, 'test/y.test.ts')
+  kills([core]).add(core, { test: 'test/y.test.ts', title: 'second' })
   t.ok(includes(core))
   t.same(faultsToTry([core], kills([core])), [core], 'a fault of the core is always tried')
   t.notMatch(lines(), /"id":"[ab]"/, 'faults that are gone leave the record')
@@ -152,7 +160,7 @@ t.test('a file that changes while the faults are tried is not recorded as tried'
   const open = () => openKills(root, [fault], testFinder(root), createBreaker(root))
   const run = open()
   writeFileSync(join(root, 'test/x.test.ts'), 'changed')
-  run.add(fault, 'test/x.test.ts')
+  run.add(fault, { test: 'test/x.test.ts', title: 'x' })
   t.notOk(open().includes(fault))
 })
 
