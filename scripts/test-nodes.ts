@@ -22,7 +22,7 @@ try {
 }
 
 function run(variables: Readonly<Record<string, string>>): Promise<number | null> {
-  const flags = ['--disable-coverage', '--reporter=terse', '--timeout=300', '--jobs=2']
+  const flags = ['--reporter=terse', '--timeout=300', '--jobs=2']
   const tap = spawn('tap', [...flags, ...files], { env: { ...process.env, ...variables }, stdio: 'inherit' })
   return new Promise((resolve) => tap.once('exit', resolve))
 }

@@ -27,7 +27,7 @@ async function isRepeatable(): Promise<boolean> {
 }
 
 function runTests(): number {
-  const { status } = spawnSync('tap', ['--disable-coverage', ...tests], {
+  const { status } = spawnSync('tap', [...tests], {
     cwd: root,
     env: { ...process.env, TEST_EXECUTABLE: file },
     stdio: 'inherit',

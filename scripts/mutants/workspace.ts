@@ -52,7 +52,7 @@ const warmRuns = 60
 const warmProcess = fileURLToPath(new URL('warm-process.ts', import.meta.url))
 
 /** The history, and what git ignores. */
-const leftBehind: readonly string[] = ['.git', 'node_modules', 'data', 'dist', '.tap', 'coverage']
+const leftBehind: readonly string[] = ['.git', 'node_modules', 'data', 'dist', '.tap']
 
 /** A copy of what belongs to the project at `root`; its packages are linked. */
 export function openWorkspace(root: string): Workspace {
