@@ -114,6 +114,9 @@ export type UserClaims = Readonly<
   Record<string, string | number | boolean | Readonly<Record<string, string>>>
 >
 
+/** The values of the attributes that an operator declares (`accounts.attributes`), by their names. */
+export type UserAttributes = Readonly<Record<string, string | number | boolean>>
+
 /** An End-User. `id` is the `sub` of OpenID Connect: never reassigned. */
 export interface User {
   readonly id: string
@@ -124,6 +127,8 @@ export interface User {
   /** PHC string, argon2id; absent while the user has no password: invited, or with passkeys only. */
   readonly passwordHash?: string
   readonly claims: UserClaims
+  /** Also of attributes that are no longer declared; absent: none. */
+  readonly attributes?: UserAttributes
   /** Made by the development server; a production server does not start with such a user. */
   readonly seeded: boolean
   /** The time at which an operator locked the user. */

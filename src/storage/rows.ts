@@ -7,6 +7,7 @@ import type {
   Session,
   StoredKey,
   User,
+  UserAttributes,
 } from '../domain/model.ts'
 import { keptChallengeBytes } from '../domain/pkce.ts'
 import type { RecordRow } from '../domain/record.ts'
@@ -79,13 +80,18 @@ function metadataOf(text: string): Metadata {
 }
 
 /** Converts a user to its row. */
-export function userRow(user: User): Values<Row<'users'>> {
-  return { ...user, claims: JSON.stringify(user.claims) }
+export function userRow({ claims, attributes, ...user }: User): Values<Row<'users'>> {
+  return {
+    ...user,
+    claims: JSON.stringify(claims),
+    ...(attributes !== undefined && { attributes: JSON.stringify(attributes) }),
+  }
 }
 
 /** Converts a row to a user. */
 export function toUser(found: Row<'users'>): User {
-  const { id, username, email, passwordHash, claims, seeded, lockedAt, createdAt, updatedAt } = found
+  const { id, username, email, passwordHash, claims, attributes, seeded } = found
+  const { lockedAt, createdAt, updatedAt } = found
   return {
     id,
     username,
@@ -96,6 +102,7 @@ export function toUser(found: Row<'users'>): User {
     // One by one, not through `omitNull`: every UserInfo request comes this way.
     ...(email !== null && { email }),
     ...(passwordHash !== null && { passwordHash }),
+    ...(attributes !== null && { attributes: JSON.parse(attributes) as UserAttributes }),
     ...(lockedAt !== null && { lockedAt }),
   }
 }

@@ -66,6 +66,7 @@ export function defineTables({
       email: text('email').unique('users_email'),
       passwordHash: text('password_hash'),
       claims: text('claims').notNull(),
+      attributes: text('attributes'),
       seeded: bool('seeded').notNull(),
       lockedAt: integer('locked_at'),
       createdAt: integer('created_at').notNull(),

@@ -100,6 +100,7 @@ export const fullUser: User = {
   username: 'grace',
   email: 'grace@example.org',
   claims: { name: 'Grace', email_verified: true, updated_at: 7, address: { country: 'NL' } },
+  attributes: { department: 'fysica “ok”', level: 0, tutor: false },
   seeded: true,
   lockedAt: 1200,
   createdAt: 900,
