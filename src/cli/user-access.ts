@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { attributeChange } from '../domain/attributes.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, consentKind, endConnections } from '../domain/connections.ts'
 import { accept, endSessionsOf, insert, removeUser } from '../domain/decision.ts'
@@ -17,7 +18,7 @@ import type { DestructiveFlags, ForceFlag, OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { administratorsIn, confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printResult } from './print.ts'
-import { type ClaimFlags, newClaims, taken, unlessTaken } from './user-profile.ts'
+import { attributesOf, type ClaimFlags, newClaims, taken, unlessTaken } from './user-profile.ts'
 
 interface LinkFlags extends OperatorFlags {
   readonly print?: true
@@ -30,7 +31,8 @@ interface InviteFlags extends LinkFlags, ClaimFlags {
 /** `lychgate user invite`: adds a user who sets their own password; inviting again makes another link. */
 export async function userInvite(email: string, flags: InviteFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const profile = { username: flags.username ?? email, email, claims: newClaims(flags) }
+    const attributes = attributeChange(config.accounts.attributes, attributesOf(flags))
+    const profile = { username: flags.username ?? email, email, claims: newClaims(flags), attributes }
     const user = createUser(profile, systemRandom(16), systemClock())
     const known = await store.find('userByLogin', user.email ?? '')
     if (known?.passwordHash !== undefined)

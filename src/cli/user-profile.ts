@@ -1,3 +1,4 @@
+import { attributeChange, attributeNames } from '../domain/attributes.ts'
 import { textClaims } from '../domain/claims.ts'
 import { connectionsOf, consentKind } from '../domain/connections.ts'
 import { insert } from '../domain/decision.ts'
@@ -22,6 +23,7 @@ import { instant, printList, printResult } from './print.ts'
 
 /** Flags of commands that name claims: `--given-name` is commander's `givenName`. */
 export interface ClaimFlags extends OperatorFlags {
+  readonly attribute?: readonly string[]
   readonly [flag: string]: unknown
 }
 
@@ -32,12 +34,13 @@ interface AddFlags extends ClaimFlags {
 
 /** `lychgate user add`: adds a user with a password that the operator knows. */
 export async function userAdd(username: string, flags: AddFlags): Promise<void> {
-  await withStore(flags, async (store) => {
+  await withStore(flags, async (store, { accounts }) => {
     const profile = {
       username,
       email: flags.email,
       emailVerified: flags.emailVerified ?? false,
       claims: newClaims(flags),
+      attributes: attributeChange(accounts.attributes, attributesOf(flags)),
     }
     // Checked before asking for the password.
     const { username: canonical } = createUser(profile, systemRandom(16), systemClock())
@@ -58,20 +61,23 @@ interface SetFlags extends ClaimFlags {
 export async function userSet(login: string, flags: SetFlags): Promise<void> {
   const { email, emailVerified } = flags
   const claims = claimsOf(flags)
+  const attributes = attributesOf(flags)
   const changed = [
     ...Object.keys(claims),
+    ...attributeNames(attributes),
     ...(email === undefined ? [] : ['email']),
     ...(emailVerified === undefined ? [] : ['email_verified']),
   ].join(' ')
   if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
-  const change = {
+  const profile = {
     claims,
     ...(email !== undefined && { email }),
     ...(emailVerified !== undefined && { emailVerified }),
   }
-  await withStore(flags, async (store) => {
+  await withStore(flags, async (store, { accounts }) => {
     const { id } = await findUser(store, login)
     const now = systemClock()
+    const change = { ...profile, attributes: attributeChange(accounts.attributes, attributes) }
     // Links that were sent to the old address must stop working.
     const links = email === undefined ? [] : deleteLinksOf(id)
     const event = userEvent('user-changed', id, { changed })
@@ -120,13 +126,17 @@ export async function userShow(login: string, flags: OperatorFlags): Promise<voi
       name,
       typeof value === 'object' ? JSON.stringify(value) : value,
     ])
+    const attributes = Object.entries(user.attributes ?? {}).map(([name, value]) => [
+      `attribute ${name}`,
+      value,
+    ])
     printResult(
       flags,
       { ...describeUser(user), ...facts },
       {
         sub: id,
         username,
-        ...Object.fromEntries(readable),
+        ...Object.fromEntries([...readable, ...attributes]),
         created: instant(createdAt),
         changed: instant(updatedAt),
         locked: lockedAt && `since ${instant(lockedAt)}`,
@@ -206,6 +216,16 @@ function claimsOf(flags: ClaimFlags): Readonly<Record<string, string>> {
     claims[claim] = text
   }
   return claims
+}
+
+/** Reads `--attribute NAME=VALUE`. @throws {WrongUsage} for another form. */
+export function attributesOf({ attribute = [] }: ClaimFlags): Readonly<Record<string, string>> {
+  const texts = attribute.map((text) => {
+    const [name = '', ...value] = text.split('=')
+    if (value.length === 0) throw new WrongUsage('--attribute: must be NAME=VALUE')
+    return [name, value.join('=')] as const
+  })
+  return Object.fromEntries(texts)
 }
 
 /** Reads the claims of a new user: one without a value is left out, OpenID Connect Core §5.3.2. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { textClaims } from '../domain/claims.ts'
-import { addForceFlag, addOperatorFlags, addYesFlag } from './flags.ts'
+import { addForceFlag, addOperatorFlags, addYesFlag, collect } from './flags.ts'
 import {
   userInvite,
   userLock,
@@ -49,6 +49,7 @@ the user verifies it, or you say --email-verified.
 Examples:
   lychgate user set carol --name 'Carol Cooper' --website ''
   lychgate user set carol --email carol@example.org --email-verified
+  lychgate user set carol --attribute department=physics --attribute level=
 `
 
 const passwordHelp = `
@@ -128,5 +129,9 @@ export function addUserCommands(program: Command): void {
 function addClaimFlags(command: Command): Command {
   for (const claim of textClaims)
     command.option(`--${claim.replaceAll('_', '-')} <text>`, `the claim ${claim}`)
-  return command
+  return command.option(
+    '--attribute <name=value>',
+    'an attribute of accounts.attributes; may be repeated, without a value it is removed',
+    collect,
+  )
 }

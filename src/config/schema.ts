@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { attributeRoles, attributeTypes } from '../domain/attributes.ts'
 import { textClaims } from '../domain/claims.ts'
 import { defaultScopeCatalogue } from '../domain/scope-catalogue.ts'
 
@@ -68,6 +69,45 @@ const ResourceEntry = Type.Object(
   localizable,
 )
 
+const AttributeEntry = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      description:
+        'Its name in commands, and that of its claim: up to 50 of a-z, 0-9 and _. No claim that has a meaning.',
+    }),
+    label: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 60,
+        description: 'What pages call it; by default its name. `label#de` is the German one.',
+      }),
+    ),
+    type: Type.Union(
+      attributeTypes.map((type) => Type.Literal(type)),
+      { default: 'string', description: 'The type of its values; choice: one of `values`.' },
+    ),
+    values: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), { description: 'The values of a choice, 50 at most.' }),
+    ),
+    visible: Type.Union(
+      attributeRoles.map((role) => Type.Literal(role)),
+      {
+        default: 'administrator',
+        description: 'Who sees it: `user`, the user on the account page too, or only administrators.',
+      },
+    ),
+    editable: Type.Union(
+      attributeRoles.map((role) => Type.Literal(role)),
+      {
+        default: 'administrator',
+        description: 'Who changes it: `user`, the user on the account page too, or only administrators.',
+      },
+    ),
+  },
+  localizable,
+)
+
 /** The secret of the example files, which is public; servers reject it. */
 export const exampleSecret = 'make-one-with-openssl-rand-base64-32'
 
@@ -89,6 +129,15 @@ const exampleResource: Static<typeof ResourceEntry> = {
   scopes: ['courses:read'],
   tokenFormat: 'opaque',
   accessTokenSeconds: 600,
+}
+
+const exampleAttribute: Static<typeof AttributeEntry> = {
+  name: 'department',
+  label: 'Department',
+  type: 'choice',
+  values: ['physics', 'biology'],
+  visible: 'user',
+  editable: 'administrator',
 }
 
 /** Every option but those of features, see options.ts. Names carry their units. */
@@ -290,8 +339,13 @@ export const CommonSettings = Type.Object(
           default: 'on',
           description: 'Whether users may delete themselves on the account page.',
         }),
+        attributes: Type.Array(AttributeEntry, {
+          default: [],
+          description: 'Custom attributes of users, 30 at most; see docs/groups.md.',
+          examples: [[exampleAttribute]],
+        }),
       },
-      section('What users may do on their account page.'),
+      section('What users may do on their account page, and what is stored about them.'),
     ),
     mail: Type.Object(
       {
@@ -549,3 +603,4 @@ export interface FeatureSettings {}
 export type Config = Static<typeof CommonSettings> & FeatureSettings & { readonly mode: 'dev' | 'serve' }
 export type ScopeEntry = Static<typeof ScopeEntry>
 export type ResourceEntry = Static<typeof ResourceEntry>
+export type AttributeEntry = Static<typeof AttributeEntry>

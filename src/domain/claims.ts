@@ -17,7 +17,25 @@ export const textClaims = [
   'locale',
 ] as const
 
+/** Claims of the protocol, and those that prove who the user is: no operator's rule or attribute sets them. */
+export const reservedClaims: ReadonlySet<string> = new Set([
+  ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', 'nonce', 'auth_time', 'acr', 'amr', 'sid'],
+  ...['at_hash', 'c_hash', 's_hash', 'client_id', 'scope', 'cnf', 'act', 'may_act', 'events', 'active'],
+  ...['token_type', 'sub_id', 'sub_jwk', 'toe', 'txn', 'email', 'email_verified', 'phone_number'],
+  ...['phone_number_verified', 'preferred_username', 'verified_claims', 'authorization_details'],
+])
+
 export type TextClaim = (typeof textClaims)[number]
+
+const longestText = 200
+/** Characters that could disguise a name or change the direction of the text around it. */
+const deceptive = /[\p{C}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
+
+/** What is wrong with one line of text about a user. */
+export function textFault(text: string, longest: number = longestText): 'tooLong' | 'invisible' | undefined {
+  if (text.length > longest) return 'tooLong'
+  return deceptive.test(text) ? 'invisible' : undefined
+}
 
 /** Which claims each scope opens, OpenID Connect Core §5.4. */
 export type ScopeClaims = ReadonlyMap<string, readonly string[]>

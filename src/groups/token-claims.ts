@@ -1,4 +1,5 @@
 import { type JsonObject, rejection } from '../clients/members.ts'
+import { reservedClaims } from '../domain/claims.ts'
 import type { Group } from '../domain/group.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client, Scope, UserClaims } from '../domain/model.ts'
@@ -27,14 +28,6 @@ export interface ClaimRule extends ClaimOrigin {
   readonly in: readonly Target[]
 }
 
-/** Claims of the protocol, and those that prove who the user is: no rule sets them. */
-const reserved: ReadonlySet<string> = new Set([
-  ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', 'nonce', 'auth_time', 'acr', 'amr', 'sid'],
-  ...['at_hash', 'c_hash', 's_hash', 'client_id', 'scope', 'cnf', 'act', 'may_act', 'events', 'active'],
-  ...['token_type', 'sub_id', 'sub_jwk', 'toe', 'txn', 'email', 'email_verified', 'phone_number'],
-  ...['phone_number_verified', 'preferred_username', 'verified_claims', 'authorization_details'],
-])
-
 const claimSyntax = /^[a-z][\w.:/-]{0,99}$/i
 const roleSyntax = /^[!-~](?:[ -~]{0,98}[!-~])?$/
 const groupId = /^group_[\w-]{22}$/
@@ -62,7 +55,7 @@ function readRule(rule: unknown, where: string): ClaimRule {
   const { claim, in: into = ['id_token', 'userinfo'], ...rest } = rule
   if (typeof claim !== 'string' || !claimSyntax.test(claim))
     throw rejection(`${where}.claim must be the name of a claim`)
-  if (reserved.has(claim))
+  if (reservedClaims.has(claim))
     throw rejection(`${where}.claim is a claim that only the server sets`, {
       rule: 'lychgate-claim-reserved',
       received: claim,

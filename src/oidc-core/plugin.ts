@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { attributesOf } from '../domain/attributes.ts'
 import { contextClasses } from '../domain/authentication-context.ts'
 import { idTokenClaims } from '../domain/claims.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
@@ -19,6 +20,9 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     acr_values_supported: contextClasses,
   })
   app.addClaims(({ claims }) => claims)
+  const { attributes } = deps.config.accounts
+  // Custom attributes are claims that no scope of the shipped catalogue opens.
+  if (attributes.length > 0) app.addClaims((user) => attributesOf(attributes, user))
 
   // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
   app.addTokenMembers(async ({ grant, client, accessToken, idTokenSeconds, now }) => {

@@ -1,6 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import { suggestion } from '../config/error.ts'
-import { type Config, exampleSecret, type ResourceEntry } from '../config/schema.ts'
+import { type AttributeEntry, type Config, exampleSecret, type ResourceEntry } from '../config/schema.ts'
+import { attributeFault, isAttributeName } from '../domain/attributes.ts'
 import { isGroupName } from '../domain/group.ts'
 import { isLocalized } from '../domain/localized.ts'
 import { textFaults } from '../pages/i18n/faults.ts'
@@ -31,6 +32,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* mailFaults(config.mail)
   yield* scopeFaults(config)
   yield* localizedFaults(config)
+  yield* attributeFaults(config.accounts)
   yield* resourceFaults(config)
   if (!isGroupName(config.admin.group))
     yield 'admin.group: must be a name that a group can have, such as admins'
@@ -205,12 +207,46 @@ function* scopeFaults({ scopes }: Config): Generator<string> {
 }
 
 /** An entry may have members in other languages, written as in RFC 7591 §2.2. */
-function* localizedFaults({ scopes, resources }: Config): Generator<string> {
+function* localizedFaults({ scopes, resources, accounts }: Config): Generator<string> {
   for (const [index, scope] of scopes.entries()) {
     yield* strangeMembers(`scopes.${index}`, scope, ['group', 'description'])
   }
   for (const [index, resource] of resources.entries()) {
     yield* strangeMembers(`resources.${index}`, resource, ['name'])
+  }
+  for (const [index, attribute] of accounts.attributes.entries()) {
+    yield* strangeMembers(`accounts.attributes.${index}`, attribute, ['label'])
+  }
+}
+
+/** Each user has a value of each attribute at most, and each page of a user shows all of them. */
+const [mostAttributes, mostValues] = [30, 50]
+
+function* attributeFaults({ attributes }: Pick<Config['accounts'], 'attributes'>): Generator<string> {
+  if (attributes.length > mostAttributes) yield `accounts.attributes: has more than ${mostAttributes} entries`
+  for (const [index, attribute] of attributes.entries()) {
+    const option = `accounts.attributes.${index}`
+    const { name, visible, editable } = attribute
+    if (!isAttributeName(name))
+      yield `${option}.name: must be up to 50 of a-z, 0-9 and _, beginning with a letter of these, and no claim that has a meaning, such as email or groups`
+    if (attributes.findIndex((other) => other.name === name) < index)
+      yield `${option}.name: ${name} is listed twice`
+    if (editable === 'user' && visible !== 'user')
+      yield `${option}.visible: must be user, because users may change it`
+    yield* valueFaults(option, attribute)
+  }
+}
+
+function* valueFaults(option: string, { name, type, values = [], visible, editable }: AttributeEntry) {
+  if (type !== 'choice' && values.length > 0) yield `${option}.values: belongs to type: choice`
+  if (type !== 'choice') return
+  if (values.length === 0) yield `${option}.values: is missing; a choice needs its values`
+  if (values.length > mostValues) yield `${option}.values: has more than ${mostValues} entries`
+  for (const [index, value] of values.entries()) {
+    if (values.indexOf(value) < index) yield `${option}.values.${index}: ${value} is listed twice`
+    const isText = attributeFault({ name, type: 'string', visible, editable }, value) === undefined
+    if (value !== value.trim() || !isText)
+      yield `${option}.values.${index}: must be up to 200 visible characters, without spaces around them`
   }
 }
 

@@ -150,3 +150,53 @@ t.test('texts are checked at every depth', async (t) => {
     'texts.en: nobody.knows: there is no such text',
   ])
 })
+
+t.test('attributes of users are checked', async (t) => {
+  const entry = (members: object) => ({ name: 'level', ...members })
+  const faults = (...attributes: readonly object[]) =>
+    faultsOf({ values: { accounts: { attributes } }, mode: 'dev' })
+  t.strictSame(
+    faults(
+      entry({ label: 'Level', 'label#de': 'Stufe', type: 'number', visible: 'user', editable: 'user' }),
+      { name: 'team', type: 'choice', values: ['rot', 'blau grün'] },
+      { name: 'constructor' },
+    ),
+    [],
+  )
+  const nameRule =
+    'accounts.attributes.0.name: must be up to 50 of a-z, 0-9 and _, beginning with a letter of these, and no claim that has a meaning, such as email or groups'
+  const names = [
+    ...['sub', 'iss', 'aud', 'exp', 'acr', 'scope', 'client_id', 'cnf', 'email', 'preferred_username'],
+    ...['name', 'locale', 'updated_at', 'address', 'groups', 'groups_truncated', 'roles', 'entitlements'],
+    ...['__proto__', 'Level', 'a.b', 'a b', '1st', '_x', 'ä', `a${'b'.repeat(50)}`],
+  ]
+  for (const name of names) t.strictSame(faults({ name }), [nameRule], name)
+  t.strictSame(
+    faults(
+      entry({ editable: 'user' }),
+      entry({ values: ['a'] }),
+      { name: 'a', type: 'choice' },
+      { name: 'b', type: 'choice', values: ['x', 'x', ' y', 'a\u202eb'] },
+      { name: 'c', type: 'choice', values: Array.from({ length: 51 }, (_, index) => `${index}`) },
+      { name: 'd', 'labels#de': 'D' },
+    ),
+    [
+      'accounts.attributes.5.labels#de: there is no such setting; did you mean label#de?',
+      'accounts.attributes.0.visible: must be user, because users may change it',
+      'accounts.attributes.1.name: level is listed twice',
+      'accounts.attributes.1.values: belongs to type: choice',
+      'accounts.attributes.2.values: is missing; a choice needs its values',
+      'accounts.attributes.3.values.1: x is listed twice',
+      'accounts.attributes.3.values.2: must be up to 200 visible characters, without spaces around them',
+      'accounts.attributes.3.values.3: must be up to 200 visible characters, without spaces around them',
+      'accounts.attributes.4.values: has more than 50 entries',
+    ],
+  )
+  const many = Array.from({ length: 31 }, (_, index) => ({ name: `a${index}` }))
+  t.strictSame(faults(...many), ['accounts.attributes: has more than 30 entries'])
+  t.match(faults({ name: 'a', type: 'date' }), [
+    'accounts.attributes.0.type: must be string, number, boolean or choice, not "date"',
+  ])
+  t.match(faults({ name: 'a', visible: 'everyone' }), [/visible: must be administrator or user/])
+  t.match(faults({ type: 'string' }), ['accounts.attributes.0.name: is missing'])
+})

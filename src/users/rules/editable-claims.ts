@@ -1,19 +1,16 @@
-import type { TextClaim } from '../../domain/claims.ts'
+import { type TextClaim, textFault } from '../../domain/claims.ts'
 import type { UserClaims } from '../../domain/model.ts'
 
 /** What is wrong with the text of a claim. */
 export type ClaimFault = 'tooLong' | 'invisible' | 'url' | 'birthdate' | 'zoneinfo' | 'locale'
 
-const longestText = 200
 const longestUrl = 2048
-/** Characters that could disguise a name or change the direction of the text around it. */
-const deceptive = /[\p{C}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
 
 /** What is wrong with this text as that claim, OpenID Connect Core §5.1; empty takes the claim away. */
 export function claimFault(claim: TextClaim, text: string): ClaimFault | undefined {
   if (text === '') return undefined
-  if (text.length > (isUrl(claim) ? longestUrl : longestText)) return 'tooLong'
-  if (deceptive.test(text)) return 'invisible'
+  const fault = textFault(text, isUrl(claim) ? longestUrl : undefined)
+  if (fault !== undefined) return fault
   if (isUrl(claim)) return isWebAddress(text) ? undefined : 'url'
   if (claim === 'birthdate') return isBirthdate(text) ? undefined : 'birthdate'
   if (claim === 'zoneinfo') return isTimeZone(text) ? undefined : 'zoneinfo'

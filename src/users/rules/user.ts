@@ -1,3 +1,4 @@
+import { type AttributeChange, changeAttributes } from '../../domain/attributes.ts'
 import { check } from '../../domain/check.ts'
 import { consentKind } from '../../domain/connections.ts'
 import {
@@ -25,6 +26,7 @@ export interface NewUser {
   readonly passwordHash?: string
   /** Further standard claims, OpenID Connect Core §5.1. */
   readonly claims?: UserClaims
+  readonly attributes?: AttributeChange
   readonly seeded?: boolean
 }
 
@@ -55,7 +57,7 @@ export function canonicalLogin(text: string): string | undefined {
  * Creates a user. The id, 128 random bits, is the `sub` (OpenID Connect Core §2). It is not derived from a name, so a
  * user who is removed and added again is another one.
  * @param fresh 16 random bytes.
- * @throws {OAuthError} `invalid_request` for a user name or email address that cannot be one.
+ * @throws {OAuthError} `invalid_request` for a user name, email address or attribute that cannot be one.
  */
 export function createUser(described: NewUser, fresh: Buffer, now: Seconds): User {
   const username = canonicalUsername(described.username)
@@ -78,6 +80,7 @@ export function createUser(described: NewUser, fresh: Buffer, now: Seconds): Use
       ...(email !== undefined && { email, email_verified: described.emailVerified ?? false }),
       updated_at: now,
     },
+    ...attributesAfter(undefined, described.attributes),
     seeded: described.seeded ?? false,
     createdAt: now,
     updatedAt: now,
@@ -104,6 +107,7 @@ export function changePassword(user: User, passwordHash: string, now: Seconds, s
 export interface ProfileChange {
   /** Standard claims that are text, OpenID Connect Core §5.1, under their wire names. */
   readonly claims?: Readonly<Record<string, string>>
+  readonly attributes?: AttributeChange
   readonly email?: string
   /** Whether an operator declares the address verified. */
   readonly emailVerified?: boolean
@@ -112,14 +116,15 @@ export interface ProfileChange {
 /**
  * Changes a profile. `email_verified` of a new address is false until it is verified (OpenID Connect Core §5.1); links
  * that were sent to the old one verify nothing.
- * @throws {OAuthError} `invalid_request` for an email address that cannot be one, or that is the user name.
+ * @throws {OAuthError} `invalid_request` for an email address or attribute that cannot be one, or if the address is the
+ * user name.
  */
 export function changeProfile(user: User, change: ProfileChange, now: Seconds): Decision<User> {
   const email = change.email === undefined ? user.email : readEmail(change.email)
   // A user name that is the email address follows it.
   const username = user.username === user.email ? (email ?? user.username) : user.username
   assertOwnName(username, email)
-  const { email: before, ...others } = user
+  const { email: before, attributes, ...others } = user
   const { email: _, email_verified: verified, ...claims } = user.claims
   const stays = email === before && verified === true
   const changed: User = {
@@ -131,6 +136,7 @@ export function changeProfile(user: User, change: ProfileChange, now: Seconds): 
       ...(email !== undefined && { email, email_verified: change.emailVerified ?? stays }),
       updated_at: now,
     },
+    ...attributesAfter(attributes, change.attributes),
     updatedAt: now,
   }
   return accept(changed, update('user', changed))
@@ -219,7 +225,8 @@ export function endAccess(userId: string, rule: string, now: Seconds): readonly 
 }
 
 /** Describes a user to an operator, without the hash of the password. */
-export function describeUser({ id, username, seeded, createdAt, passwordHash, lockedAt, claims }: User) {
+export function describeUser(user: User) {
+  const { id, username, seeded, createdAt, passwordHash, lockedAt, claims, attributes = {} } = user
   return {
     sub: id,
     username,
@@ -228,7 +235,17 @@ export function describeUser({ id, username, seeded, createdAt, passwordHash, lo
     has_password: passwordHash !== undefined,
     ...(lockedAt !== undefined && { locked_at: lockedAt }),
     claims,
+    attributes,
   }
+}
+
+/** Absent, and not empty, so that most rows have none. */
+function attributesAfter(
+  stored: User['attributes'],
+  change: AttributeChange | undefined,
+): Pick<User, 'attributes'> {
+  const attributes = change === undefined ? stored : changeAttributes(stored, change)
+  return attributes === undefined || Object.keys(attributes).length === 0 ? {} : { attributes }
 }
 
 function readEmail(text: string): string | undefined {
