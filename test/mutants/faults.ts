@@ -1,6 +1,7 @@
 import { accountFaults } from './account.ts'
 import { adminFaults } from './admin.ts'
 import { adminPageFaults } from './admin-pages.ts'
+import { attributeFaults } from './attributes.ts'
 import { authorizationFaults } from './authorization.ts'
 import { backchannelLogoutFaults } from './backchannel-logout.ts'
 import { bearerFaults } from './bearer.ts'
@@ -77,6 +78,7 @@ export const faults: readonly Fault[] = [
   ...signInFaults,
   ...fileFaults,
   ...groupFaults,
+  ...attributeFaults,
   ...headerFaults,
   ...parsingFaults,
   ...storageFaults,

@@ -103,7 +103,7 @@ export const groupFaults = [
   {
     id: 'group-rule-sets-a-claim-of-the-protocol',
     file: claims,
-    find: 'if (reserved.has(claim))',
+    find: 'if (reservedClaims.has(claim))',
     replace: 'if (false)',
     tests: over,
   },

@@ -1,0 +1,52 @@
+import type { Fault } from './fault.ts'
+
+const rules = 'src/domain/attributes.ts'
+const over = ['test/conformance/attributes.test.ts']
+const byCommand = ['test/cli/user-attributes.test.ts']
+const settings = ['test/config/faults.test.ts']
+
+/** Faults of custom attributes: who sees and changes them, and what they may be. */
+export const attributeFaults = [
+  {
+    id: 'attribute-named-like-a-reserved-claim',
+    file: rules,
+    find: '!reservedClaims.has(name)',
+    replace: 'true',
+    tests: settings,
+  },
+  {
+    id: 'attribute-named-like-a-known-claim',
+    file: rules,
+    find: '!knownClaims.includes(name)',
+    replace: 'true',
+    tests: settings,
+  },
+  {
+    id: 'attribute-editable-and-not-visible',
+    file: 'src/settings/checks.ts',
+    find: "if (editable === 'user' && visible !== 'user')",
+    replace: 'if (false)',
+    tests: settings,
+  },
+  {
+    id: 'attribute-not-declared',
+    file: rules,
+    find: 'attribute !== undefined || (isRemoval && after.has(name))',
+    replace: 'true',
+    tests: byCommand,
+  },
+  {
+    id: 'attribute-of-any-type',
+    file: rules,
+    find: "fault === undefined,\n      'lychgate-attribute-value'",
+    replace: "true,\n      'lychgate-attribute-value'",
+    tests: byCommand,
+  },
+  {
+    id: 'attribute-released-although-not-allowed',
+    file: rules,
+    find: 'value === undefined || attributeFault(attribute, value)',
+    replace: 'value === undefined',
+    tests: over,
+  },
+] as const satisfies readonly Fault[]
