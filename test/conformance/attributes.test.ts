@@ -1,6 +1,6 @@
 /** Custom attributes of users: which clients see them. */
 import t from 'tap'
-import type { Attribute } from '../../src/domain/attributes.ts'
+import type { Config } from '../../src/config/schema.ts'
 import { accept, update, type Write } from '../../src/domain/decision.ts'
 import type { User, UserAttributes } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
@@ -21,22 +21,23 @@ import { json } from '../helpers/wire.ts'
 
 const library = 'https://library.example/api'
 const hidden = { visible: 'administrator', editable: 'administrator' } as const
-const attributes: readonly Attribute[] = [
+const attributes: Config['accounts']['attributes'] = [
   { name: 'department', type: 'choice', values: ['physics', 'biology'], visible: 'user', editable: 'user' },
   { name: 'level', type: 'number', ...hidden },
   { name: 'tutor', type: 'boolean', ...hidden },
   { name: 'constructor', type: 'string', ...hidden },
 ]
-const studies = {
+const studies: Config['scopes'][number] = {
   name: 'studies',
   group: 'Your studies',
   access: 'identity',
   description: 'See your department and your level',
   claims: ['department', 'level', 'shoes', 'constructor'],
-} as const
+}
 const server = await startServer(t, {
-  accounts: { attributes: [...attributes] },
-  scopes: [...defaultScopeCatalogue, { ...studies, claims: [...studies.claims] }],
+  accounts: { attributes },
+  // `as`: it is not changed.
+  scopes: [...(defaultScopeCatalogue as Config['scopes']), studies],
   resources: [
     {
       identifier: library,
