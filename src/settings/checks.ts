@@ -228,7 +228,7 @@ function* attributeFaults({ attributes }: Pick<Config['accounts'], 'attributes'>
     const option = `accounts.attributes.${index}`
     const { name, visible, editable } = attribute
     if (!isAttributeName(name))
-      yield `${option}.name: must be up to 50 of a-z, 0-9 and _, beginning with a letter of these, and no claim that has a meaning, such as email or groups`
+      yield `${option}.name: must be up to 50 of a-z, 0-9 and _, the first of a-z, and no claim that has a meaning, such as email or groups`
     if (attributes.findIndex((other) => other.name === name) < index)
       yield `${option}.name: ${name} is listed twice`
     if (editable === 'user' && visible !== 'user')

@@ -164,7 +164,7 @@ t.test('attributes of users are checked', async (t) => {
     [],
   )
   const nameRule =
-    'accounts.attributes.0.name: must be up to 50 of a-z, 0-9 and _, beginning with a letter of these, and no claim that has a meaning, such as email or groups'
+    'accounts.attributes.0.name: must be up to 50 of a-z, 0-9 and _, the first of a-z, and no claim that has a meaning, such as email or groups'
   const names = [
     ...['sub', 'iss', 'aud', 'exp', 'acr', 'scope', 'client_id', 'cnf', 'email', 'preferred_username'],
     ...['name', 'locale', 'updated_at', 'address', 'groups', 'groups_truncated', 'roles', 'entitlements'],
