@@ -38,6 +38,7 @@ Members of a group are members of its parent, too. Clients see the name, by the 
 Examples:
   lychgate group create staff --description 'Everyone who works here'
   lychgate group create teachers --parent staff
+  lychgate group create students --administrators teachers
 `
 
 const showHelp = `
@@ -49,11 +50,12 @@ Examples:
 `
 
 const setHelp = `
-What is not named stays; an empty text removes the description or the parent.
+What is not named stays; an empty text removes the description, the parent or the administrators.
 
 Examples:
   lychgate group set teachers --parent staff --description 'Everyone who teaches'
   lychgate group set teachers --parent ''
+  lychgate group set students --administrators teachers
 `
 
 const membersHelp = `
@@ -74,6 +76,7 @@ export function addGroupCommands(program: Command): void {
     one
       .option('--description <text>', 'what the group is for')
       .option('--parent <group>', 'the group above it: its members count as members of that one, too')
+      .option('--administrators <group>', 'the group whose members administer its members, by the admin API')
   const create = withDetails(command('create <name>', 'create a group'))
   addOperatorFlags(create, createHelp).action(groupCreate)
   addOperatorFlags(command('list', 'list every group by name'), example('list --json')).action(groupList)
@@ -83,7 +86,7 @@ export function addGroupCommands(program: Command): void {
   addOperatorFlags(show, showHelp).action(groupShow)
   const rename = command('rename <group> <name>', 'give a group another name; members and access stay')
   addOperatorFlags(addForceFlag(rename), example('rename teachers lecturers')).action(groupRename)
-  const set = withDetails(command('set <group>', 'change the description or the parent of a group'))
+  const set = withDetails(command('set <group>', 'change the description, the parent or the administrators'))
   addOperatorFlags(addForceFlag(set), setHelp).action(groupSet)
   const removal = addYesFlag(command('delete <group>', 'delete a group; its members stay users'))
   addOperatorFlags(addForceFlag(removal), example('delete teachers --yes')).action(groupDelete)
@@ -95,12 +98,16 @@ export function addGroupCommands(program: Command): void {
 interface GroupFlags extends OperatorFlags, ForceFlag {
   readonly description?: string
   readonly parent?: string
+  readonly administrators?: string
 }
 
 /** `lychgate group create`: creates a group. */
-async function groupCreate(name: string, { description, parent, ...flags }: GroupFlags): Promise<void> {
+async function groupCreate(
+  name: string,
+  { description, parent, administrators, ...flags }: GroupFlags,
+): Promise<void> {
   await withStore(flags, async (store) => {
-    const change = { name, description, parentId: await idOf(store, parent) }
+    const change = { name, ...(await detailsOf(store, { description, parent, administrators })) }
     const group = await changeGroups(store, (groups) =>
       createGroup(groups, change, systemRandom(16), operatorContext()),
     )
@@ -113,11 +120,23 @@ async function groupList(flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const groups = inOrder(await listGroups(store))
     const names = new Map(groups.map(({ id, name }) => [id, name]))
-    const describe = (group: Group) => describeGroup(group, names.get(group.parentId ?? ''))
-    printList(flags, groups, describe, (group) => {
-      const parent = names.get(group.parentId ?? '')
-      return [group.name, group.id, parent === undefined ? '' : `in ${parent}`, group.description ?? '']
+    const named = ({ parentId = '', administratorsId = '' }: Group) => ({
+      parent: names.get(parentId),
+      administrators: names.get(administratorsId),
     })
+    printList(
+      flags,
+      groups,
+      (group) => describeGroup(group, named(group)),
+      (group) => {
+        const { parent, administrators } = named(group)
+        const relations = [
+          ...(parent === undefined ? [] : [`in ${parent}`]),
+          ...(administrators === undefined ? [] : [`by ${administrators}`]),
+        ]
+        return [group.name, group.id, relations.join(', '), group.description ?? '']
+      },
+    )
   })
 }
 
@@ -141,7 +160,7 @@ async function groupShow(named: string, { limit, after, ...flags }: ShowFlags): 
       })),
     )
     const more = found.length > limit
-    const description = describeGroup(group, await nameOf(store, group.parentId))
+    const description = describeGroup(group, await namedBy(store, group))
     const below = (await listGroups(store)).filter(({ parentId }) => parentId === group.id)
     const children = inOrder(below).map(({ name }) => name)
     printResult(
@@ -171,10 +190,29 @@ async function groupRename(named: string, name: string, flags: OperatorFlags & F
 }
 
 /** `lychgate group set`: changes the description or the parent of a group. */
-async function groupSet(named: string, { description, parent, ...flags }: GroupFlags): Promise<void> {
-  if (description === undefined && parent === undefined)
-    throw new WrongUsage('nothing to change; name --description or --parent')
-  await change(named, flags, async (store) => ({ description, parentId: await idOf(store, parent) }))
+async function groupSet(
+  named: string,
+  { description, parent, administrators, ...flags }: GroupFlags,
+): Promise<void> {
+  const details = { description, parent, administrators }
+  if (Object.keys(omitUndefined(details)).length === 0)
+    throw new WrongUsage('nothing to change; name --description, --parent or --administrators')
+  await change(named, flags, (store) => detailsOf(store, details))
+}
+
+async function detailsOf(
+  store: Store,
+  {
+    description,
+    parent,
+    administrators,
+  }: Partial<Record<'description' | 'parent' | 'administrators', string | undefined>>,
+) {
+  return {
+    description,
+    parentId: await idOf(store, parent),
+    administratorsId: await idOf(store, administrators),
+  }
 }
 
 async function change(
@@ -272,8 +310,13 @@ async function idOf(store: Store, text: string | undefined): Promise<string | un
   return text === undefined || text === '' ? text : (await findGroup(store, text)).id
 }
 
-async function nameOf(store: Store, id: string | undefined): Promise<string | undefined> {
-  return id === undefined ? undefined : (await store.find(groupKind, id))?.name
+/** Returns the names of the groups that a group names. */
+async function namedBy(store: Store, { parentId = '', administratorsId = '' }: Group) {
+  const [parent, administrators] = await Promise.all([
+    store.find(groupKind, parentId),
+    store.find(groupKind, administratorsId),
+  ])
+  return { parent: parent?.name, administrators: administrators?.name }
 }
 
 /** @throws {CommandFailed} if there is no such group. */
@@ -287,10 +330,13 @@ function noGroup(): CommandFailed {
 }
 
 async function print(store: Store, flags: OperatorFlags, group: Group): Promise<void> {
-  const description = describeGroup(group, await nameOf(store, group.parentId))
+  const description = describeGroup(group, await namedBy(store, group))
   printResult(flags, description, description)
 }
 
-function describeGroup({ id, name, description, createdAt }: Group, parent: string | undefined) {
-  return { group_id: id, name, ...omitUndefined({ description, parent }), created_at: createdAt }
+function describeGroup(
+  { id, name, description, createdAt }: Group,
+  named: Awaited<ReturnType<typeof namedBy>>,
+) {
+  return { group_id: id, name, ...omitUndefined({ description, ...named }), created_at: createdAt }
 }

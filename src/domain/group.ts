@@ -13,6 +13,8 @@ export interface Group {
   readonly name: string
   readonly description?: string
   readonly parentId?: string
+  /** The id of the group whose members administer this one and those below it. */
+  readonly administratorsId?: string
   readonly createdAt: Seconds
 }
 
@@ -42,6 +44,14 @@ export const membershipKind = recordKind<Membership>('membership', {
   id: ({ groupId, userId }) => membershipPrefix(groupId) + userId,
   userId: ({ userId }) => userId,
   madeAt: ({ addedAt }) => addedAt,
+})
+
+/** Which groups the members of a group administer: found by that group. */
+export const groupAdministrationKind = recordKind<{
+  readonly administratorsId: string
+  readonly groupId: string
+}>('groupAdministration', {
+  id: ({ administratorsId, groupId }) => membershipPrefix(administratorsId) + groupId,
 })
 
 export const groupTreeKind = recordKind<GroupTree>('groupTree', { id: () => groupTreeKey })
@@ -81,25 +91,31 @@ export function allowedGroupsOf({ extra }: Pick<Client, 'extra'>): readonly stri
   return Array.isArray(ids) ? ids.map(String) : undefined
 }
 
-/** What an operator says about a group. An empty parent or description removes it. */
+/** What an operator says about a group. An empty text removes the description, the parent or the administrators. */
 export interface GroupChange {
   readonly name?: string | undefined
   readonly description?: string | undefined
   /** The id of its new parent. */
   readonly parentId?: string | undefined
+  /** The id of the group whose members administer it. */
+  readonly administratorsId?: string | undefined
 }
 
 /** Creates a group, and returns it with its writes. @param fresh 16 random bytes. */
 export function createGroup(
   groups: readonly Group[],
-  { name = '', description, parentId }: GroupChange,
+  { name = '', description, parentId, administratorsId }: GroupChange,
   fresh: Buffer,
   context: AuditContext,
 ): Decision<Group> {
   const group: Group = {
     id: `group_${fresh.toString('base64url')}`,
     name: requireName(name),
-    ...omitUndefined({ description: requireDescription(description), parentId: parentId || undefined }),
+    ...omitUndefined({
+      description: requireDescription(description),
+      parentId: parentId || undefined,
+      administratorsId: administratorsId || undefined,
+    }),
     createdAt: context.at,
   }
   assertFree(groups, group)
@@ -111,7 +127,13 @@ export function createGroup(
   )
   assertTree([...groups, group], group)
   const event = auditEvent('group-created', context, { group: group.id, name: group.name })
-  return accept(group, insert(groupKind, group), insert(groupNameKind, group), event)
+  return accept(
+    group,
+    insert(groupKind, group),
+    insert(groupNameKind, group),
+    ...administration(undefined, group),
+    event,
+  )
 }
 
 /** Finds the group with a name, or creates it. @param fresh 16 random bytes. */
@@ -133,11 +155,12 @@ export function changeGroup(
   change: GroupChange,
   context: AuditContext,
 ): Decision<Group> {
-  const { description: _, parentId: __, ...rest } = before
+  const { description: _, parentId: __, administratorsId: ___, ...rest } = before
   const description = requireDescription(change.description ?? before.description)
   const parentId = (change.parentId ?? before.parentId) || undefined
+  const administratorsId = (change.administratorsId ?? before.administratorsId) || undefined
   const name = change.name === undefined ? before.name : requireName(change.name)
-  const group: Group = { ...rest, name, ...omitUndefined({ description, parentId }) }
+  const group: Group = { ...rest, name, ...omitUndefined({ description, parentId, administratorsId }) }
   const others = groups.filter(({ id }) => id !== group.id)
   assertFree(others, group)
   assertTree([...others, group], group)
@@ -147,10 +170,31 @@ export function changeGroup(
     : [put(groupNameKind, group)]
   const changed = Object.keys(omitUndefined({ ...change })).join(' ')
   const facts = { group: group.id, name, changed, ...(name !== before.name && { before: before.name }) }
-  return accept(group, update(groupKind, group), ...renaming, auditEvent('group-changed', context, facts))
+  return accept(
+    group,
+    update(groupKind, group),
+    ...renaming,
+    ...administration(before, group),
+    auditEvent('group-changed', context, facts),
+  )
 }
 
-/** Deletes a group with its memberships. One that has groups below it stays. */
+/** Returns the writes by which the administrators of a group are found, and no longer those it had. */
+function administration(before: Group | undefined, after: Group | undefined): readonly Write[] {
+  if (before?.administratorsId === after?.administratorsId) return []
+  const of = ({ id: groupId, administratorsId }: Group) =>
+    administratorsId === undefined ? undefined : { administratorsId, groupId }
+  const [old, fresh] = [before && of(before), after && of(after)]
+  return [
+    ...(old === undefined ? [] : [remove(groupAdministrationKind, groupAdministrationKind.rowOf(old).id)]),
+    ...(fresh === undefined ? [] : [put(groupAdministrationKind, fresh)]),
+  ]
+}
+
+/**
+ * Deletes a group with its memberships. One that has groups below it stays. The groups that its members administered
+ * have no administrators of their own then.
+ */
 export function deleteGroup(groups: readonly Group[], group: Group, context: AuditContext): Decision<Group> {
   check(
     !groups.some(({ parentId }) => parentId === group.id),
@@ -158,12 +202,20 @@ export function deleteGroup(groups: readonly Group[], group: Group, context: Aud
     'invalid_request',
     'the group is the parent of another one; give that another parent first',
   )
+  const administered = groups.filter(
+    ({ id, administratorsId }) => administratorsId === group.id && id !== group.id,
+  )
+  const orphaned = administered.flatMap(
+    (one) => changeGroup(groups, one, { administratorsId: '' }, context).writes,
+  )
   return accept(
     group,
+    ...orphaned,
     // The group first: who adds a member locks it, and has committed then.
     remove(groupKind, group.id),
     remove(groupNameKind, canonicalGroupName(group.name)),
     { op: 'deleteRecordsFrom', kind: membershipKind.name, prefix: membershipPrefix(group.id) },
+    ...administration(group, undefined),
     auditEvent('group-deleted', context, { group: group.id, name: group.name }),
   )
 }
@@ -226,7 +278,7 @@ function assertFree(others: readonly Group[], { name }: Group): void {
   check(!isTaken, 'lychgate-group-name-unique', 'invalid_request', 'another group has this name')
 }
 
-/** Rejects a parent that does not exist, that is below the group, or that lies too deep. */
+/** Rejects a parent or administrators that do not exist, and a parent that is below the group or lies too deep. */
 function assertTree(groups: readonly Group[], group: Group): void {
   const byId = new Map(groups.map((one) => [one.id, one]))
   check(
@@ -234,6 +286,12 @@ function assertTree(groups: readonly Group[], group: Group): void {
     'lychgate-group-parent',
     'invalid_request',
     'there is no such parent',
+  )
+  check(
+    group.administratorsId === undefined || byId.has(group.administratorsId),
+    'lychgate-group-administrators',
+    'invalid_request',
+    'there is no such group of administrators',
   )
   check(
     !ancestorsOf(group, byId).includes(group),

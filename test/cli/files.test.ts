@@ -358,6 +358,30 @@ t.test('groups change places in one run, and the lowest is deleted first', async
   t.match(await apply('--prune', '--yes'), { code: 0, stdout: /1 group added, 3 groups deleted\n$/ })
 })
 
+t.test('a group is administered by another one, also by one below it', async (t) => {
+  const { applied, apply, write, ok, folder } = await begin(t)
+  const groups = 'groups: [{ name: a, administrators: b }, { name: b, parent: a, administrators: b }]\n'
+  t.match(await applied(groups), /\+ group a\n {4}administrators: b\n/)
+  t.match(await apply(), { code: 0, stdout: 'nothing to change\n' })
+  t.match(JSON.parse(await ok('group', 'list', '--json')), [
+    { administrators: 'b' },
+    { parent: 'a', administrators: 'b' },
+  ])
+  const exported = join(folder, 'exported')
+  await ok('export', '--to', exported)
+  const other = await begin(t)
+  await other.ok('apply', '-f', exported)
+  t.equal(await other.ok('export'), await ok('export'))
+  t.match(
+    await applied('groups: [{ name: a }, { name: b, parent: a, administrators: a }]\n'),
+    /2 groups changed/,
+  )
+  write('groups: [{ name: a, administrators: c }]\n')
+  t.match(await apply(), { code: 78, stderr: /administrators: there is no group c/ })
+  write('groups: [{ name: top }]\n')
+  t.match(await apply('--prune', '--yes'), { code: 0, stdout: /2 groups deleted\n$/ })
+})
+
 t.test('a client that only deleted groups may use stays closed', async (t) => {
   const { applied, ok, folder, store } = await begin(t)
   await applied(school)

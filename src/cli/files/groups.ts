@@ -44,6 +44,8 @@ export function planGroups(
       const step = () => settleOne(settled, one, fresh.get(one) ?? systemRandom(16))
       settled = each(one, step) ?? settled
     }
+    // Once all are there: a group may be administered by one below it.
+    for (const one of ordered) settled = each(one, () => settleAdministrators(settled, one)) ?? settled
     return settled
   }
   const { groups, changes } = settle(known, (one, step) => attempt(setting, one, step))
@@ -98,6 +100,29 @@ function settleOne({ groups, changes, writes }: Settled, placed: Entry, fresh: B
   return {
     groups: groups.map((one) => (one.id === after.id ? after : one)),
     changes: [...changes, { action: 'change', kind: 'group', name: before.name, members }],
+    writes: [...writes, ...decision.writes],
+  }
+}
+
+function settleAdministrators(settled: Settled, placed: Entry): Settled {
+  const { groups, changes, writes } = settled
+  const { name, id, administrators } = placed.entry
+  const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
+  const administratorsId =
+    administrators === undefined ? '' : requireAmong(groups, administrators, 'administrators')
+  if (before === undefined || (before.administratorsId ?? '') === administratorsId) return settled
+  const decision = changeGroup(groups, before, { administratorsId }, contextOf(placed))
+  const after = resultOf(decision)
+  const nameOf = namesOf(groups)
+  const members = differences(groupEntry(before, nameOf), groupEntry(after, nameOf))
+  const isNamed = changes.some((change) => change.name === before.name)
+  return {
+    groups: groups.map((one) => (one.id === after.id ? after : one)),
+    changes: isNamed
+      ? changes.map((change) =>
+          change.name === before.name ? { ...change, members: [...change.members, ...members] } : change,
+        )
+      : [...changes, { action: 'change', kind: 'group', name: before.name, members }],
     writes: [...writes, ...decision.writes],
   }
 }

@@ -24,6 +24,7 @@ const GroupEntry = Type.Object(
     ),
     description: text('What the group is for.'),
     parent: text('The name of the group above it: its members count as members of that one, too.'),
+    administrators: text('The name of the group whose members administer its members, by the admin API.'),
   },
   { ...closed, title: 'Group' },
 )

@@ -55,11 +55,12 @@ export async function readState(store: Store): Promise<State> {
 
 /** Writes a group as an entry of a file. */
 export function groupEntry(
-  { id, name, description, parentId }: Group,
+  { id, name, description, parentId, administratorsId }: Group,
   nameOf: (id: string) => string,
 ): GroupEntry {
   const parent = parentId === undefined ? undefined : nameOf(parentId)
-  return { name, id, ...omitUndefined({ description, parent }) }
+  const administrators = administratorsId === undefined ? undefined : nameOf(administratorsId)
+  return { name, id, ...omitUndefined({ description, parent, administrators }) }
 }
 
 /** Writes a user as an entry of a file. */
