@@ -111,7 +111,10 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     about: msg('admin.user.removePasskeys.about'),
     isTyped: true,
     perform: async (user, visit) => {
-      await decide(user, (current) => removePasskeys(current, visit.context))
+      const { context } = visit
+      await decide(user, (current) =>
+        keepAdministrator(removePasskeys(current, context), config.admin.group, context.at),
+      )
       return visit.done('factor-removed', backTo(user))
     },
   }

@@ -183,8 +183,8 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
  * `lychgate user remove-passkeys`: removes every passkey of a user; one without a password needs a link afterwards.
  * Ends every session: any of them may have begun with a passkey.
  */
-export async function userRemovePasskeys(login: string, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
+export async function userRemovePasskeys(login: string, flags: DestructiveFlags & ForceFlag): Promise<void> {
+  await withStore(flags, async (store, config) => {
     const { id: userId, username } = await findUser(store, login)
     const { length } = await store.listOf(passkeyKind, userId)
     if (length === 0) throw new CommandFailed(`${username} has no passkey`)
@@ -193,7 +193,9 @@ export async function userRemovePasskeys(login: string, flags: DestructiveFlags)
     await confirmOrAbort(flags, question, 'nothing was removed')
     const removed = await store.transact(userCredentials, userId, (current) => {
       const user = requireUser(current?.user)
-      return removePasskeys({ user, passkeys: current?.passkeys ?? [] }, operatorContext())
+      const context = operatorContext()
+      const removal = removePasskeys({ user, passkeys: current?.passkeys ?? [] }, context)
+      return keepAdministrator(removal, administratorsIn(config, flags), context.at)
     })
     printResult(flags, { sub: userId, removed }, { removed: what, of: username })
   })

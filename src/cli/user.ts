@@ -121,7 +121,7 @@ export function addUserCommands(program: Command): void {
   const passkeys = addYesFlag(
     command('remove-passkeys <user>', 'remove the passkeys of a user and end their sessions'),
   )
-  addOperatorFlags(passkeys, example('remove-passkeys carol')).action(userRemovePasskeys)
+  addOperatorFlags(addForceFlag(passkeys), example('remove-passkeys carol')).action(userRemovePasskeys)
   const remove = addYesFlag(command('remove <user>', 'remove a user with their sessions and tokens'))
   addOperatorFlags(addForceFlag(remove), example('remove carol --yes')).action(userRemove)
 }

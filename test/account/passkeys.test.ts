@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { insert, remove } from '../../src/domain/decision.ts'
+import { accept, insert, remove, update } from '../../src/domain/decision.ts'
+import type { User } from '../../src/domain/model.ts'
+import { addAdministrator } from '../../src/users/administrators.ts'
 import { userCredentials } from '../../src/users/factors.ts'
 import { mostPasskeys, passkeyKind } from '../../src/users/rules/passkey.ts'
 import {
@@ -19,7 +22,7 @@ import { pageOf, place } from '../helpers/authorization.ts'
 import { watchConnections } from '../helpers/connections.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
-import { doneOf, enter } from './sections.ts'
+import { doneOf, enter, offered, press } from './sections.ts'
 
 const connections = watchConnections(t)
 const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
@@ -316,4 +319,23 @@ t.test('a passkey that is removed during its sign-in gives no session', async (t
   t.equal(place(await signIn(server, device)), '/login')
   t.equal(store.transact, transact, 'it was removed in between')
   t.strictSame(await store.listOf('session', passkey?.userId ?? ''), before)
+})
+
+t.test('the last administrator, who has no password, keeps the last passkey', async (t) => {
+  const server = await startServer(t)
+  const { store, clock } = server.deps
+  const agent = new UserAgent(server.issuer)
+  await add(server, agent, new Authenticator(server.origin))
+  const user = (await store.find('userByLogin', 'alice')) as User
+  await addAdministrator(store, 'admins', user.id, randomBytes(16), { by: 'operator', at: clock() })
+  const { passwordHash: _, ...without } = user
+  await store.transact('user', user.id, () => accept(undefined, update('user', without)))
+  const page = await enter(server, agent, '/passkeys')
+  const [handle = ''] = offered(page, 'remove')
+  const kept = pageOf(await press(agent, page, 'remove', handle))
+  t.match(problemOf(kept), 'You are the last administrator')
+  t.equal((await passkeysOf(server)).length, 1)
+  await store.transact('user', user.id, () => accept(undefined, update('user', user)))
+  t.match(doneOf(pageOf(await press(agent, page, 'remove', handle))), /passkey/i)
+  t.strictSame(await passkeysOf(server), [])
 })

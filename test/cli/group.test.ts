@@ -1,8 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
+import { accept, put, update } from '../../src/domain/decision.ts'
+import type { User } from '../../src/domain/model.ts'
+import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runAll } from '../helpers/commands.ts'
 import { startServer } from '../helpers/server.ts'
+import * as sample from '../storage/samples.ts'
 
 const data = newFolder(t)
 const server = await startServer(t, { store: `sqlite:${data}/lychgate.db` })
@@ -51,6 +55,20 @@ t.test('groups are created, changed and deleted', async (t) => {
   t.match(await ok('group', 'delete', staff.group_id, '--yes'), { deleted: true })
   t.strictSame((await ok('group', 'list')).length, 2)
   await ok('group', 'create', 'staff')
+})
+
+t.test('a group names the group whose members administer it', async (t) => {
+  await ok('group', 'create', 'leads')
+  t.match(await ok('group', 'create', 'course', '--administrators', 'LEADS'), { administrators: 'leads' })
+  t.match((await run('group', 'list')).stdout, /^course +group_\S+ +by leads$/m)
+  await fails(['group', 'set', 'course', '--administrators', 'none'], /no group has this name or id/)
+  await fails(['group', 'set', 'course'], /--description, --parent or --administrators/, 64)
+  t.match(await ok('group', 'show', 'course'), { administrators: 'leads' })
+  t.notOk('administrators' in (await ok('group', 'set', 'course', '--administrators', '')))
+  await ok('group', 'set', 'course', '--administrators', 'leads')
+  await ok('group', 'delete', 'leads', '--yes')
+  t.notOk('administrators' in (await ok('group', 'show', 'course')), 'it has none then')
+  await ok('group', 'delete', 'course', '--yes')
 })
 
 t.test('what cannot be a group is rejected', async () => {
@@ -148,6 +166,24 @@ t.test('claims of the tokens of a client are set from a file', async (t) => {
   writeFileSync(file, '[]')
   t.strictSame(await ok('client', 'claims', id, '--set', file), [])
 })
+
+t.test(
+  'the last passkey of a last administrator without a password stays, unless it is forced',
+  async (t) => {
+    await ok('group', 'create', 'admins')
+    await ok('group', 'add', 'admins', 'bob')
+    const bob = (await store.find('userByLogin', 'bob')) as User
+    const { passwordHash: _, ...without } = bob
+    await store.transact('user', bob.id, () => accept(undefined, update('user', without)))
+    await store.write(put(passkeyKind, { ...sample.passkey, userId: bob.id }))
+    const line = ['user', 'remove-passkeys', 'bob', '--yes']
+    await fails(line, /no administrator would be left/)
+    t.equal((await store.listOf(passkeyKind, bob.id)).length, 1)
+    t.match(await ok(...line, '--force'), { removed: 1 })
+    await store.transact('user', bob.id, () => accept(undefined, update('user', bob)))
+    await ok('group', 'delete', 'admins', '--yes', '--force')
+  },
+)
 
 t.test('the last administrator stays, unless the operator forces it', async (t) => {
   await ok('group', 'create', 'admins')

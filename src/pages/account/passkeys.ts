@@ -2,12 +2,14 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, endSessionsOf, insert, remove } from '../../domain/decision.ts'
+import { OAuthError } from '../../domain/errors.ts'
 import { interactionKind, noProgress } from '../../domain/interaction.ts'
 import type { Passkey, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
 import { RecordExists } from '../../storage/store.ts'
+import { keepAdministrator, lastAdministrator } from '../../users/administrators.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { creationOptions, verifyCreation } from '../../users/passkeys/passkeys.ts'
 import { addPasskey, mostPasskeys, passkeyKind } from '../../users/rules/passkey.ts'
@@ -144,12 +146,13 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       const own = current?.passkeys ?? []
       if (!own.some(({ id }) => id === wanted.id)) return accept(false)
       const facts = { userId, name: wanted.name, left: own.length - 1 }
-      return accept(
+      const removal = accept(
         true,
         remove(passkeyKind, wanted.id),
         endSessionsOf(userId, context.at, session.id),
         auditEvent('passkey-removed', context, facts),
       )
+      return keepAdministrator(removal, config.admin.group, context.at)
     })
   }
 
@@ -161,8 +164,14 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     submit: async (submission) => {
       const { form, done } = submission
       const handle = single(form, 'remove')
-      if (handle !== undefined)
-        return done((await removePasskey(submission, handle)) ? 'passkey-removed' : 'gone')
+      if (handle !== undefined) {
+        try {
+          return done((await removePasskey(submission, handle)) ? 'passkey-removed' : 'gone')
+        } catch (error) {
+          if (!(error instanceof OAuthError && error.detail.rule === lastAdministrator)) throw error
+          return show(submission, msg('passkeys.lastAdministrator'))
+        }
+      }
       const problem = await add(submission)
       return problem === undefined ? done('passkey-added') : show(submission, problem)
     },
