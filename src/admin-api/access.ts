@@ -2,11 +2,14 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
+import { check } from '../domain/check.ts'
 import { endConnection } from '../domain/connections.ts'
 import { accept, type Decision, endSession, remove, withWrites } from '../domain/decision.ts'
 import type { OneTimeLink, Session, User, UserCredentials } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { createInvitation } from '../mail/invitation.ts'
+import { senderOf } from '../mail/mailer.ts'
+import { keepAdministrator } from '../users/administrators.ts'
 import { userCredentials } from '../users/factors.ts'
 import {
   endAllAccess,
@@ -41,8 +44,7 @@ const NewLink = Type.Object(
 )
 /** The sessions, links and grants of a user, and what ends all of a kind. */
 export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { store, clock } = deps
-  const admin = app.administration
+  const { config, store, clock } = deps
   const { list, create, act, end } = operationsOf(app, deps, 'users')
   const requireUser = async (id: string) => requireFound(await store.find('user', id), 'user')
   const querystring = listQuery({})
@@ -51,6 +53,7 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     '/users/:sub/sessions',
     {
       operationId: 'listSessions',
+      delegates: true,
       summary:
         'List the browsers in which a user is signed in, in the order of their ids; networks, not addresses',
       response: pageOf(SessionResource, 'Sessions'),
@@ -66,10 +69,9 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   )
   end(
     '/users/:sub/sessions/:session_id',
-    { operationId: 'endSession', summary: 'End a session; grants to clients stay valid' },
-    async ({ param, request, context }) => {
+    { operationId: 'endSession', delegates: true, summary: 'End a session; grants to clients stay valid' },
+    async ({ param, store, context }) => {
       const [userId, sessionId] = [param('sub'), param('session_id')]
-      await admin.assertMayChange(request, userId)
       await store.transact('session', sessionId, (found) => {
         requireFound(found?.userId === userId ? found : undefined, 'session')
         const event = auditEvent('session-ended', context, { userId, which: 'one' })
@@ -82,6 +84,7 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     '/users/:sub/grants',
     {
       operationId: 'listGrants',
+      delegates: true,
       summary: 'List the clients that have valid grants of a user, or a remembered consent',
       response: pageOf(ConnectionResource, 'Grants'),
       querystring,
@@ -96,10 +99,13 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   )
   end(
     '/users/:sub/grants/:client_id',
-    { operationId: 'revokeGrants', summary: 'Revoke everything that a user granted to a client' },
-    async ({ param, request, context }) => {
+    {
+      operationId: 'revokeGrants',
+      delegates: true,
+      summary: 'Revoke everything that a user granted to a client',
+    },
+    async ({ param, store, context }) => {
       const [userId, clientId] = [param('sub'), param('client_id')]
-      await admin.assertMayChange(request, userId)
       await store.transact('user', userId, (user) => {
         requireFound(user, 'user')
         return accept(undefined, ...endConnection({ clientId }, { ...context, userId }))
@@ -134,15 +140,16 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     '/users/:sub/links',
     {
       operationId: 'createLink',
+      delegates: true,
       summary: 'Create a link with which a user sets a password; it is sent, or shown once',
       response: Invitation,
       body: NewLink,
     },
-    async ({ param, request, body: { purpose, send = true }, context }, keep) => {
+    async ({ param, request, store, isDelegate, body: { purpose, send = true }, context }, keep) => {
       const userId = param('sub')
-      await admin.assertMayChange(request, userId)
       const invitation = await store.transact('user', userId, (found) => {
         const user = requireFound(found, 'user')
+        if (isDelegate) assertSent(send && senderOf(config) !== undefined && user.email !== undefined)
         if (user.lockedAt !== undefined) throw conflict('the user is locked; unlock them first')
         if (purpose === 'invitation' && user.passwordHash !== undefined)
           throw conflict('the user has a password; a link for a password-reset sets a new one')
@@ -150,68 +157,91 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
         const kept = { status: 201, body: { expires_at: made.expiresAt }, headers: {}, userId }
         return accept(made, ...made.writes, ...keep(kept))
       })
-      return { status: 201, body: await invitation.deliver(request.log), headers: {} }
+      const { link, ...delivered } = await invitation.deliver(request.log)
+      return { status: 201, body: { ...delivered, ...(!isDelegate && omitUndefined({ link })) }, headers: {} }
     },
   )
   end(
     '/users/:sub/links/:link_id',
     { operationId: 'deleteLink', summary: 'Delete a link, so that it cannot be used' },
-    async ({ param, request, context }) => {
+    async ({ param, store: writing, context }) => {
       const [userId, id] = [param('sub'), param('link_id')]
-      await admin.assertMayChange(request, userId)
       const found = await Promise.all(Object.values(linkKinds).map((kind) => store.find(kind, id)))
       const link = requireFound(
         found.find((one) => one?.userId === userId),
         'link',
       )
       const facts = { userId, purpose: link.purpose }
-      await store.write(remove(linkKinds[link.purpose], id), auditEvent('link-deleted', context, facts))
+      await writing.write(remove(linkKinds[link.purpose], id), auditEvent('link-deleted', context, facts))
     },
   )
 
-  const acts = {
-    signOutUser: ['sign-out', 'End every session of a user; grants to clients stay valid', endSessions],
-    removeCodes: ['remove-codes', 'Remove the one-time codes of a user, and end every session', removeCodes],
-  } as const
-  for (const [operationId, [path, summary, decide]] of Object.entries(acts))
-    onUser(operationId, path, summary, async (call) => (current) => decide(current.user, call.context))
   onUser(
-    'removePasskeys',
-    'remove-passkeys',
-    'Remove every passkey of a user, and end every session',
-    async (call) => {
-      return (current) => removePasskeys(current, call.context)
+    'sign-out',
+    {
+      operationId: 'signOutUser',
+      delegates: true,
+      summary: 'End every session of a user; grants to clients stay valid',
     },
+    async ({ context }) =>
+      ({ user }) =>
+        endSessions(user, context),
   )
   onUser(
-    'revokeUser',
+    'remove-codes',
+    { operationId: 'removeCodes', summary: 'Remove the one-time codes of a user, and end every session' },
+    async ({ context }) =>
+      ({ user }) =>
+        removeCodes(user, context),
+  )
+  onUser(
+    'remove-passkeys',
+    { operationId: 'removePasskeys', summary: 'Remove every passkey of a user, and end every session' },
+    async ({ context }) =>
+      (current) =>
+        keepAdministrator(removePasskeys(current, context), config.admin.group, context.at),
+  )
+  onUser(
     'revoke',
-    'End every session of a user, and revoke everything they granted',
-    async (call) => {
+    {
+      operationId: 'revokeUser',
+      delegates: true,
+      summary: 'End every session of a user, and revoke everything they granted',
+    },
+    async ({ context, param }) => {
       const now = clock()
-      const { page } = await store.connections(call.param('sub'), { now, limit: everyConnection, offset: 0 })
-      return (current) => endAllAccess(current.user, page, call.context)
+      const { page } = await store.connections(param('sub'), { now, limit: everyConnection, offset: 0 })
+      return ({ user }) => endAllAccess(user, page, context)
     },
   )
 
   /** Adds what ends all of a kind for a user, who may sign in again. */
   function onUser(
-    operationId: string,
     path: string,
-    summary: string,
+    described: { readonly operationId: string; readonly summary: string; readonly delegates?: true },
     decideFor: (call: Call) => Promise<(current: UserCredentials) => Decision<unknown>>,
   ): void {
-    act(`/users/:sub/${path}`, { operationId, summary, response: UserResource }, async (call, keep) => {
+    act(`/users/:sub/${path}`, { ...described, response: UserResource }, async (call, keep) => {
       const userId = call.param('sub')
-      await admin.assertMayChange(call.request, userId)
       const decide = await decideFor(call)
-      return store.transact(userCredentials, userId, (found) => {
+      return call.store.transact(userCredentials, userId, (found) => {
         const current = requireFound(found, 'user')
         const kept = responseOf(current.user)
         return accept(kept, ...withWrites(decide(current), ...keep(kept)).writes)
       })
     })
   }
+}
+
+/** Checks that a link to a user of a group goes to them: it signs its owner in as that user. */
+function assertSent(isSent: boolean): void {
+  check(
+    isSent,
+    'lychgate-admin-link-is-sent',
+    'conflict',
+    'for an administrator of a group a link is only sent: this needs a mail server, and an address of the user',
+    { status: 409 },
+  )
 }
 
 function responseOf(user: User) {

@@ -3,32 +3,53 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import { multiFactor } from '../domain/authentication-context.ts'
+import type { Write } from '../domain/decision.ts'
+import type { OAuthError } from '../domain/errors.ts'
 import { single } from '../domain/parameters.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
 import { parametersOf } from '../http/parameters.ts'
-import type { Numbered, RowPage } from '../storage/store.ts'
+import type { Numbered, RowPage, Store } from '../storage/store.ts'
 import { isAdministrator, needsSecondFactor } from '../users/administrators.ts'
-import { groupsOf } from '../users/groups.ts'
-import { assertAdministrator, assertClientMay, assertMayChange, type Caller } from './rules.ts'
+import { administersAny, type OwnGroups, type Reach, reachOf, readGroupsOf } from '../users/delegation.ts'
+import { listGroups } from '../users/groups.ts'
+import { readOutside } from '../users/reading.ts'
+import { authorityFault, type Subject } from './authority.ts'
+import { assertAdministrator, assertClientMay, type Caller } from './rules.ts'
 import type { AdminScope } from './scopes.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     readonly administration: Administration
   }
+  interface FastifyRequest {
+    /** The groups of a caller who administers the members of some groups only. */
+    delegatedBy: OwnGroups | undefined
+  }
 }
 
 /** What every resource of the admin API needs. */
 export interface Administration {
-  /** Hooks: the access token has the scope, and its client and its user may use it now. */
-  allow(scope: AdminScope): { readonly onRequest: preHandlerAsyncHookHandler[]; readonly config: object }
+  /**
+   * Hooks: the access token has the scope, and its client and its user may use it now.
+   * @param delegates Whether administrators of groups may, too.
+   */
+  allow(
+    scope: AdminScope,
+    delegates?: boolean,
+  ): { readonly onRequest: preHandlerAsyncHookHandler[]; readonly config: object }
   /** The caller of a request that these hooks let through. */
   callerOf(request: FastifyRequest): Caller
   /** The actor, for the audit log. */
   contextOf(request: FastifyRequest): AuditContext
-  /** Checks that the caller may change this user. @throws {OAuthError} `access_denied` */
-  assertMayChange(request: FastifyRequest, userId: string): Promise<void>
+  /** Checks that the caller may call an operation about this. @throws {OAuthError} `access_denied`, `not_found` */
+  assertMay(request: FastifyRequest, subject: Subject): Promise<void>
+  /** The same in the transaction of a change: what it was based on may have ended in the meantime. */
+  requireMay(request: FastifyRequest, subject?: Subject): Write
+  /** A store that makes each change only if the caller may make it at that time. */
+  storeFor(request: FastifyRequest, subject?: Subject): Pick<Store, 'transact' | 'write'>
+  /** What the caller can see; undefined: everything. */
+  reachFor(request: FastifyRequest): Promise<Reach | undefined>
   /** The page that the query of a request asks for, with a row more: it says whether there is another page. */
   pageOf(request: FastifyRequest): RowPage & { readonly size: number }
 }
@@ -52,15 +73,40 @@ export const administration = fp<AppDeps>(
       return access
     }
 
+    app.decorateRequest('delegatedBy', undefined)
+
     // At every request, and not only when the token is issued: what made it possible may have ended.
     const assertAllowed =
-      (scope: AdminScope): preHandlerAsyncHookHandler =>
+      (scope: AdminScope, delegates: boolean): preHandlerAsyncHookHandler =>
       async (request) => {
         const caller = callerOf(request)
         const client = await store.find('client', request.access?.clientId ?? '')
         assertClientMay(client, caller, scope, challengeOf(request))
-        if (caller.kind === 'user') assertAdministrator(await groupsOf(store, caller.sub), group)
+        if (caller.kind === 'client') return
+        const groups = await readOutside(store, (read) => readGroupsOf(read, caller.sub))
+        const own = new Set(groups.map(({ id }) => id))
+        if (delegates && !isAdministrator(groups, group) && (await administersSome(own)))
+          request.delegatedBy = own
+        else assertAdministrator(groups, group)
       }
+    const administersSome = (own: OwnGroups) => readOutside(store, (read) => administersAny(read, own))
+
+    const requireMay = (request: FastifyRequest, subject: Subject = {}): Write => {
+      const caller = { ...callerOf(request), isDelegate: request.delegatedBy !== undefined }
+      let fault: OAuthError | undefined
+      return {
+        op: 'require',
+        condition: {
+          rule: 'lychgate-admin-authority',
+          why: 'the caller may no longer do this',
+          *holds(read) {
+            fault = yield* authorityFault(read, caller, subject, group)
+            return fault === undefined
+          },
+          error: () => fault as OAuthError, // it did not hold
+        },
+      }
+    }
 
     const demand = app.requireAuthentication({
       acrValues: [multiFactor],
@@ -72,10 +118,10 @@ export const administration = fp<AppDeps>(
     }
 
     app.decorate('administration', {
-      allow: (scope) => ({
+      allow: (scope, delegates = false) => ({
         onRequest: [
           app.requireScope(scope),
-          assertAllowed(scope),
+          assertAllowed(scope, delegates),
           ...(scope.endsWith(':write') && isStrict ? [assertTwoFactors] : []),
         ],
         config: { limit: 'token' },
@@ -87,9 +133,22 @@ export const administration = fp<AppDeps>(
         const facts = { actor: sub, ...(kind === 'user' && { via: clientId }), request: request.id }
         return { by: 'operator', at: clock(), from: addressPrefix(request.ip), facts }
       },
-      assertMayChange: async (request, userId) => {
-        assertMayChange(callerOf(request), isAdministrator(await groupsOf(store, userId), group))
+      assertMay: async (request, subject) => {
+        const caller = { ...callerOf(request), isDelegate: request.delegatedBy !== undefined }
+        const fault = await readOutside(store, (read) => authorityFault(read, caller, subject, group))
+        if (fault !== undefined) throw fault
       },
+      requireMay,
+      storeFor: (request, subject) => ({
+        transact: (kind, key, decide) =>
+          store.transact(kind, key, (found) => {
+            const decision = decide(found)
+            return { ...decision, writes: [requireMay(request, subject), ...decision.writes] }
+          }),
+        write: (...writes) => store.write(requireMay(request, subject), ...writes),
+      }),
+      reachFor: async ({ delegatedBy }) =>
+        delegatedBy === undefined ? undefined : reachOf(await listGroups(store), delegatedBy, group),
       pageOf: ({ query }) => {
         const parameters = parametersOf(query)
         const size = Number(single(parameters, 'limit') ?? 50)

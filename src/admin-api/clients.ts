@@ -105,7 +105,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
         const event = auditEvent('client-added', context, { clientId: client.id, name })
         const headers = { location: `${request.url}/${client.id}`, etag: tagOfClient(client) }
         const kept = { status: 201, body: describe(client), headers, clientId: client.id }
-        await store.write(...writes, event, ...keep(kept))
+        await admin.storeFor(request).write(...writes, event, ...keep(kept))
         return { ...kept, body: { ...kept.body, ...(secret !== undefined && { client_secret: secret }) } }
       })
     },
@@ -152,7 +152,8 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       const change = readClientMembers(request.body as Record<string, unknown>)
       const context = admin.contextOf(request)
       const changed = Object.keys(change).join(' ')
-      const client = await store
+      const client = await admin
+        .storeFor(request)
         .transact('client', clientId, (found) => {
           const current = requireWithin(request, found)
           assertByOperator(current)
@@ -184,7 +185,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
     async (request, reply) => {
       const context = admin.contextOf(request)
-      await store.transact('client', idOf(request.params), (found) => {
+      await admin.storeFor(request).transact('client', idOf(request.params), (found) => {
         const client = requireWithin(request, found)
         assertMatches(request.headers['if-match'], tagOfClient(client))
         return removeClient(client, context)
@@ -216,7 +217,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       return once(request, reply, deps, taken, async (keep) => {
         const until = { ...(keepUntil !== undefined && { previous_secret_expires_at: keepUntil }) }
         const kept = { status: 200, body: { client_id: clientId, ...until }, headers: {}, clientId }
-        const secret = await store.transact('client', clientId, (found) => {
+        const secret = await admin.storeFor(request).transact('client', clientId, (found) => {
           const facts = { clientId, ...(keepUntil !== undefined && { oldWorksUntil: keepUntil }) }
           const event = auditEvent('client-secret-changed', context, facts)
           return withWrites(
@@ -259,7 +260,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
         const clientId = idOf(request.params)
         const context = admin.contextOf(request)
         return once(request, reply, deps, taken, async (keep) => {
-          return store.transact('client', clientId, (found) => {
+          return admin.storeFor(request).transact('client', clientId, (found) => {
             const current = requireWithin(request, found)
             const decision = decide(current, context.at)
             const client = 'result' in decision ? decision.result : current

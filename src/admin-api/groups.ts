@@ -12,14 +12,16 @@ import {
   type Group,
   groupKind,
   groupNameKind,
-  type Membership,
   membershipKind,
   membershipPrefix,
 } from '../domain/group.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { isAdministrator, keepAdministrator } from '../users/administrators.ts'
+import type { Reach } from '../users/delegation.ts'
 import { changeGroups, groupsOf, lineOf, removeFromGroup } from '../users/groups.ts'
-import { operationsOf, pageOfAll } from './operation.ts'
+import { storedKey } from './administration.ts'
+import { pageOfMembers } from './member-pages.ts'
+import { type Call, operationsOf, pageOfAll } from './operation.ts'
 import { type Caller, requireFound, tagOfGroup } from './rules.ts'
 import { GroupResource, listQuery, MemberResource, pageOf } from './schema.ts'
 
@@ -29,6 +31,9 @@ const members = {
   description: text('What it is for; an empty text removes it.'),
   parent_id: text(
     'The group above it: its members count as members of that one, too. An empty text removes it.',
+  ),
+  administrators_id: text(
+    'The group whose members administer its members, and those of the groups below it. An empty text removes it.',
   ),
 }
 const NewGroup = Type.Object(
@@ -44,8 +49,9 @@ const NewMember = Type.Object({ sub: Type.String() }, { title: 'NewMember', ...c
 /** `/groups`: list, create, read, change and delete; their members, and the groups of a user. */
 export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, random } = deps
+  const admin = app.administration
   const { group: administrators } = config.admin
-  const { list, read, create, change, delete: remove, act, end } = operationsOf(app, deps, 'users')
+  const { list, page, read, create, change, delete: remove, act, end } = operationsOf(app, deps, 'users')
   const findGroup = async (id: string) => requireFound(await store.find(groupKind, id), 'group')
   const requireUser = async (id: string) => requireFound(await store.find('user', id), 'user')
 
@@ -58,8 +64,12 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       'a client without a user must not change the group of administrators, nor a group below it',
     )
   /** Changes the tree, if the caller may change the groups as they were and as they are then. */
-  const changeTree = (caller: Caller, decide: (groups: readonly Group[]) => Decision<Group>, at: number) =>
-    changeGroups(store, (groups) => {
+  const changeTree = (
+    { caller, store: writing }: Call<unknown>,
+    decide: (groups: readonly Group[]) => Decision<Group>,
+    at: number,
+  ) =>
+    changeGroups({ ...store, transact: writing.transact }, (groups) => {
       const decision = decide(groups)
       if ('rejection' in decision) return decision
       const { result } = decision
@@ -72,12 +82,19 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     '/groups',
     {
       operationId: 'listGroups',
+      delegates: true,
       summary: 'List groups, in the order of their ids',
       response: pageOf(GroupResource, 'Groups'),
       querystring: listQuery({ name: text('Only the group with this name.') }),
     },
     async ({ size, after }, call) => {
       const name = call.query('name')
+      const reach = await admin.reachFor(call.request)
+      if (reach !== undefined) {
+        const isNamed = (group: Group) =>
+          name === undefined || canonicalGroupName(group.name) === canonicalGroupName(name.trim())
+        return pageOfAll(reach.groups.filter(isNamed), keyOf, { size, after }).map(seenFrom(reach))
+      }
       if (name === undefined) return store.listFrom(groupKind, { prefix: 'group_', after, limit: size })
       const named = await store.find(groupNameKind, canonicalGroupName(name.trim()))
       const group = named && (await store.find(groupKind, named.id))
@@ -89,9 +106,15 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   create(
     '/groups',
     { operationId: 'createGroup', summary: 'Create a group', response: GroupResource, body: NewGroup },
-    async ({ body, caller, context, request }, keep) => {
+    async (call, keep) => {
+      const { body, context, request } = call
       const fresh = random(16)
-      const wanted = { name: body.name, description: body.description, parentId: body.parent_id }
+      const wanted = {
+        name: body.name,
+        description: body.description,
+        parentId: body.parent_id,
+        administratorsId: body.administrators_id,
+      }
       const respond = (group: Group) => ({
         status: 201,
         body: describeGroup(group),
@@ -101,13 +124,17 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         const decision = createGroup(groups, wanted, fresh, context)
         return 'rejection' in decision ? decision : withWrites(decision, ...keep(respond(decision.result)))
       }
-      return respond(await changeTree(caller, create, context.at))
+      return respond(await changeTree(call, create, context.at))
     },
   )
   read(
     '/groups/:group_id',
-    { operationId: 'readGroup', summary: 'Read a group', response: GroupResource },
-    async ({ param }) => shown(await findGroup(param('group_id'))),
+    { operationId: 'readGroup', delegates: true, summary: 'Read a group', response: GroupResource },
+    async ({ param, request }) => {
+      const group = await findGroup(param('group_id'))
+      const reach = await admin.reachFor(request)
+      return reach === undefined ? shown(group) : { body: describeGroup(seenFrom(reach)(group)) }
+    },
   )
   change(
     '/groups/:group_id',
@@ -117,9 +144,10 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       response: GroupResource,
       body: ChangedGroup,
     },
-    async ({ param, body, caller, context, assertMatches }) => {
-      const { name, description, parent_id: parentId } = body
-      const wanted = omitUndefined({ name, description, parentId })
+    async (call) => {
+      const { param, body, context, assertMatches } = call
+      const { name, description, parent_id: parentId, administrators_id: administratorsId } = body
+      const wanted = omitUndefined({ name, description, parentId, administratorsId })
       const decide = (groups: readonly Group[]) => {
         const known = requireFound(
           groups.find(({ id }) => id === param('group_id')),
@@ -128,74 +156,85 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         assertMatches(tagOfGroup(known))
         return changeGroup(groups, known, wanted, context)
       }
-      return shown(await changeTree(caller, decide, context.at))
+      return shown(await changeTree(call, decide, context.at))
     },
   )
   remove(
     '/groups/:group_id',
     { operationId: 'deleteGroup', summary: 'Delete a group; its members stay users' },
-    async ({ param, caller, context, assertMatches }) =>
-      changeTree(
-        caller,
-        (groups) => {
-          const known = requireFound(
-            groups.find(({ id }) => id === param('group_id')),
-            'group',
-          )
-          assertMatches(tagOfGroup(known))
-          return deleteGroup(groups, known, context)
-        },
-        context.at,
-      ),
+    async (call) => {
+      const { param, context, assertMatches } = call
+      const decide = (groups: readonly Group[]) => {
+        const known = requireFound(
+          groups.find(({ id }) => id === param('group_id')),
+          'group',
+        )
+        assertMatches(tagOfGroup(known))
+        return deleteGroup(groups, known, context)
+      }
+      await changeTree(call, decide, context.at)
+    },
   )
 
-  list(
+  page(
     '/groups/:group_id/members',
     {
       operationId: 'listMembers',
+      delegates: true,
       summary: 'List the users who were added to a group, in the order of their sub',
       response: pageOf(MemberResource, 'Members'),
       querystring: listQuery({}),
     },
-    async ({ size, after }, { param }) => {
-      const prefix = membershipPrefix((await findGroup(param('group_id'))).id)
-      const from = after === undefined ? {} : { after: prefix + after }
-      return store.listFrom(membershipKind, { prefix, ...from, limit: size })
+    async (call) => {
+      const group = await findGroup(call.param('group_id'))
+      const reach = await admin.reachFor(call.request)
+      return pageOfMembers(call, store, [group], async ({ userId, addedAt }) => {
+        if (reach?.includes(await store.listOf(membershipKind, userId)) === false) return undefined
+        const { username = '' } = (await store.find('user', userId)) ?? {}
+        return { sub: userId, username, added_at: addedAt }
+      })
     },
-    ({ userId }) => userId,
-    async ({ userId, addedAt }: Membership) => ({
-      sub: userId,
-      username: (await store.find('user', userId))?.username ?? '',
-      added_at: addedAt,
-    }),
   )
   act(
     '/groups/:group_id/members',
     {
       operationId: 'addMember',
+      delegates: true,
       summary: 'Add a user to a group; one who is in it stays',
       response: GroupResource,
       body: NewMember,
     },
-    async ({ param, body, caller, context }, keep) => {
+    async (call, keep) => {
+      const { param, body, context, isDelegate } = call
+      const sub = storedKey(body.sub)
       const group = await findGroup(param('group_id'))
-      assertOutside(caller, await lineFrom(group))
-      const { id: userId } = await requireUser(/^[\x21-\x7e]+$/.test(body.sub) ? body.sub : '')
+      const { id: userId } = await requireUser(sub)
       const known = await store.find(membershipKind, membershipPrefix(group.id) + userId)
-      const kept = { status: 200, body: describeGroup(group), headers: {}, userId }
-      return store.transact(groupKind, group.id, (found) =>
-        accept(kept, ...addMember(requireFound(found, 'group'), userId, known, context), ...keep(kept)),
+      const reach = await admin.reachFor(call.request)
+      const description = describeGroup(reach === undefined ? group : seenFrom(reach)(group))
+      const kept = { status: 200, body: description, headers: {}, userId }
+      return call.store.transact(groupKind, group.id, (found) =>
+        accept(
+          kept,
+          // A user that the caller cannot see is none, also for a caller who knows the sub.
+          ...(isDelegate ? [call.requireMay({ userId })] : []),
+          ...addMember(requireFound(found, 'group'), userId, known, context),
+          ...keep(kept),
+        ),
       )
     },
   )
   end(
     '/groups/:group_id/members/:sub',
-    { operationId: 'removeMember', summary: 'Remove a user from a group' },
-    async ({ param, caller, context }) => {
+    { operationId: 'removeMember', delegates: true, summary: 'Remove a user from a group' },
+    async ({ param, context, store: writing }) => {
       const group = await findGroup(param('group_id'))
-      assertOutside(caller, await lineFrom(group))
-      const wasIn = await removeFromGroup(store, group, param('sub'), context, (decision) =>
-        keepAdministrator(decision, administrators, context.at),
+      const wasIn = await removeFromGroup(
+        { ...store, transact: writing.transact },
+        group,
+        param('sub'),
+        context,
+        (decision) => keepAdministrator(decision, administrators, context.at),
       )
       requireFound(wasIn || undefined, 'member')
     },
@@ -204,27 +243,22 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     '/users/:sub/groups',
     {
       operationId: 'listGroupsOfUser',
+      delegates: true,
       summary: 'List the groups of a user and the groups above them, in the order of their ids',
       response: pageOf(GroupResource, 'GroupsOfUser'),
       querystring: listQuery({}),
     },
-    async ({ size, after }, { param }) => {
+    async (page, { param, request }) => {
       const { id } = await requireUser(param('sub'))
-      return pageOfAll(await groupsOf(store, id), keyOf, { size, after })
+      const groups = await groupsOf(store, id)
+      const reach = await admin.reachFor(request)
+      if (reach === undefined) return pageOfAll(groups, keyOf, page)
+      const seen = groups.filter((group) => reach.groups.some((one) => one.id === group.id))
+      return pageOfAll(seen, keyOf, page).map(seenFrom(reach))
     },
     keyOf,
     describeGroup,
   )
-
-  /** Returns a group and the groups above it, each by its key. */
-  async function lineFrom(group: Group): Promise<readonly Group[]> {
-    const line = [group]
-    for (let next: Group | undefined = group; next?.parentId !== undefined && line.length < 100; ) {
-      next = await store.find(groupKind, next.parentId)
-      if (next !== undefined) line.push(next)
-    }
-    return line
-  }
 }
 
 function keyOf({ id }: Group): string {
@@ -235,11 +269,21 @@ function shown(group: Group) {
   return { body: describeGroup(group), tag: tagOfGroup(group) }
 }
 
-function describeGroup({ id, name, description, parentId, createdAt }: Group) {
+/** Leaves out of a group the groups that the caller cannot see. */
+function seenFrom({ groups }: Reach): (group: Group) => Group {
+  const ids = new Set(groups.map(({ id }) => id))
+  return ({ parentId, administratorsId, ...group }) => ({
+    ...group,
+    ...(parentId !== undefined && ids.has(parentId) && { parentId }),
+    ...(administratorsId !== undefined && ids.has(administratorsId) && { administratorsId }),
+  })
+}
+
+function describeGroup({ id, name, description, parentId, administratorsId, createdAt }: Group) {
   return {
     group_id: id,
     name,
-    ...omitUndefined({ description, parent_id: parentId }),
+    ...omitUndefined({ description, parent_id: parentId, administrators_id: administratorsId }),
     created_at: createdAt,
   }
 }

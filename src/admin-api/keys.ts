@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { withWrites } from '../domain/decision.ts'
 import { keyAlgorithms } from '../domain/key-term.ts'
 import type { StoredKey } from '../domain/model.ts'
 import { describeKey, retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../keys/rules.ts'
@@ -26,10 +27,7 @@ const NewSuccessors = Type.Object(
   { title: 'KeyRotation', additionalProperties: false },
 )
 
-/**
- * `/keys`: list, rotate and retire. Making a key takes long, so that a repeated request with one key may make
- * another.
- */
+/** `/keys`: list, rotate and retire. */
 export const keyResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, keys, clock } = deps
   const { read, act } = operationsOf(app, deps, 'keys')
@@ -53,19 +51,24 @@ export const keyResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       response: Keys,
       body: NewSuccessors,
     },
-    async ({ body: { algorithms = keyAlgorithms, now: isNow = false }, context }, keep) => {
+    async ({ body: { algorithms = keyAlgorithms, now: isNow = false }, context, requireMay }, keep) => {
       const at = isNow ? 'once' : 'published'
+      const respond = (ring: readonly StoredKey[]) => {
+        const rotated = ring.filter(({ algorithm }) => algorithms.includes(algorithm))
+        return { status: 200, body: { items: describeAll(rotated, ring) }, headers: {} }
+      }
       const ring = await keys.change(
         {
           needs: (current, now) => rotationNeeds(current, algorithms, now),
-          decide: (current, fresh, now) => rotateKeys(current, { algorithms, at }, fresh, policy, now),
+          decide: (current, fresh, now) => {
+            const decision = rotateKeys(current, { algorithms, at }, fresh, policy, now)
+            if ('rejection' in decision) return decision
+            return withWrites(decision, requireMay({}), ...keep(respond(decision.result)))
+          },
         },
         context,
       )
-      const rotated = ring.filter(({ algorithm }) => algorithms.includes(algorithm))
-      const kept = { status: 200, body: { items: describeAll(rotated, ring) }, headers: {} }
-      await store.write(...keep(kept))
-      return kept
+      return respond(ring)
     },
   )
   act(
@@ -75,24 +78,27 @@ export const keyResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       summary: 'Retire a key at once, which invalidates what it signed or sealed',
       response: KeyResource,
     },
-    async ({ param, context }, keep) => {
+    async ({ param, context, requireMay }, keep) => {
       const kid = param('kid')
       const before = await store.list('key')
       const key = requireFound(
         before.find(({ id }) => id === kid),
         'key',
       )
+      const retired = { ...key, retiredAt: context.at }
+      const kept = { status: 200, body: describeKey(retired, before, clock()), headers: {} }
       const done = await keys.change(
         {
           needs: (current, now) => retirementNeeds(current, kid, now),
-          decide: (current, fresh, now) => retireKey(current, kid, fresh, policy, now),
+          decide: (current, fresh, now) => {
+            const decision = retireKey(current, kid, fresh, policy, now)
+            const isRetired = 'result' in decision && decision.result !== undefined
+            return isRetired ? withWrites(decision, requireMay({}), ...keep(kept)) : decision
+          },
         },
         context,
       )
       requireFound(done, 'key that is not retired')
-      const retired = { ...key, retiredAt: context.at }
-      const kept = { status: 200, body: describeKey(retired, before, clock()), headers: {} }
-      await store.write(...keep(kept))
       return kept
     },
   )

@@ -6,9 +6,11 @@ import type { Write } from '../domain/decision.ts'
 import { single } from '../domain/parameters.ts'
 import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import { parametersOf } from '../http/parameters.ts'
+import { RecordExists, type Store } from '../storage/store.ts'
 import { storedKey } from './administration.ts'
+import type { Subject } from './authority.ts'
 import { type KeptResponse, once } from './idempotency.ts'
-import { assertMatches, type Caller } from './rules.ts'
+import { assertMatches, type Caller, conflict } from './rules.ts'
 import { type Operation, operationSchema } from './schema.ts'
 
 /** A call of an operation that the caller may use. */
@@ -18,6 +20,13 @@ export interface Call<Body = unknown> {
   /** The actor, for the audit log. */
   readonly context: AuditContext
   readonly body: Body
+  /** Whether the caller administers the members of some groups only. */
+  readonly isDelegate: boolean
+  /** Writes only what the caller may still write. Every change of an operation goes through it. */
+  readonly store: Pick<Store, 'transact' | 'write'>
+  /** Checks what the body names, as the path was checked; `Call.requireMay` does in the transaction. */
+  assertMay(subject: Subject): Promise<void>
+  requireMay(subject: Subject): Write
   /** A part of the path; empty if no key can be that. */
   param(name: string): string
   query(name: string): string | undefined
@@ -38,7 +47,13 @@ interface Shown {
   readonly tag?: string
 }
 
-type Described = Pick<Operation, 'operationId' | 'summary' | 'response' | 'querystring' | 'body'>
+type Described = Pick<
+  Operation,
+  'operationId' | 'summary' | 'response' | 'querystring' | 'body' | 'delegates'
+> & {
+  /** What is wrong if a change meets another record that has the same. */
+  readonly taken?: string
+}
 /** A schema of such values. Inferred from `static` alone: the whole schema is too deep for the compiler. */
 interface Typed<Value> extends TSchema {
   static: Value
@@ -61,19 +76,20 @@ export function operationsOf(
     respond: (call: Call<Body>) => Promise<Shown | undefined> | undefined,
     perform?: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
   ): void {
+    const { taken = 'there is another one like it' } = described
     const isRead = kind === 'list' || kind === 'read'
     const scope = isRead ? (`admin:${area}:read` as const) : writeScopeOf(area)
     const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
     app.route({
       method,
       url,
-      ...admin.allow(scope),
+      ...admin.allow(scope, described.delegates),
       schema: operationSchema({ ...described, kind, scope, ids }),
       handler: async (request, reply) => {
         const call = callOf(request) as Call<Body> // as the schema says
-        if (perform !== undefined)
-          return once(request, reply, deps, 'there is another one like it', (keep) => perform(call, keep))
-        const shown = await respond(call)
+        if (!isRead || call.isDelegate) await call.assertMay(subjectOf(call))
+        if (perform !== undefined) return once(request, reply, deps, taken, (keep) => perform(call, keep))
+        const shown = await orConflict(respond(call), taken)
         if (shown === undefined) return reply.code(204).send()
         if (shown.tag !== undefined) reply.header('etag', shown.tag)
         return shown.body
@@ -81,15 +97,23 @@ export function operationsOf(
     })
   }
 
-  const callOf = (request: FastifyRequest): Call => ({
-    request,
-    caller: admin.callerOf(request),
-    context: admin.contextOf(request),
-    body: request.body,
-    param: (name) => storedKey((request.params as Readonly<Record<string, string>>)[name] ?? ''), // as the path says
-    query: (name) => single(parametersOf(request.query), name),
-    assertMatches: (tag) => assertMatches(request.headers['if-match'], tag),
-  })
+  const callOf = (request: FastifyRequest): Call => {
+    const param = (name: string) =>
+      storedKey((request.params as Readonly<Record<string, string>>)[name] ?? '') // as the path says
+    return {
+      request,
+      caller: admin.callerOf(request),
+      context: admin.contextOf(request),
+      body: request.body,
+      isDelegate: request.delegatedBy !== undefined,
+      store: admin.storeFor(request, subjectOf({ request, param })),
+      assertMay: (subject) => admin.assertMay(request, subject),
+      requireMay: (subject) => admin.requireMay(request, subject),
+      param,
+      query: (name) => single(parametersOf(request.query), name),
+      assertMatches: (tag) => assertMatches(request.headers['if-match'], tag),
+    }
+  }
   const none = () => undefined
 
   return {
@@ -158,6 +182,21 @@ export function pageOfAll<T>(
 ): readonly T[] {
   const left = after === undefined ? rows : rows.filter((row) => keyOf(row) > after)
   return left.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1)).slice(0, size)
+}
+
+/** What a path is about. */
+function subjectOf({ request, param }: Pick<Call, 'request' | 'param'>): Subject {
+  const names = Object.keys(request.params as object)
+  const idOf = (name: string) => (names.includes(name) ? param(name) : undefined)
+  return { userId: idOf('sub'), groupId: idOf('group_id') }
+}
+
+async function orConflict<T>(result: Promise<T> | undefined, taken: string): Promise<T | undefined> {
+  try {
+    return await result
+  } catch (error) {
+    throw error instanceof RecordExists ? conflict(taken) : error
+  }
 }
 
 const nothing: TSchema = { type: 'null' } as unknown as TSchema // the schema of the status says so

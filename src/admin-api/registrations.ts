@@ -81,7 +81,7 @@ export const registrationResource: FastifyPluginAsync<AppDeps> = async (app, dep
       response: TokenResource,
       body: NewToken,
     },
-    async ({ body, context, request }, keep) => {
+    async ({ body, context, request, store: writing }, keep) => {
       const { name, redirects = 'https', pkce = 'required', uses = 1, expires_in: seconds = 2_592_000 } = body
       if (name !== undefined) assertText(name, 'name')
       const wanted = { redirects, pkce, uses, ...omitUndefined({ name }) }
@@ -91,7 +91,7 @@ export const registrationResource: FastifyPluginAsync<AppDeps> = async (app, dep
       const headers = { location: `${request.url}/${id}` }
       const kept = { status: 201, body: describeInitialToken(record), headers }
       const event = auditEvent('registration-token-made', context, facts)
-      await store.write(insert(initialTokenKind, record), event, ...keep(kept))
+      await writing.write(insert(initialTokenKind, record), event, ...keep(kept))
       return { ...kept, body: { ...kept.body, initial_access_token: token } }
     },
   )
@@ -110,10 +110,10 @@ export const registrationResource: FastifyPluginAsync<AppDeps> = async (app, dep
       operationId: 'revokeRegistrationToken',
       summary: 'Revoke an initial access token; clients that registered with it stay',
     },
-    async ({ param, context }) => {
+    async ({ param, context, store: writing }) => {
       const found: InitialToken = await findToken(param('token_id'))
       const event = auditEvent('registration-token-revoked', context, { token: nameOfToken(found) })
-      await store.write(remove(initialTokenKind, found.id), event)
+      await writing.write(remove(initialTokenKind, found.id), event)
     },
   )
 

@@ -81,16 +81,6 @@ export function assertWithin({ scope = [] }: Pick<Client, 'scope'>, caller: Call
   )
 }
 
-/** Checks that the caller may change a user: only administrators change administrators. */
-export function assertMayChange(caller: Caller, isTargetAdministrator: boolean): void {
-  check(
-    caller.kind === 'user' || !isTargetAdministrator,
-    'lychgate-admin-over-administrators',
-    'access_denied',
-    'a client without a user must not change an administrator',
-  )
-}
-
 /** Checks that administrators do not lock themselves out. */
 export function assertOther(caller: Caller, userId: string): void {
   check(
@@ -104,9 +94,16 @@ export function assertOther(caller: Caller, userId: string): void {
 
 /** @throws {OAuthError} `not_found` */
 export function requireFound<T>(found: T | undefined, what: string): T {
-  check(found !== undefined, 'lychgate-admin-found', 'not_found', `there is no such ${what}`, { status: 404 })
+  check(found !== undefined, foundRule, 'not_found', `there is no such ${what}`, { status: 404 })
   return found
 }
+
+/** Returns the error for what does not exist, or what the caller must not see: the response is the same. */
+export function notFound(what: string): OAuthError {
+  return new OAuthError('not_found', `there is no such ${what}`, { rule: foundRule, status: 404 })
+}
+
+const foundRule = 'lychgate-admin-found'
 
 /** Returns the error for something unique that another one has. */
 export function conflict(description: string): OAuthError {

@@ -61,6 +61,9 @@ export const GroupResource = Type.Object(
     name: Type.String(),
     description: Type.Optional(Type.String()),
     parent_id: Type.Optional(Type.String()),
+    administrators_id: Type.Optional(
+      Type.String({ description: 'The group whose members administer its members.' }),
+    ),
     created_at: Type.Integer(),
   },
   { title: 'Group', ...closed },
@@ -233,7 +236,11 @@ export interface Operation {
   readonly ids?: readonly string[]
   readonly querystring?: TSchema
   readonly body?: TSchema
+  /** Administrators of groups may call it, too. */
+  readonly delegates?: boolean
 }
+
+const forDelegates = 'Administrators of a group may call it, for its members.'
 
 /** Returns the schema of an operation: its kind says which headers it reads, and with which statuses it responds. */
 export function operationSchema({
@@ -246,6 +253,7 @@ export function operationSchema({
   ids = id === undefined ? [] : [id],
   querystring,
   body,
+  delegates = false,
 }: Operation) {
   const isWrite = kind !== 'list' && kind !== 'read'
   const isConditional = kind === 'change' || kind === 'delete'
@@ -255,6 +263,7 @@ export function operationSchema({
     operationId,
     tags: ['admin'],
     summary,
+    ...(delegates && { description: forDelegates }),
     security: [...securityFor(scope)],
     ...(ids.length > 0 && {
       params: Type.Object(Object.fromEntries(ids.map((name) => [name, Type.String()]))),

@@ -1,15 +1,17 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
+import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { type TextClaim, textClaims } from '../domain/claims.ts'
 import { accept, type Decision, insert, removeUser, withWrites } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { addMember, groupKind, membershipKind } from '../domain/group.ts'
 import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { createInvitation } from '../mail/invitation.ts'
-import { RecordExists } from '../storage/store.ts'
 import { keepAdministrator } from '../users/administrators.ts'
+import type { Reach } from '../users/delegation.ts'
 import { claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
 import {
@@ -21,11 +23,11 @@ import {
   unlockUser,
 } from '../users/rules/user.ts'
 import { storedKey, writePage } from './administration.ts'
-import { once } from './idempotency.ts'
-import { assertMatches, assertOther, conflict, requireFound, tagOfUser } from './rules.ts'
-import { InvitedUser, listQuery, operationSchema, pageOf, UserResource } from './schema.ts'
+import { pageOfMembers } from './member-pages.ts'
+import { type Call, operationsOf } from './operation.ts'
+import { assertOther, requireFound, tagOfUser } from './rules.ts'
+import { InvitedUser, listQuery, pageOf, UserResource } from './schema.ts'
 
-const scope = { read: 'admin:users:read', write: 'admin:users:write' } as const
 const taken = 'another user has this user name or email address'
 
 const Claims = Type.Object(
@@ -40,6 +42,11 @@ const NewUser = Type.Object(
     email: Type.String({ description: 'The address that is invited.' }),
     username: Type.Optional(Type.String({ description: 'Absent: the email address.' })),
     claims: Type.Optional(Claims),
+    group_id: Type.Optional(
+      Type.String({
+        description: 'The group to which the user is added; administrators of groups name one.',
+      }),
+    ),
     send: Type.Optional(
       Type.Boolean({ description: 'false: the response has the link, even if emails can be sent.' }),
     ),
@@ -55,156 +62,156 @@ const ChangedUser = Type.Object(
   { title: 'ChangedUser', additionalProperties: false, minProperties: 1 },
 )
 
+/** The claims that an administrator of a group may change: they prove nothing, and give nothing. */
+const names: readonly string[] = ['name', 'given_name', 'family_name', 'middle_name', 'nickname']
+
 /** `/users`: list, invite, read, change, lock, unlock and delete. */
-export const userResource: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
+export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, clock, random } = deps
   const admin = app.administration
+  const { page, read, create, change, delete: remove, act } = operationsOf(app, deps, 'users')
 
-  app.get(
+  page(
     '/users',
     {
-      ...admin.allow(scope.read),
-      schema: operationSchema({
-        operationId: 'listUsers',
-        summary: 'List users, in the order in which they were added',
-        scope: scope.read,
-        kind: 'list',
-        response: pageOf(UserResource, 'Users'),
-        querystring: listQuery({
-          login: Type.Optional(
-            Type.String({ description: 'Only the user with this user name or email address.' }),
-          ),
-          state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),
-        }),
+      operationId: 'listUsers',
+      delegates: true,
+      summary: 'List users, in the order in which they were added',
+      response: pageOf(UserResource, 'Users'),
+      querystring: listQuery({
+        login: Type.Optional(
+          Type.String({ description: 'Only the user with this user name or email address.' }),
+        ),
+        state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),
       }),
     },
-    async (request) => {
-      const { login, state } = request.query as { login?: string; state?: 'locked' | 'unlocked' } // as the schema says
-      const { size, ...page } = admin.pageOf(request)
-      if (login === undefined)
-        return writePage(await store.page('user', { ...page, only: state }), size, describeUser)
-      const canonical = canonicalLogin(login)
-      const user = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
-      const isWanted =
-        user !== undefined && (state === undefined || (user.lockedAt !== undefined) === (state === 'locked'))
-      return { items: isWanted ? [describeUser(user)] : [] }
+    async (call) => {
+      const [login, state] = [call.query('login'), call.query('state') as 'locked' | 'unlocked' | undefined] // as the schema says
+      const isWanted = ({ lockedAt }: User) =>
+        state === undefined || (lockedAt === undefined ? 'unlocked' : 'locked') === state
+      if (login !== undefined) {
+        const canonical = canonicalLogin(login)
+        const user = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
+        const isShown = user !== undefined && isWanted(user) && (await isSeen(call, user))
+        return { body: { items: isShown ? [describeUser(user)] : [] } }
+      }
+      const reach = await admin.reachFor(call.request)
+      if (reach !== undefined) return pageOfReach(call, reach, isWanted)
+      const { size, ...rows } = admin.pageOf(call.request)
+      return { body: writePage(await store.page('user', { ...rows, only: state }), size, describeUser) }
     },
   )
+  /** Whether the caller can see a user that they did not name by `sub`. */
+  const isSeen = async ({ isDelegate, assertMay }: Call, { id }: User): Promise<boolean> => {
+    if (!isDelegate) return true
+    try {
+      await assertMay({ userId: id })
+      return true
+    } catch (error) {
+      if (error instanceof OAuthError) return false
+      throw error
+    }
+  }
+  /** Lists the members of the groups that the caller administers, each once: with the first of their groups. */
+  const pageOfReach = (call: Call, reach: Reach, isWanted: (user: User) => boolean) => {
+    const ids = new Set(reach.groups.map(({ id }) => id))
+    return pageOfMembers(call, store, reach.groups, async ({ groupId, userId }) => {
+      const memberships = await store.listOf(membershipKind, userId)
+      const [first] = memberships.flatMap((one) => (ids.has(one.groupId) ? one.groupId : [])).toSorted()
+      if (first !== groupId || !reach.includes(memberships)) return undefined
+      const user = await store.find('user', userId)
+      return user !== undefined && isWanted(user) ? describeUser(user) : undefined
+    })
+  }
 
-  app.post(
+  create(
     '/users',
     {
-      ...admin.allow(scope.write),
-      schema: operationSchema({
-        operationId: 'inviteUser',
-        summary: 'Add a user, who sets a password by a link',
-        scope: scope.write,
-        kind: 'create',
-        response: InvitedUser,
-        body: NewUser,
-      }),
+      operationId: 'inviteUser',
+      delegates: true,
+      summary: 'Add a user, who sets a password by a link',
+      response: InvitedUser,
+      body: NewUser,
+      taken,
     },
-    async (request, reply) => {
-      const { email, username = email, claims = {}, send = true } = request.body as Static<typeof NewUser> // as the schema says
-      const context = admin.contextOf(request)
-      return once(request, reply, deps, taken, async (keep) => {
-        const profile = { username, email, claims: readClaims(claims, 'new') }
-        const user = createUser(profile, random(16), context.at)
-        const invitation = createInvitation(deps, user, send, context)
-        const event = auditEvent('user-invited', context, { userId: user.id })
-        const headers = { location: `${request.url}/${encodeURIComponent(user.id)}`, etag: tagOfUser(user) }
-        const kept = { status: 201, body: describeUser(user), headers, userId: user.id }
-        await store.write(insert('user', user), event, ...invitation.writes, ...keep(kept))
-        return { ...kept, body: { ...kept.body, invitation: await invitation.deliver(request.log) } }
-      })
-    },
-  )
-
-  app.get(
-    '/users/:sub',
-    {
-      ...admin.allow(scope.read),
-      schema: operationSchema({
-        operationId: 'readUser',
-        summary: 'Read a user',
-        scope: scope.read,
-        kind: 'read',
-        response: UserResource,
-        id: 'sub',
-      }),
-    },
-    async ({ params }, reply) => {
-      const user = requireFound(await store.find('user', storedKey(subOf(params))), 'user')
-      reply.header('etag', tagOfUser(user))
-      return describeUser(user)
+    async (call, keep) => {
+      const { request, context, isDelegate } = call
+      const { email, username = email, claims = {}, group_id: named, send = true } = call.body
+      if (isDelegate) {
+        assertNamesOnly(claims)
+        assertNamed(named)
+      }
+      const groupId = named === undefined ? undefined : storedKey(named)
+      const profile = { username, email, claims: readClaims(claims, 'new') }
+      const user = createUser(profile, random(16), context.at)
+      const invitation = createInvitation(deps, user, send, context)
+      const event = auditEvent('user-invited', context, { userId: user.id })
+      const headers = { location: `${request.url}/${encodeURIComponent(user.id)}`, etag: tagOfUser(user) }
+      const kept = { status: 201, body: describeUser(user), headers, userId: user.id }
+      const writes = [insert('user', user), event, ...invitation.writes, ...keep(kept)]
+      if (groupId === undefined) await call.store.write(...writes)
+      else
+        await call.store.transact(groupKind, groupId, (found) => {
+          const joining = addMember(requireFound(found, 'group'), user.id, undefined, context)
+          return accept(undefined, call.requireMay({ groupId }), ...writes, ...joining)
+        })
+      return { ...kept, body: { ...kept.body, invitation: await invitation.deliver(request.log) } }
     },
   )
 
-  app.patch(
+  read(
+    '/users/:sub',
+    { operationId: 'readUser', delegates: true, summary: 'Read a user', response: UserResource },
+    async ({ param }) => {
+      const user = requireFound(await store.find('user', param('sub')), 'user')
+      return { body: describeUser(user), tag: tagOfUser(user) }
+    },
+  )
+
+  change(
     '/users/:sub',
     {
-      ...admin.allow(scope.write),
-      schema: operationSchema({
-        operationId: 'changeUser',
-        summary: 'Change the profile of a user; what is not named stays',
-        scope: scope.write,
-        kind: 'change',
-        response: UserResource,
-        id: 'sub',
-        body: ChangedUser,
-      }),
+      operationId: 'changeUser',
+      delegates: true,
+      summary: 'Change the profile of a user; what is not named stays',
+      response: UserResource,
+      body: ChangedUser,
+      taken,
     },
-    async (request, reply) => {
-      const sub = storedKey(subOf(request.params))
-      const { email, email_verified: emailVerified, claims = {} } = request.body as Static<typeof ChangedUser> // as the schema says
+    async (call) => {
+      const { context } = call
+      const sub = call.param('sub')
+      const { claims = {}, email, email_verified: emailVerified } = call.body
+      if (call.isDelegate) assertNamesOnly({ ...claims, ...omitUndefined({ email, emailVerified }) })
       const change = { claims: readClaims(claims), ...omitUndefined({ email, emailVerified }) }
       const changed = [...Object.keys(claims), ...Object.keys(omitUndefined({ email, emailVerified }))].join(
         ' ',
       )
-      await admin.assertMayChange(request, sub)
-      const context = admin.contextOf(request)
-      const user = await store
-        .transact('user', sub, (found) => {
-          const known = requireFound(found, 'user')
-          assertMatches(request.headers['if-match'], tagOfUser(known))
-          // Links that were sent to the old address must stop working.
-          const links = email === undefined ? [] : deleteLinksOf(sub)
-          const event = auditEvent('user-changed', context, { userId: sub, changed })
-          return withWrites(changeProfile(known, change, context.at), ...links, event)
-        })
-        .catch((error: unknown) => {
-          throw error instanceof RecordExists ? conflict(taken) : error
-        })
-      reply.header('etag', tagOfUser(user))
-      return describeUser(user)
+      const user = await call.store.transact('user', sub, (found) => {
+        const known = requireFound(found, 'user')
+        call.assertMatches(tagOfUser(known))
+        // Links that were sent to the old address must stop working.
+        const links = email === undefined ? [] : deleteLinksOf(sub)
+        const event = auditEvent('user-changed', context, { userId: sub, changed })
+        return withWrites(changeProfile(known, change, context.at), ...links, event)
+      })
+      return { body: describeUser(user), tag: tagOfUser(user) }
     },
   )
 
-  app.delete(
+  remove(
     '/users/:sub',
-    {
-      ...admin.allow(scope.write),
-      schema: operationSchema({
-        operationId: 'deleteUser',
-        summary: 'Delete a user with their sessions and tokens',
-        scope: scope.write,
-        kind: 'delete',
-        response: Type.Null(),
-        id: 'sub',
-      }),
-    },
-    async (request, reply) => {
-      const sub = storedKey(subOf(request.params))
-      assertOther(admin.callerOf(request), sub)
-      await admin.assertMayChange(request, sub)
-      const context = admin.contextOf(request)
-      await store.transact('user', sub, (found) => {
-        assertMatches(request.headers['if-match'], tagOfUser(requireFound(found, 'user')))
+    { operationId: 'deleteUser', summary: 'Delete a user with their sessions and tokens' },
+    async (call) => {
+      const { context } = call
+      const sub = call.param('sub')
+      assertOther(call.caller, sub)
+      await call.store.transact('user', sub, (found) => {
+        call.assertMatches(tagOfUser(requireFound(found, 'user')))
         const event = auditEvent('user-removed', context, { userId: sub })
         const removal = accept(undefined, removeUser(sub, context.at), event)
         return keepAdministrator(removal, config.admin.group, context.at)
       })
-      return reply.code(204).send()
     },
   )
 
@@ -219,47 +226,52 @@ export const userResource: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps
     string,
     { decide: (user: User, now: number) => Decision<User>; name: string; summary: string }
   >
-  for (const [act, { name, decide, summary }] of Object.entries(acts)) {
-    app.post(
-      `/users/:sub/${act}`,
-      {
-        ...admin.allow(scope.write),
-        schema: operationSchema({
-          operationId: `${act}User`,
-          summary,
-          scope: scope.write,
-          kind: 'act',
-          response: UserResource,
-          id: 'sub',
-        }),
-      },
-      async (request, reply) => {
-        const sub = storedKey(subOf(request.params))
-        if (act === 'lock') assertOther(admin.callerOf(request), sub)
-        await admin.assertMayChange(request, sub)
-        const context = admin.contextOf(request)
-        return once(request, reply, deps, taken, async (keep) => {
-          return store.transact('user', sub, (found) => {
-            const decision = decide(requireFound(found, 'user'), clock())
-            const user = 'result' in decision ? decision.result : requireFound(found, 'user')
-            const kept = {
-              status: 200,
-              body: describeUser(user),
-              headers: { etag: tagOfUser(user) },
-              userId: sub,
-            }
-            const event = auditEvent(name, context, { userId: sub })
-            const whole = accept(kept, ...decision.writes, event, ...keep(kept))
-            return act === 'lock' ? keepAdministrator(whole, config.admin.group, context.at) : whole
-          })
+  for (const [kind, { name, decide, summary }] of Object.entries(acts)) {
+    act(
+      `/users/:sub/${kind}`,
+      { operationId: `${kind}User`, delegates: true, summary, response: UserResource },
+      async (call, keep) => {
+        const { context } = call
+        const sub = call.param('sub')
+        if (kind === 'lock') assertOther(call.caller, sub)
+        return call.store.transact('user', sub, (found) => {
+          const decision = decide(requireFound(found, 'user'), clock())
+          const user = 'result' in decision ? decision.result : requireFound(found, 'user')
+          const kept = {
+            status: 200,
+            body: describeUser(user),
+            headers: { etag: tagOfUser(user) },
+            userId: sub,
+          }
+          const event = auditEvent(name, context, { userId: sub })
+          const whole = accept(kept, ...decision.writes, event, ...keep(kept))
+          return kind === 'lock' ? keepAdministrator(whole, config.admin.group, context.at) : whole
         })
       },
     )
   }
 }
 
-function subOf(params: unknown): string {
-  return (params as { readonly sub: string }).sub // as the path says
+/** Checks that an administrator of a group sets nothing of a profile but names. */
+function assertNamesOnly(members: object): void {
+  const others = Object.keys(members).filter((name) => !names.includes(name))
+  check(
+    others.length === 0,
+    'lychgate-admin-delegate-names',
+    'access_denied',
+    'an administrator of a group sets the names of a user, and no other claim',
+    { received: others },
+  )
+}
+
+/** Checks that an administrator of a group invites into it. */
+function assertNamed(groupId: string | undefined): asserts groupId is string {
+  check(
+    groupId !== undefined,
+    'lychgate-admin-delegate-invites',
+    'access_denied',
+    'an administrator of a group invites into it: name it in group_id',
+  )
 }
 
 /** @throws {OAuthError} `invalid_request` for a text that the claim cannot have. */

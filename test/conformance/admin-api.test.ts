@@ -1,12 +1,13 @@
 /** The admin API: who may call each operation of its description, and what the operations do. */
 import { TOTP } from 'otpauth'
 import t, { type Test } from 'tap'
-import { put, removeUser, update } from '../../src/domain/decision.ts'
+import { accept, put, removeUser, update } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
 import type { Client, User } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system.ts'
 import { addAdministrator } from '../../src/users/administrators.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
+import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { unlockUser } from '../../src/users/rules/user.ts'
 import { ask, callback, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
@@ -14,6 +15,7 @@ import { exchange, postAs, refresh, register, type TestClient, type Tokens } fro
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
+import * as sample from '../storage/samples.ts'
 
 const server = await startServer(t, { admin: { api: 'on' } })
 const { store, keys, clock } = server.deps
@@ -748,6 +750,36 @@ t.test('administrators cannot lock or delete themselves', async (t) => {
     t.match(answer.body['error_description'], 'cannot lock or delete themselves')
   }
   t.equal((await call(again.access_token, 'POST', `/users/${ids.bob}/lock`)).status, 200)
+})
+
+t.test('the last passkey of a last administrator without a password stays', async (t) => {
+  const again = await tokensAt(await twoFactors(), console, all)
+  const alice = (await store.find('user', ids.alice)) as User
+  const { passwordHash: _, ...without } = alice
+  await store.transact('user', ids.alice, () => accept(undefined, update('user', without)))
+  await store.write(put(passkeyKind, { ...sample.passkey, userId: ids.alice }))
+  const remove = () => call(again.access_token, 'POST', `/users/${ids.alice}/remove-passkeys`)
+  t.strictSame(errorOf(await remove()), [409, 'conflict'])
+  t.equal((await store.listOf(passkeyKind, ids.alice)).length, 1)
+  await store.transact('user', ids.alice, () => accept(undefined, update('user', alice)))
+  t.equal((await remove()).status, 200)
+})
+
+t.test('keys are rotated once by two requests at once with one Idempotency-Key', async (t) => {
+  const again = await tokensAt(await twoFactors(), console, all)
+  const headers = { 'idempotency-key': 'rotation' }
+  const kids = async () => (await store.list('key')).map(({ id }) => id)
+  const before = await kids()
+  // By `now` a second rotation would make the waiting key sign and a third one wait.
+  const body = { algorithms: ['ES256'], now: true }
+  const answers = await Promise.all(
+    [1, 2, 3].map(() => call(again.access_token, 'POST', '/keys/rotate', { headers, body })),
+  )
+  t.strictSame(new Set(answers.map(({ status }) => status)), new Set([200]))
+  t.strictSame(answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true').length, 2)
+  t.ok((await kids()).length - before.length <= 1)
+  const events = (await store.audit({ since: clock(), limit: 100 })).filter(({ name }) => /^key-/.test(name))
+  t.ok(events.length <= 2, JSON.stringify(events))
 })
 
 t.test('of two administrators who lock or delete each other at the same time, one stays', async (t) => {
