@@ -16,6 +16,13 @@ declare module '../domain/errors.ts' {
 export const adminApi: Feature = {
   spec: 'Admin API',
   scopes,
+  headers: {
+    'If-Match': 'request',
+    'Idempotency-Key': 'request',
+    ETag: 'response',
+    Location: 'response',
+    'Idempotent-Replayed': 'response',
+  },
   callers: 'clients',
   load: async () => (await import('./plugin.ts')).adminApi,
 }

@@ -46,7 +46,7 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
   const { code, statusCode, validation } = error as Partial<FastifyError>
   const unreadable = request.routeOptions.config?.unreadableBody ?? 'invalid_request'
   if (validation)
-    return new OAuthError(unreadable, `${validated(error)} is missing or malformed`, {
+    return new OAuthError(unreadable, malformed(error), {
       rule: 'lychgate-request-well-formed',
       cause: error,
     })
@@ -132,9 +132,13 @@ function contentTypeOf({ headers }: FastifyRequest): string | undefined {
   return headers['content-type']?.slice(0, 100)
 }
 
-function validated(error: unknown): string {
+/** Names what is wrong. A member that is not known is named, too: most are misspelt. */
+function malformed(error: unknown): string {
   const { validation, validationContext = 'request' } = error as FastifyError
+  const unknown = validation?.[0]?.params?.['additionalProperty']
+  if (typeof unknown === 'string' && /^\w{1,40}$/.test(unknown))
+    return `${unknown} is not known in the ${validationContext}`
   const path =
     validation?.[0]?.instancePath.slice(1) || String(validation?.[0]?.params?.['missingProperty'] ?? '')
-  return /^[a-z_]{1,40}$/.test(path) ? path : `the ${validationContext}`
+  return `${/^[a-z_]{1,40}$/.test(path) ? path : `the ${validationContext}`} is missing or malformed`
 }

@@ -47,6 +47,8 @@ function helmetHeaders(https: boolean): OutgoingHttpHeaders {
 export const anyOrigin = fp<Pick<AppDeps, 'declared'>>(
   async (app, { declared }) => {
     const bindings = Object.values(declared.tokenBindings)
+    const headersOf = (of: 'request' | 'response') =>
+      Object.keys(declared.headers).filter((name) => declared.headers[name] === of)
     const preflights = new Set<string>()
     app.addHook('onRoute', ({ url, method }) => {
       if (method === 'OPTIONS' || preflights.has(url)) return
@@ -63,12 +65,14 @@ export const anyOrigin = fp<Pick<AppDeps, 'declared'>>(
       allowedHeaders: [
         'Authorization',
         'Content-Type',
+        ...headersOf('request'),
         ...bindings.map(({ requestHeader }) => requestHeader),
       ],
       exposedHeaders: [
         'WWW-Authenticate',
         'Retry-After',
         'X-Request-Id',
+        ...headersOf('response'),
         ...bindings.map(({ responseHeader }) => responseHeader),
       ].join(', '),
       maxAge: 600,

@@ -856,6 +856,16 @@ t.test('bad input is rejected with the member to change', async (t) => {
   await rejects(t, 'POST', '/users', { email: 'y@example.test', claims: { zoneinfo: 'here' } })
   await rejects(t, 'PATCH', `/users/${ids.bob}`, {})
   await rejects(t, 'PATCH', `/users/${ids.bob}`, { passwordHash: 'x' })
+  for (const [body, said] of [
+    [{ passwordHash: 'x' }, 'passwordHash is not known in the body'],
+    [{ claims: { nick: 'x' } }, 'nick is not known in the body'],
+    [{ '<b>': 'x' }, 'the body is missing or malformed'],
+  ] as const) {
+    const sent = { body, headers: { 'if-match': '*' } }
+    t.equal((await call(token, 'PATCH', `/users/${ids.bob}`, sent)).body['error_description'], said)
+  }
+  const query = await call(token, 'GET', '/users?logn=x')
+  t.equal(query.body['error_description'], 'logn is not known in the querystring')
   await rejects(t, 'POST', '/clients', { client_name: 'X' }, 'invalid_redirect_uri')
   await rejects(
     t,
@@ -880,6 +890,22 @@ t.test('bad input is rejected with the member to change', async (t) => {
   t.strictSame(errorOf(registered), [409, 'conflict'], 'a client that registered itself changes itself')
   for (const path of ['/users/%00', '/users/%F0%9F%91%BB', '/clients/%00'])
     t.equal((await call(token, 'GET', path)).status, 404, path)
+})
+
+t.test('a page of another origin may send and read the headers of the API', async (t) => {
+  const origin = 'https://console.example'
+  const asked = await fetch(`${root}/users/x`, {
+    method: 'OPTIONS',
+    headers: {
+      origin,
+      'access-control-request-method': 'PATCH',
+      'access-control-request-headers': 'if-match',
+    },
+  })
+  t.equal(asked.status, 204)
+  t.match(asked.headers.get('access-control-allow-headers'), /If-Match, Idempotency-Key/)
+  const { headers } = await call(undefined, 'GET', '/users', { headers: { origin } })
+  t.match(headers.get('access-control-expose-headers'), /ETag, Location, Idempotent-Replayed/)
 })
 
 t.test('the API is off by default, with its scopes', async (t) => {
