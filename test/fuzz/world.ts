@@ -1,4 +1,3 @@
-import { argon2Sync } from 'node:crypto'
 import { buildApp } from '../../src/app.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
@@ -12,6 +11,7 @@ import type { Store } from '../../src/storage/store.ts'
 import type { RandomSource } from '../../src/system.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
+import { cheapHash } from '../helpers/cheap-hash.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
 import type { Administrator } from './administration.ts'
 import type { Signer } from './assertions.ts'
@@ -259,15 +259,6 @@ function fuzzConfig(): Config {
     },
     sweepSeconds: 1_000_000,
   }
-}
-
-/** An argon2id hash that costs almost nothing, so that sign-ins do not slow a run down. */
-function cheapHash(password: string, random: RandomSource): string {
-  const nonce = random(16)
-  const cost = { memory: 8, passes: 1, parallelism: 1, tagLength: 32 }
-  const tag = argon2Sync('argon2id', { ...cost, message: Buffer.from(password), nonce })
-  const [salt, text] = [nonce, Buffer.from(tag)].map((bytes) => bytes.toString('base64').replaceAll('=', ''))
-  return `$argon2id$v=19$m=8,t=1,p=1$${salt}$${text}`
 }
 
 function watchLog(line: string, faults: string[]): void {

@@ -10,8 +10,8 @@ import { keyPolicy } from '../../src/settings/key-policy.ts'
 import { loadConfig } from '../../src/settings/load.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock, systemRandom } from '../../src/system.ts'
-import { hashPassword } from '../../src/users/passwords.ts'
 import { createUser } from '../../src/users/rules/user.ts'
+import { cheapHash } from './cheap-hash.ts'
 import { executable } from './command.ts'
 import { startOutside, storeForTwo } from './executable.ts'
 import { freePort } from './free-port.ts'
@@ -204,19 +204,14 @@ function testConfig(issuer: string, port: number, { issuerPath: _path, ...config
   return { ...loaded, rateLimits: 'off', ...Object.fromEntries(merged) }
 }
 
-/** One hash per process is enough: argon2id is slow on purpose. */
-const hashes = new Map<string, Promise<string>>()
-
 async function addUsers({ store, clock }: Deps): Promise<void> {
   if (await store.find('userByLogin', alice.username)) return
   for (const { username, password } of [alice, bob]) {
-    const hash = hashes.get(password) ?? hashPassword(password, systemRandom)
-    hashes.set(password, hash)
     const user = {
       username,
       email: `${username}@example.test`,
       emailVerified: true,
-      passwordHash: await hash,
+      passwordHash: cheapHash(password, systemRandom),
       claims: username === 'alice' ? everyClaim : { name: 'Bob' },
     }
     await store.write(insert('user', createUser(user, systemRandom(16), clock())))
