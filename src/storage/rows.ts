@@ -216,9 +216,9 @@ function lockRule({ userLockedAt }: FoundGrantRow): string {
 }
 
 /** The grant of a row that was read for one token. */
-export function toGrantOfToken({ revokedToken, ...row }: FoundGrantOfTokenRow): GrantOfToken | undefined {
+export function toGrantOfToken(row: FoundGrantOfTokenRow): GrantOfToken | undefined {
   const grant = toGrant(row)
-  return grant && { ...grant, revokedTokens: revokedToken === null ? [] : [revokedToken] }
+  return grant && { ...grant, revokedTokens: row.revokedToken === null ? [] : [row.revokedToken] }
 }
 
 /** Splits `grantOfTokenKey(grantId, tokenId)`; undefined when the first part is no key of a grant. */

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3'
-import { sql } from 'drizzle-orm'
+import { type Query, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { Script, Step } from '../script.ts'
 import {
@@ -34,7 +34,7 @@ export function prepare(client: Database.Database): Run {
   }
   for (const [name, query] of Object.entries(buildWrites(dialect))) {
     const built = query.toSQL()
-    const [statement, bind] = [client.prepare(built.sql), binder(built, bound)]
+    const [statement, bind] = [client.prepare(preparedOnce(built)), binder(built, bound)]
     statements.set(name, (values) => statement.run(bind(values)).changes)
   }
   const perform = (step: Step): unknown => {
@@ -55,13 +55,21 @@ function prepareRead(
   { query, fields }: Read,
 ): (values: object) => readonly unknown[] {
   const built = query.toSQL()
-  const [statement, bind] = [client.prepare(built.sql), binder(built, bound)]
+  const [statement, bind] = [client.prepare(preparedOnce(built)), binder(built, bound)]
   const conversions = conversionsOf(fields)
   return (values) => {
     const rows = statement.all(bind(values)) as Record<string, unknown>[] // the driver makes one of every row
     for (const row of rows) for (const convert of conversions) convert(row)
     return rows
   }
+}
+
+/**
+ * Returns the text of a query that SQLite prepares once. It compares a bare `?` with the conditions of partial indexes,
+ * and then prepares the statement again for each value: 20 µs and more, where running it takes 2.
+ */
+function preparedOnce({ sql }: Query): string {
+  return sql.replaceAll('?', '+?')
 }
 
 /** Returns what turns the values of a row into those of a record. */
