@@ -13,21 +13,12 @@ const longestToken = 8192
 
 /**
  * Reads the Authorization header (RFC 6750 §2.1). The scheme is case-insensitive (OAuth 2.1 §5.1.1). Another scheme, or
- * none, means no bearer token; `Bearer` with anything but one b64token is malformed.
+ * none, means no bearer token; the scheme with anything but one b64token is malformed.
  */
-export function parseBearer(header: string | undefined): BearerCredentials {
-  if (header === undefined || !/^bearer(?:\s|$)/i.test(header)) return { kind: 'absent' }
-  return parseBearerField(/^bearer +(\S+) *$/i.exec(header)?.[1] ?? '')
-}
-
-/**
- * Reads the Authorization header as parseBearer does, for another scheme.
- * @param scheme Alphabetic characters.
- */
-export function parseScheme(scheme: string, header: string | undefined): BearerCredentials {
-  const [, name, rest = ''] = /^([a-z]+)(?:\s([\s\S]*))?$/i.exec(header ?? '') ?? []
-  if (name?.toLowerCase() !== scheme.toLowerCase()) return { kind: 'absent' }
-  return parseBearerField(/^ *(\S+) *$/.exec(rest)?.[1] ?? '')
+export function parseBearer(header = '', scheme = 'Bearer'): BearerCredentials {
+  const [name, rest] = [header.slice(0, scheme.length), header.slice(scheme.length)]
+  if (name.toLowerCase() !== scheme.toLowerCase() || /^\S/.test(rest)) return { kind: 'absent' }
+  return parseBearerField(/^ +(\S+) *$/.exec(rest)?.[1] ?? '')
 }
 
 /** Reads a token sent as a field of a form, RFC 6750 §2.2: one b64token and nothing around it. */
@@ -58,7 +49,7 @@ export function readToken<Scheme extends NamedScheme>(
   schemes: readonly Scheme[],
 ): SentToken<Scheme> {
   for (const scheme of schemes) {
-    const credentials = parseScheme(scheme.name, authorization)
+    const credentials = parseBearer(authorization, scheme.name)
     if (credentials.kind !== 'absent') return { scheme, credentials }
   }
   return { scheme: undefined, credentials: parseBearer(authorization) }

@@ -97,7 +97,7 @@ export function narrowClaims(
 }
 
 function known(names: readonly string[], scopeClaims: ScopeClaims): readonly string[] {
-  const opened = claimNames(scopeClaims)
+  const opened = names.length === 0 ? [] : claimNames(scopeClaims)
   return names.filter((name) => opened.includes(name))
 }
 

@@ -59,8 +59,9 @@ export const userClaims = fp(
     const granted: GrantedClaims[] = []
     app.decorate('addGrantedClaims', (claims) => void granted.push(claims))
     app.decorate('grantedClaims', async (use) => {
-      const all = await Promise.all(granted.map((claims) => claims(use)))
-      return Object.assign({}, ...all)
+      const all = {}
+      for (const claims of granted) Object.assign(all, await claims(use))
+      return all
     })
     const ofSignIn = new Map<string, SignInClaim>()
     app.decorate('signInClaims', ofSignIn)

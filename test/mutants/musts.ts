@@ -170,7 +170,7 @@ export const mustFaults: readonly RuleFault[] = [
   ),
   ...breaking(
     'src/domain/bearer.ts',
-    ['service-5-bearer-api-calls', '/^bearer +(\\S+) *$/i', '/^token +(\\S+) *$/i'],
+    ['service-5-bearer-api-calls', "scheme = 'Bearer'", "scheme = 'token'"],
     [
       'service-5-invalid-token-points-to-prm',
       '`resource_metadata="${resourceMetadata}"`',
