@@ -108,7 +108,7 @@ export function assertProof({ jws, key, algorithm }: Proof, { method, url, now }
   must(htm === method, 'rfc9449-4.3-htm', 'htm of the proof is not the method of the request', htm, method)
   const target = normalizedUrl(htu)
   must(
-    target !== undefined && target === normalizedUrl(url),
+    target !== undefined && (htu === url || target === normalizedUrl(url)),
     'rfc9449-4.3-htu',
     'htu of the proof is not the URL of the request',
     htu,
@@ -226,12 +226,13 @@ export function normalizedUrl(text: string): string | undefined {
   const [bare = ''] = text.split(/[?#]/, 1)
   if (bare.length > longestUrl || !/^[!-~]+$/.test(bare)) return undefined
   if (!/^https?:\/\/[^/\\@]+(?:\/[!-[\]-~]*)?$/i.test(bare)) return undefined
-  if (/%(?![0-9a-f]{2})/i.test(bare) || !URL.canParse(bare)) return undefined
+  if (/%(?![0-9a-f]{2})/i.test(bare)) return undefined
   const decoded = bare.replaceAll(/%[0-9a-f]{2}/gi, (octet) => {
     const character = String.fromCharCode(Number.parseInt(octet.slice(1), 16))
     return /[\w.~-]/.test(character) ? character : octet.toUpperCase()
   })
-  return URL.canParse(decoded) ? new URL(decoded).href : undefined
+  if (decoded !== bare && !URL.canParse(bare)) return undefined
+  return URL.parse(decoded)?.href
 }
 
 function must(

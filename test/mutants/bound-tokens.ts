@@ -72,7 +72,7 @@ export const boundTokenFaults = [
     id: 'proof-url-as-text',
     tests,
     file: proof,
-    find: 'return URL.canParse(decoded) ? new URL(decoded).href : undefined',
+    find: 'return URL.parse(decoded)?.href',
     replace: 'return bare',
   },
   {
