@@ -9,6 +9,7 @@ import { register } from './initial-tokens.ts'
 import { metadata } from './metadata.ts'
 import { proveDraft } from './proofs.ts'
 import { bearer, type Draft, type Pair } from './request.ts'
+import { signFields } from './request-objects.ts'
 import { liveValue, markup, verifierOf } from './values.ts'
 import { addClient, type LiveClient, type LiveTokens, passwords, type World } from './world.ts'
 
@@ -274,9 +275,10 @@ function authorize(world: World, dice: Dice, known?: LiveClient): Draft {
   ]
   const browser = dice.draw(world.browsers)
   const from = { path: '/oauth/authorize', ...(browser && { browser }) }
+  const sent = known === undefined && dice.oneIn(10) ? signFields(fields, world, dice) : fields
   return dice.oneIn(5)
-    ? { ...plain, ...from, method: 'POST', form: fields }
-    : { ...plain, ...from, method: 'GET', query: fields }
+    ? { ...plain, ...from, method: 'POST', form: sent }
+    : { ...plain, ...from, method: 'GET', query: sent }
 }
 
 function tokenAndClient(

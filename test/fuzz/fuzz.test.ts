@@ -243,6 +243,23 @@ t.test('a response with forbidden contents is detected', async (t) => {
   world.site.usable.add(`${world.site.origin}/right`)
   const begun = to('/login?interaction=aaaaaaaaaaaaaaaaaaaaaa')
   t.equal(faultOfRights(document('right'), begun, world), undefined, 'a document that can be used')
+  const { requester } = world
+  const inside = {
+    clientId: requester.id,
+    redirectUri: requester.redirectUri,
+    state: 'in',
+    verifier: undefined,
+  }
+  requester.good.set('r.1.x', inside)
+  const signed = (object: string, client = requester.id, beside = '') =>
+    get(`/oauth/authorize?client_id=${client}&request=${object}${beside}`, signedIn.headers)
+  const codeAt = (state: string) => to(`${requester.redirectUri}?code=x&state=${state}&${iss}`)
+  t.equal(faultOfRights(signed('r.1.x'), begun, world), undefined, 'a request object that can be used')
+  t.equal(
+    faultOfRights(signed('r.1.x', requester.id, '&state=out'), codeAt('in'), world),
+    undefined,
+    'its state',
+  )
   const registering = (token: string) =>
     post('/api/oauth/register', '{}', [['Authorization', `Bearer ${token}`]])
   const registered: Answer = { ...json('{"redirect_uris":["https://a.example/"]}'), status: 201 }
@@ -252,6 +269,14 @@ t.test('a response with forbidden contents is detected', async (t) => {
     'a document with a fault': [document('wrong'), begun],
     'a pushed request by a document with a fault': [
       post('/api/oauth/par', `client_id=${world.site.origin}/wrong`),
+      { ...json('{"request_uri":"x"}'), status: 201 },
+    ],
+    'a request object with a fault': [signed('r.2.x'), begun],
+    'a request object of another client': [signed('r.1.x', 'client_1'), begun],
+    'a code for a request object with a fault': [signed('r.2.x', requester.id, '&state=out'), codeAt('out')],
+    'a state beside a request object': [signed('r.1.x', requester.id, '&state=out'), codeAt('out')],
+    'a pushed request object with a fault': [
+      post('/api/oauth/par', `client_id=${requester.id}&request=r.2.x`),
       { ...json('{"request_uri":"x"}'), status: 201 },
     ],
     'https redirects without an initial access token': [registering('x'), registered],

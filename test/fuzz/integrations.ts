@@ -6,6 +6,7 @@ import { declared } from '../../src/features.ts'
 import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import type { ClientKey } from '../helpers/assertions.ts'
 import { adminScope } from './administration.ts'
+import { requesterName } from './request-objects.ts'
 import type { LiveClient } from './world.ts'
 
 export const resourceServerName = 'resource server'
@@ -24,6 +25,7 @@ interface Integration extends LiveClient {
 export async function addIntegrations(
   { config, store, clock, random }: Deps,
   key: ClientKey,
+  requestKey: ClientKey,
 ): Promise<Integration[]> {
   const known = knownTo(config, declared)
   const common = {
@@ -66,6 +68,13 @@ export async function addIntegrations(
       grantTypes: ['client_credentials'],
       scope: machineScope,
       description: { jwks: { keys: [key.jwk] } },
+    },
+    {
+      ...common,
+      name: requesterName,
+      consent: 'remember',
+      redirectUris: ['https://signed.example/cb'],
+      description: { jwks: { keys: [requestKey.jwk] } },
     },
     {
       ...common,

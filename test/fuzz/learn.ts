@@ -6,6 +6,7 @@ import { deviceOf, learnDecision } from './devices.ts'
 import { formOf, type PageForm } from './page-parts.ts'
 import { keyOfProof, useProof } from './proofs.ts'
 import type { Sent } from './request.ts'
+import { objectBy } from './request-objects.ts'
 import { clientOf, isAt, parametersOf, pushedBy, sentValue, wantedOf } from './rights.ts'
 import { verifierOf } from './values.ts'
 import { addClient, type LiveClient, type Wanted, type World } from './world.ts'
@@ -139,7 +140,8 @@ function learnCode(sent: Sent, code: string, redirectUri: string, world: World):
 function requestOf(sent: Sent, world: World): Wanted {
   const asked = parametersOf(sent)
   const pushed = pushedBy(asked, world)
-  if (pushed !== undefined) return pushed
+  const known = pushed ?? objectBy(sent, world)
+  if (known !== undefined) return known
   return { ...wantedOf(asked), verifier: verifierOf.get(sentValue(asked, 'code_challenge') ?? '') }
 }
 

@@ -8,6 +8,7 @@ import { faultOfRegistration } from './initial-tokens.ts'
 import { formOf } from './page-parts.ts'
 import { faultOfBinding, faultOfUse } from './proofs.ts'
 import type { Pair, Sent } from './request.ts'
+import { faultOfObject, objectBy } from './request-objects.ts'
 import type { Wanted, World } from './world.ts'
 
 /** The parameters of a request to an endpoint, as the WHATWG parses them. */
@@ -39,6 +40,7 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
     faultOfForgery(sent, answer, world) ??
     faultOfConfiguration(path, sent, answer, world) ??
     faultOfDocument(sent, answer, world) ??
+    faultOfObject(sent, answer, world) ??
     faultOfRegistration(sent, answer, world) ??
     faultOfAdministration(path, sent, answer, world)
   if (forged !== undefined) return forged
@@ -125,9 +127,29 @@ function faultOfLogout(uri: string, world: World): string | undefined {
 /** An authorization response: its target and its parameters, RFC 6749 §4.1.2 and RFC 9207. */
 function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world: World): string | undefined {
   const asked = parametersOf(sent)
-  const wanted =
-    world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? pushedBy(asked, world) ?? wantedOf(asked)
   if (sent.bytes) return undefined
+  const begun = world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? pushedBy(asked, world)
+  const fault = faultOfTarget(uri, members, begun ?? objectBy(sent, world) ?? wantedOf(asked), world)
+  // What is wrong with a request object is told where it says or, unless it is signed, where the rest of the request says.
+  const told = [objectBy(sent, world, 'made') ?? wantedOf(asked), wantedOf(asked)]
+  const isTold =
+    begun === undefined &&
+    members.has('error') &&
+    told.some((wanted) => faultOfTarget(uri, members, wanted, world) === undefined)
+  if (fault !== undefined && !isTold) return fault
+  if (members.has('code') && !hasCookie(sent, 'lychgate_session')) return 'a code for no request'
+  if (!members.has('code') && !members.get('error_description')) return 'no error_description'
+  const names = [...members.keys()]
+  return new Set(names).size === names.length ? undefined : `repeated: ${names}`
+}
+
+/** Where a response goes, and with what the client recognises it. */
+function faultOfTarget(
+  uri: string,
+  members: URLSearchParams,
+  wanted: Wanted,
+  world: World,
+): string | undefined {
   const registered = [...(world.redirectUris.get(wanted.clientId) ?? [])]
   if (!registered.some((each) => withoutPort(each) === withoutPort(uri))) return `sent away to ${uri}`
   if (wanted.redirectUri !== undefined && wanted.redirectUri !== uri)
@@ -135,11 +157,7 @@ function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world:
   if (members.get('iss') !== world.issuer) return 'no iss'
   if ((members.get('state') ?? undefined) !== wanted.state)
     return `state is ${members.get('state')}, not ${wanted.state}`
-  if (members.has('code') === members.has('error')) return 'neither code nor error'
-  if (members.has('code') && !hasCookie(sent, 'lychgate_session')) return 'a code for no request'
-  if (!members.has('code') && !members.get('error_description')) return 'no error_description'
-  const names = [...members.keys()]
-  return new Set(names).size === names.length ? undefined : `repeated: ${names}`
+  return members.has('code') === members.has('error') ? 'neither code nor error' : undefined
 }
 
 /** The request that was pushed, RFC 9126. */

@@ -10,7 +10,7 @@ import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { RandomSource } from '../../src/system.ts'
 import { createUser } from '../../src/users/rules/user.ts'
-import { makeClientKey } from '../helpers/assertions.ts'
+import { type ClientKey, makeClientKey } from '../helpers/assertions.ts'
 import { cheapHash } from '../helpers/cheap-hash.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
 import type { Administrator } from './administration.ts'
@@ -21,6 +21,7 @@ import { type Admission, makeAdmission } from './initial-tokens.ts'
 import { addIntegrations, administratorName, boundName, resourceServerName } from './integrations.ts'
 import { makeProver, type Prover } from './proofs.ts'
 import type { Pair } from './request.ts'
+import { requesterName } from './request-objects.ts'
 
 /** A user's browser: its cookies. */
 export interface Browser {
@@ -70,6 +71,17 @@ export interface LivePage {
   readonly decisions: readonly string[]
 }
 
+/** The client that signs its authorization requests, RFC 9101. */
+export interface Requester {
+  readonly id: string
+  readonly redirectUri: string
+  readonly key: ClientKey
+  /** What each request object without a fault asks for. */
+  readonly good: Map<string, Wanted>
+  /** What each one asks for. */
+  readonly made: Map<string, Wanted>
+}
+
 /** A server with everything a request can name, and with what each client and user has a right to. */
 export interface World {
   readonly issuer: string
@@ -113,6 +125,7 @@ export interface World {
   readonly owners: Map<string, string>
   readonly redeemed: Set<string>
   readonly signer: Signer
+  readonly requester: Requester
   readonly prover: Prover
   readonly site: Site
   readonly admission: Admission
@@ -170,11 +183,13 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
   const address = app.server.address()
   const port = typeof address === 'object' && address ? address.port : 0
   const key = makeClientKey('EdDSA')
-  const integrations = await addIntegrations(deps, key)
+  const requestKey = makeClientKey('EdDSA', 'requests')
+  const integrations = await addIntegrations(deps, key, requestKey)
   const idsOf = (is: (integration: (typeof integrations)[number]) => boolean) =>
     integrations.filter(is).map(({ id }) => id)
   const users = await store.list('user')
   const signer = integrations.find(({ method }) => method === 'private_key_jwt')
+  const requester = integrations.find(({ name }) => name === requesterName)
   const world: World = {
     issuer: config.issuer,
     origin: `http://localhost:${port}`,
@@ -210,6 +225,13 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     owners: new Map(),
     redeemed: new Set(),
     signer: { id: signer?.id ?? '', key, good: new Map(), used: new Set() },
+    requester: {
+      id: requester?.id ?? '',
+      redirectUri: requester?.redirectUris[0] ?? '',
+      key: requestKey,
+      good: new Map(),
+      made: new Map(),
+    },
     prover: makeProver(),
     site: await startSite(),
     admission: await makeAdmission(store, random, clock()),
