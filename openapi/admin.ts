@@ -11,10 +11,16 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List users, in the order in which they were added */
+        /**
+         * List users, in the order in which they were added
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["listUsers"];
         readonly put?: never;
-        /** Add a user, who sets a password by a link */
+        /**
+         * Add a user, who sets a password by a link
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly post: operations["inviteUser"];
         readonly delete?: never;
         readonly options?: never;
@@ -29,7 +35,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** Read a user */
+        /**
+         * Read a user
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["readUser"];
         readonly put?: never;
         readonly post?: never;
@@ -37,7 +46,10 @@ export interface paths {
         readonly delete: operations["deleteUser"];
         readonly options?: never;
         readonly head?: never;
-        /** Change the profile of a user; what is not named stays */
+        /**
+         * Change the profile of a user; what is not named stays
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly patch: operations["changeUser"];
         readonly trace?: never;
     };
@@ -50,7 +62,10 @@ export interface paths {
         };
         readonly get?: never;
         readonly put?: never;
-        /** Lock a user, and end their sessions, links and grants */
+        /**
+         * Lock a user, and end their sessions, links and grants
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly post: operations["lockUser"];
         readonly delete?: never;
         readonly options?: never;
@@ -67,7 +82,10 @@ export interface paths {
         };
         readonly get?: never;
         readonly put?: never;
-        /** Let a locked user sign in again */
+        /**
+         * Let a locked user sign in again
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly post: operations["unlockUser"];
         readonly delete?: never;
         readonly options?: never;
@@ -82,7 +100,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List the browsers in which a user is signed in, in the order of their ids; networks, not addresses */
+        /**
+         * List the browsers in which a user is signed in, in the order of their ids; networks, not addresses
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["listSessions"];
         readonly put?: never;
         readonly post?: never;
@@ -102,7 +123,10 @@ export interface paths {
         readonly get?: never;
         readonly put?: never;
         readonly post?: never;
-        /** End a session; grants to clients stay valid */
+        /**
+         * End a session; grants to clients stay valid
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly delete: operations["endSession"];
         readonly options?: never;
         readonly head?: never;
@@ -116,7 +140,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List the clients that have valid grants of a user, or a remembered consent */
+        /**
+         * List the clients that have valid grants of a user, or a remembered consent
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["listGrants"];
         readonly put?: never;
         readonly post?: never;
@@ -136,7 +163,10 @@ export interface paths {
         readonly get?: never;
         readonly put?: never;
         readonly post?: never;
-        /** Revoke everything that a user granted to a client */
+        /**
+         * Revoke everything that a user granted to a client
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly delete: operations["revokeGrants"];
         readonly options?: never;
         readonly head?: never;
@@ -153,7 +183,10 @@ export interface paths {
         /** List the one-time links of a user that can be used */
         readonly get: operations["listLinks"];
         readonly put?: never;
-        /** Create a link with which a user sets a password; it is sent, or shown once */
+        /**
+         * Create a link with which a user sets a password; it is sent, or shown once
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly post: operations["createLink"];
         readonly delete?: never;
         readonly options?: never;
@@ -187,7 +220,10 @@ export interface paths {
         };
         readonly get?: never;
         readonly put?: never;
-        /** End every session of a user; grants to clients stay valid */
+        /**
+         * End every session of a user; grants to clients stay valid
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly post: operations["signOutUser"];
         readonly delete?: never;
         readonly options?: never;
@@ -238,7 +274,10 @@ export interface paths {
         };
         readonly get?: never;
         readonly put?: never;
-        /** End every session of a user, and revoke everything they granted */
+        /**
+         * End every session of a user, and revoke everything they granted
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly post: operations["revokeUser"];
         readonly delete?: never;
         readonly options?: never;
@@ -253,7 +292,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List groups, in the order of their ids */
+        /**
+         * List groups, in the order of their ids
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["listGroups"];
         readonly put?: never;
         /** Create a group */
@@ -271,7 +313,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** Read a group */
+        /**
+         * Read a group
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["readGroup"];
         readonly put?: never;
         readonly post?: never;
@@ -290,10 +335,16 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List the users who were added to a group, in the order of their sub */
+        /**
+         * List the users who were added to a group, in the order of their sub
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["listMembers"];
         readonly put?: never;
-        /** Add a user to a group; one who is in it stays */
+        /**
+         * Add a user to a group; one who is in it stays
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly post: operations["addMember"];
         readonly delete?: never;
         readonly options?: never;
@@ -311,7 +362,10 @@ export interface paths {
         readonly get?: never;
         readonly put?: never;
         readonly post?: never;
-        /** Remove a user from a group */
+        /**
+         * Remove a user from a group
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly delete: operations["removeMember"];
         readonly options?: never;
         readonly head?: never;
@@ -325,7 +379,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List the groups of a user and the groups above them, in the order of their ids */
+        /**
+         * List the groups of a user and the groups above them, in the order of their ids
+         * @description Administrators of a group may call it, for its members.
+         */
         readonly get: operations["listGroupsOfUser"];
         readonly put?: never;
         readonly post?: never;
@@ -644,6 +701,8 @@ export interface components {
                 readonly zoneinfo?: string;
                 readonly locale?: string;
             };
+            /** @description The group to which the user is added; administrators of groups name one. */
+            readonly group_id?: string;
             /** @description false: the response has the link, even if emails can be sent. */
             readonly send?: boolean;
         };
@@ -738,6 +797,8 @@ export interface components {
             readonly name: string;
             readonly description?: string;
             readonly parent_id?: string;
+            /** @description The group whose members administer its members. */
+            readonly administrators_id?: string;
             readonly created_at: number;
         };
         readonly Groups: {
@@ -752,6 +813,8 @@ export interface components {
             readonly description?: string;
             /** @description The group above it: its members count as members of that one, too. An empty text removes it. */
             readonly parent_id?: string;
+            /** @description The group whose members administer its members, and those of the groups below it. An empty text removes it. */
+            readonly administrators_id?: string;
         };
         readonly ChangedGroup: {
             /** @description What clients see; the group keeps its id. */
@@ -760,6 +823,8 @@ export interface components {
             readonly description?: string;
             /** @description The group above it: its members count as members of that one, too. An empty text removes it. */
             readonly parent_id?: string;
+            /** @description The group whose members administer its members, and those of the groups below it. An empty text removes it. */
+            readonly administrators_id?: string;
         };
         readonly Member: {
             readonly sub: string;

@@ -11,7 +11,7 @@ export const requesterName = 'Requester'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Signs the parameters of a request of the client that may, mostly without a fault, with others beside them. */
+/** Signs the parameters of a request by the requester, two of three times without a fault, and adds unsigned ones. */
 export function signFields(fields: readonly Pair[], world: World, dice: Dice): readonly Pair[] {
   const { requester } = world
   const ours: Pair[] = [...fields.filter(([name]) => !fixed.has(name)), ['client_id', requester.id]]

@@ -130,7 +130,7 @@ function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world:
   if (sent.bytes) return undefined
   const begun = world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? pushedBy(asked, world)
   const fault = faultOfTarget(uri, members, begun ?? objectBy(sent, world) ?? wantedOf(asked), world)
-  // What is wrong with a request object is told where it says or, unless it is signed, where the rest of the request says.
+  // An error of a request object goes to the redirect URI in it, or to that of the unsigned parameters.
   const told = [objectBy(sent, world, 'made') ?? wantedOf(asked), wantedOf(asked)]
   const isTold =
     begun === undefined &&
