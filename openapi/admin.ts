@@ -668,6 +668,10 @@ export interface components {
             readonly claims: {
                 readonly [key: string]: unknown;
             };
+            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
+            readonly attributes: {
+                readonly [key: string]: string | number | boolean;
+            };
         };
         readonly Users: {
             readonly items: readonly components["schemas"]["User"][];
@@ -701,6 +705,10 @@ export interface components {
                 readonly zoneinfo?: string;
                 readonly locale?: string;
             };
+            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
+            readonly attributes?: {
+                readonly [key: string]: string | number | boolean;
+            };
             /** @description The group to which the user is added; administrators of groups name one. */
             readonly group_id?: string;
             /** @description false: the response has the link, even if emails can be sent. */
@@ -724,6 +732,10 @@ export interface components {
             readonly claims: {
                 readonly [key: string]: unknown;
             };
+            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
+            readonly attributes: {
+                readonly [key: string]: string | number | boolean;
+            };
             readonly invitation?: components["schemas"]["Invitation"];
         };
         readonly ChangedUser: {
@@ -744,6 +756,10 @@ export interface components {
                 readonly birthdate?: string;
                 readonly zoneinfo?: string;
                 readonly locale?: string;
+            };
+            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
+            readonly attributes?: {
+                readonly [key: string]: string | number | boolean;
             };
         };
         readonly Session: {

@@ -20,9 +20,8 @@ import {
 } from '../users/rules/access.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
 import { isSessionLive } from '../users/rules/session.ts'
-import { describeUser } from '../users/rules/user.ts'
 import { type Call, operationsOf, pageOfAll } from './operation.ts'
-import { conflict, requireFound, tagOfUser } from './rules.ts'
+import { conflict, describeFor, requireFound, tagOfUser } from './rules.ts'
 import {
   ConnectionResource,
   Invitation,
@@ -226,7 +225,7 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       const decide = await decideFor(call)
       return call.store.transact(userCredentials, userId, (found) => {
         const current = requireFound(found, 'user')
-        const kept = responseOf(current.user)
+        const kept = responseOf(call, current.user)
         return accept(kept, ...withWrites(decide(current), ...keep(kept)).writes)
       })
     })
@@ -244,8 +243,8 @@ function assertSent(isSent: boolean): void {
   )
 }
 
-function responseOf(user: User) {
-  return { status: 200, body: describeUser(user), headers: { etag: tagOfUser(user) }, userId: user.id }
+function responseOf(call: { readonly isDelegate: boolean }, user: User) {
+  return { status: 200, body: describeFor(call, user), headers: { etag: tagOfUser(user) }, userId: user.id }
 }
 
 /** Describes a session. Its id is the hash of the cookie, and no credential. */

@@ -6,6 +6,7 @@ import type { Group } from '../domain/group.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client, Scope, User } from '../domain/model.ts'
 import { isAdministrator } from '../users/administrators.ts'
+import { describeUser } from '../users/rules/user.ts'
 
 /** Who calls, and what the access token allows. */
 export interface Caller {
@@ -157,4 +158,9 @@ export function assertMatches(ifMatch: string | undefined, tag: string): void {
     'it was changed in the meantime; read it again',
     { status: 412, stored: tag, received: ifMatch.slice(0, 100) },
   )
+}
+
+/** Returns a user as the caller may see them: attributes are for full administrators. */
+export function describeFor({ isDelegate }: { readonly isDelegate: boolean }, user: User) {
+  return isDelegate ? { ...describeUser(user), attributes: {} } : describeUser(user)
 }

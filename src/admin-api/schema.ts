@@ -8,6 +8,13 @@ const closed = { additionalProperties: false } as const
 const errors = (...statuses: readonly number[]) =>
   Object.fromEntries(statuses.map((status) => [status, ErrorResponse]))
 
+const AttributeValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
+
+/** Custom attributes of a user, by their names. */
+export const Attributes = Type.Record(Type.String(), AttributeValue, {
+  description: 'Attributes that accounts.attributes declares; in a change an empty text removes one.',
+})
+
 /** A user as operators see them. */
 export const UserResource = Type.Object(
   {
@@ -18,6 +25,7 @@ export const UserResource = Type.Object(
     has_password: Type.Boolean(),
     locked_at: Type.Optional(Type.Integer()),
     claims: Type.Object({}, { ...open, description: 'Standard claims, OpenID Connect Core §5.1.' }),
+    attributes: Attributes,
   },
   { title: 'User', ...closed },
 )

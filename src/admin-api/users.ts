@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { attributeNames } from '../domain/attributes.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { type TextClaim, textClaims } from '../domain/claims.ts'
@@ -14,19 +15,12 @@ import { keepAdministrator } from '../users/administrators.ts'
 import type { Reach } from '../users/delegation.ts'
 import { claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
-import {
-  canonicalLogin,
-  changeProfile,
-  createUser,
-  describeUser,
-  lockUser,
-  unlockUser,
-} from '../users/rules/user.ts'
+import { canonicalLogin, changeProfile, createUser, lockUser, unlockUser } from '../users/rules/user.ts'
 import { storedKey, writePage } from './administration.ts'
 import { pageOfMembers } from './member-pages.ts'
 import { type Call, operationsOf } from './operation.ts'
-import { assertOther, requireFound, tagOfUser } from './rules.ts'
-import { InvitedUser, listQuery, pageOf, UserResource } from './schema.ts'
+import { assertOther, describeFor, requireFound, tagOfUser } from './rules.ts'
+import { Attributes, InvitedUser, listQuery, pageOf, UserResource } from './schema.ts'
 
 const taken = 'another user has this user name or email address'
 
@@ -42,6 +36,7 @@ const NewUser = Type.Object(
     email: Type.String({ description: 'The address that is invited.' }),
     username: Type.Optional(Type.String({ description: 'Absent: the email address.' })),
     claims: Type.Optional(Claims),
+    attributes: Type.Optional(Attributes),
     group_id: Type.Optional(
       Type.String({
         description: 'The group to which the user is added; administrators of groups name one.',
@@ -58,6 +53,7 @@ const ChangedUser = Type.Object(
     email: Type.Optional(Type.String({ description: 'An empty text removes the address.' })),
     email_verified: Type.Optional(Type.Boolean()),
     claims: Type.Optional(Claims),
+    attributes: Type.Optional(Attributes),
   },
   { title: 'ChangedUser', additionalProperties: false, minProperties: 1 },
 )
@@ -93,12 +89,16 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         const canonical = canonicalLogin(login)
         const user = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
         const isShown = user !== undefined && isWanted(user) && (await isSeen(call, user))
-        return { body: { items: isShown ? [describeUser(user)] : [] } }
+        return { body: { items: isShown ? [describeFor(call, user)] : [] } }
       }
       const reach = await admin.reachFor(call.request)
       if (reach !== undefined) return pageOfReach(call, reach, isWanted)
       const { size, ...rows } = admin.pageOf(call.request)
-      return { body: writePage(await store.page('user', { ...rows, only: state }), size, describeUser) }
+      return {
+        body: writePage(await store.page('user', { ...rows, only: state }), size, (user) =>
+          describeFor(call, user),
+        ),
+      }
     },
   )
   /** Whether the caller can see a user that they did not name by `sub`. */
@@ -120,7 +120,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const [first] = memberships.flatMap((one) => (ids.has(one.groupId) ? one.groupId : [])).toSorted()
       if (first !== groupId || !reach.includes(memberships)) return undefined
       const user = await store.find('user', userId)
-      return user !== undefined && isWanted(user) ? describeUser(user) : undefined
+      return user !== undefined && isWanted(user) ? describeFor(call, user) : undefined
     })
   }
 
@@ -136,18 +136,26 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     },
     async (call, keep) => {
       const { request, context, isDelegate } = call
-      const { email, username = email, claims = {}, group_id: named, send = true } = call.body
+      const {
+        email,
+        username = email,
+        claims = {},
+        attributes: given = {},
+        group_id: named,
+        send = true,
+      } = call.body
       if (isDelegate) {
-        assertNamesOnly(claims)
+        assertNamesOnly({ ...claims, ...given })
         assertNamed(named)
       }
       const groupId = named === undefined ? undefined : storedKey(named)
-      const profile = { username, email, claims: readClaims(claims, 'new') }
+      const attributes = { declared: config.accounts.attributes, given }
+      const profile = { username, email, claims: readClaims(claims, 'new'), attributes }
       const user = createUser(profile, random(16), context.at)
       const invitation = createInvitation(deps, user, send, context)
       const event = auditEvent('user-invited', context, { userId: user.id })
       const headers = { location: `${request.url}/${encodeURIComponent(user.id)}`, etag: tagOfUser(user) }
-      const kept = { status: 201, body: describeUser(user), headers, userId: user.id }
+      const kept = { status: 201, body: describeFor(call, user), headers, userId: user.id }
       const writes = [insert('user', user), event, ...invitation.writes, ...keep(kept)]
       if (groupId === undefined) await call.store.write(...writes)
       else
@@ -162,9 +170,9 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   read(
     '/users/:sub',
     { operationId: 'readUser', delegates: true, summary: 'Read a user', response: UserResource },
-    async ({ param }) => {
-      const user = requireFound(await store.find('user', param('sub')), 'user')
-      return { body: describeUser(user), tag: tagOfUser(user) }
+    async (call) => {
+      const user = requireFound(await store.find('user', call.param('sub')), 'user')
+      return { body: describeFor(call, user), tag: tagOfUser(user) }
     },
   )
 
@@ -181,12 +189,12 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     async (call) => {
       const { context } = call
       const sub = call.param('sub')
-      const { claims = {}, email, email_verified: emailVerified } = call.body
-      if (call.isDelegate) assertNamesOnly({ ...claims, ...omitUndefined({ email, emailVerified }) })
-      const change = { claims: readClaims(claims), ...omitUndefined({ email, emailVerified }) }
-      const changed = [...Object.keys(claims), ...Object.keys(omitUndefined({ email, emailVerified }))].join(
-        ' ',
-      )
+      const { claims = {}, attributes: given = {}, email, email_verified: emailVerified } = call.body
+      const others = omitUndefined({ email, emailVerified })
+      if (call.isDelegate) assertNamesOnly({ ...claims, ...given, ...others })
+      const attributes = { declared: config.accounts.attributes, given }
+      const change = { claims: readClaims(claims), attributes, ...others }
+      const changed = [...Object.keys(claims), ...attributeNames(given), ...Object.keys(others)].join(' ')
       const user = await call.store.transact('user', sub, (found) => {
         const known = requireFound(found, 'user')
         call.assertMatches(tagOfUser(known))
@@ -195,7 +203,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         const event = auditEvent('user-changed', context, { userId: sub, changed })
         return withWrites(changeProfile(known, change, context.at), ...links, event)
       })
-      return { body: describeUser(user), tag: tagOfUser(user) }
+      return { body: describeFor(call, user), tag: tagOfUser(user) }
     },
   )
 
@@ -239,7 +247,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
           const user = 'result' in decision ? decision.result : requireFound(found, 'user')
           const kept = {
             status: 200,
-            body: describeUser(user),
+            body: describeFor(call, user),
             headers: { etag: tagOfUser(user) },
             userId: sub,
           }

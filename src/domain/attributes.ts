@@ -94,6 +94,16 @@ export function attributesOf(
   )
 }
 
+/** Returns a change without what a user who sees the allowed values left as it is. */
+export function changedAttributes(
+  user: { readonly attributes?: UserAttributes },
+  { declared, given }: AttributeChange,
+): AttributeChange {
+  const shown = new Map<string, unknown>(Object.entries(attributesOf(declared, user)))
+  const changed = Object.entries(given).filter(([name, value]) => value !== (shown.get(name) ?? ''))
+  return { declared, given: Object.fromEntries(changed) }
+}
+
 /**
  * Returns the attributes after a change. What stays the same is not checked, and what is no longer declared can be
  * removed.

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { runHere as run } from '../helpers/commands.ts'
@@ -116,4 +117,27 @@ t.test('the audit log names attributes, without their values', async (t) => {
   const { stdout } = await run(['audit', '--data', folder, '--json'])
   t.match(stdout, 'attributes.room')
   t.notMatch(stdout, 'secret-room')
+})
+
+t.test('files carry attributes, and are applied once', async (t) => {
+  const folder = t.testdir({ 'lychgate.yaml': settings, files: { 'a.yaml': '' } })
+  const at = (line: readonly string[]) =>
+    run([...line, '--data', folder, '--config', join(folder, 'lychgate.yaml')])
+  const apply = (attributes: string) => {
+    writeFileSync(join(folder, 'files/a.yaml'), `users: [{ username: carol, attributes: { ${attributes} } }]`)
+    return at(['apply', '-f', join(folder, 'files')])
+  }
+  t.match(await apply('level: 3, tutor: false, room: B 12'), { code: 0 })
+  const again = await at(['apply', '-f', join(folder, 'files'), '--dry-run'])
+  t.equal(again.code, 0, 'nothing is left to change')
+  t.match(await apply('level: 4, room: ""'), { code: 0, stdout: /attributes\.level/ })
+  for (const [wrong, reason] of [
+    ['level: high', /attributes: level must be a number/],
+    ['shoes: 41', /attributes: shoes is not declared/],
+    ['__proto__: x', /is not declared|__proto__/],
+    ['level: [1]', /attributes/],
+  ] as const)
+    t.match(await apply(wrong), { stderr: reason })
+  const shown = await at(['user', 'show', 'carol', '--json'])
+  t.strictSame(JSON.parse(shown.stdout).attributes, { level: 4, tutor: false })
 })

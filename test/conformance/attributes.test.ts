@@ -11,6 +11,7 @@ import {
   exchange,
   type Fields,
   obtainTokens,
+  postAs,
   refresh,
   register,
   type TestClient,
@@ -36,6 +37,7 @@ const studies: Config['scopes'][number] = {
 }
 const server = await startServer(t, {
   accounts: { attributes },
+  admin: { api: 'on' },
   // `as`: it is not changed.
   scopes: [...(defaultScopeCatalogue as Config['scopes']), studies],
   resources: [
@@ -152,4 +154,52 @@ t.test('a client that registers itself can take no attribute', async (t) => {
   const client = await register(server, { token_claims: [rule], department: 'physics' })
   const tokens = await obtainTokens(server, client, { fields: { scope: 'openid' } })
   t.strictSame(await userInfo(tokens), { sub })
+})
+
+t.test('the admin API reads and changes attributes, checked against their declarations', async (t) => {
+  await set({ department: 'physics' })
+  const machine = await integrate(server, {
+    grantTypes: ['client_credentials'],
+    scope: ['admin:users:read', 'admin:users:write'],
+    redirectUris: [],
+  })
+  const asked = {
+    grant_type: 'client_credentials',
+    scope: 'admin:users:read admin:users:write',
+  }
+  const { access_token: token } = await json(await postAs(server, machine, '/api/oauth/token', asked))
+  const call = async (method: string, path: string, body?: string, headers = {}) => {
+    const more = body === undefined ? {} : { body }
+    const type = body === undefined ? {} : { 'content-type': 'application/json' }
+    const response = await fetch(`${server.issuer}/api/admin/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...type, ...headers },
+      ...more,
+    })
+    return { status: response.status, etag: response.headers.get('etag') ?? '', body: await json(response) }
+  }
+  const found = await call('GET', `/users/${sub}`)
+  t.strictSame(found.body['attributes'], { department: 'physics' })
+  const change = (attributes: string, etag = found.etag) =>
+    call('PATCH', `/users/${sub}`, `{"attributes":${attributes}}`, { 'if-match': etag })
+  for (const [wrong, why] of [
+    ['{"shoes":41}', 'attributes: shoes is not declared in accounts.attributes'],
+    ['{"__proto__":"x"}', 'the body is not valid JSON'],
+    ['{"level":"3"}', 'attributes: level must be a number'],
+    ['{"tutor":1}', 'attributes: tutor must be true or false'],
+    ['{"department":"magic"}', /^attributes: department must be one of the values/],
+    ['{"level":null}', 'the body is missing or malformed'],
+    ['{"level":[1]}', 'the body is missing or malformed'],
+  ] as const) {
+    const { status, body } = await change(wrong)
+    t.equal(status, 400, wrong)
+    t.match(body['error_description'], why)
+  }
+  const changed = await change('{"level":3,"department":""}')
+  t.equal(changed.status, 200)
+  t.strictSame(changed.body['attributes'], { level: 3 })
+  t.not(changed.etag, found.etag)
+  const body = JSON.stringify({ email: 'new@example.org', attributes: { tutor: true } })
+  const made = await call('POST', '/users', body, { 'idempotency-key': 'one' })
+  t.strictSame([made.status, made.body['attributes']], [201, { tutor: true }])
 })

@@ -288,6 +288,20 @@ export const accountPages = {
         { claim: 'phone_number', label: msg('claim.phone_number'), text: '+46 8 555 123 45' },
         { claim: 'https://riverside.example/class', text: '4b' },
       ],
+      attributes: [
+        { name: 'shirt', label: 'Shirt size', type: 'choice', values: ['S', 'M', 'L'], value: 'M' },
+        {
+          name: 'vegetarian',
+          label: 'Vegetarian',
+          type: 'boolean',
+          values: ['true', 'false'],
+          value: 'true',
+        },
+        { name: 'room', label: 'Room', type: 'string', values: [], value: 'B 12' },
+        { name: 'shoes', label: 'Shoe size', type: 'number', values: [], value: 'big', fault: 'number' },
+        { name: 'department', label: 'Department', values: [], value: 'physics' },
+        { name: 'tutor', label: 'Tutor', values: ['true', 'false'], value: 'false' },
+      ],
       email: {
         address: 'alice@riverside.example',
         verified: false,
@@ -466,6 +480,11 @@ export const hostileAccountPages = {
       username: hostileText,
       fields: [{ claim: 'name', value: hostileText, fault: 'invisible' }],
       facts: [{ claim: hostileText, text: hostileText }],
+      attributes: [
+        { name: 'a', label: hostileText, type: 'choice', values: [hostileText], value: hostileText },
+        { name: 'b', label: hostileText, type: 'string', values: [], value: hostileText, fault: 'invisible' },
+        { name: 'c', label: hostileText, values: [], value: hostileText },
+      ],
       email: { address: hostileText, verified: false, canVerify: true, url: `/${hostileText}` },
     },
   },

@@ -3,6 +3,8 @@ import type { Fault } from './fault.ts'
 const rules = 'src/domain/attributes.ts'
 const over = ['test/conformance/attributes.test.ts']
 const byCommand = ['test/cli/user-attributes.test.ts']
+const profile = 'src/pages/account/profile.ts'
+const onPage = ['test/account/attributes.test.ts']
 const settings = ['test/config/faults.test.ts']
 
 /** Faults of custom attributes: who sees and changes them, and what they may be. */
@@ -48,5 +50,26 @@ export const attributeFaults = [
     find: 'value === undefined || attributeFault(attribute, value)',
     replace: 'value === undefined',
     tests: over,
+  },
+  {
+    id: 'attribute-of-administrators-on-the-account-page',
+    file: profile,
+    find: "config.accounts.attributes.filter((one) => one.visible === 'user')",
+    replace: 'config.accounts.attributes',
+    tests: onPage,
+  },
+  {
+    id: 'attribute-changed-by-a-user-who-only-sees-it',
+    file: profile,
+    find: "visible.filter((one) => one.editable === 'user')",
+    replace: 'visible',
+    tests: onPage,
+  },
+  {
+    id: 'attribute-of-administrators-in-the-copy-of-data',
+    file: 'src/pages/account/privacy.ts',
+    find: "config.accounts.attributes.filter((one) => one.visible === 'user')",
+    replace: 'config.accounts.attributes',
+    tests: onPage,
   },
 ] as const satisfies readonly Fault[]

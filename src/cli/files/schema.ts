@@ -48,6 +48,11 @@ const UserEntry = Type.Object(
         description: 'Standard claims. One that is absent stays; an empty text removes it.',
       }),
     ),
+    attributes: Type.Optional(
+      Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+        description: 'Attributes of accounts.attributes. One that is absent stays; an empty text removes it.',
+      }),
+    ),
   },
   { ...closed, title: 'User' },
 )

@@ -65,7 +65,7 @@ export function groupEntry(
 
 /** Writes a user as an entry of a file. */
 export function userEntry(
-  { id, username, email, lockedAt, claims }: User,
+  { id, username, email, lockedAt, claims, attributes }: User,
   groups: readonly string[],
 ): UserEntry {
   const known = textClaims.flatMap((name) => {
@@ -80,6 +80,7 @@ export function userEntry(
     ...(lockedAt !== undefined && { locked: true }),
     ...(groups.length > 0 && { groups: groups.toSorted() }),
     ...(known.length > 0 && { claims: Object.fromEntries(known) }),
+    ...omitUndefined({ attributes }),
   }
 }
 

@@ -1,3 +1,4 @@
+import type { AttributeChange } from '../../domain/attributes.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import type { TextClaim } from '../../domain/claims.ts'
 import { accept, type Decision, insert, removeUser, type Write } from '../../domain/decision.ts'
@@ -48,7 +49,7 @@ export function planUsers(
     return (
       attempt(setting, placed, () => {
         const wanted = (placed.entry.groups ?? []).map((name) => requireAmong(groups, name, 'groups'))
-        const after = before === undefined ? newUser(placed) : settle(before, placed).user
+        const after = before === undefined ? newUser(setting, placed) : settle(setting, before, placed).user
         if (before !== undefined) for (const login of loginsOf(before)) logins.delete(login)
         if (loginsOf(after).some((login) => logins.has(login))) throw taken()
         for (const login of loginsOf(after)) logins.set(login, after.id)
@@ -95,7 +96,7 @@ function planUser(
     write: async () => {
       if (before === undefined) await addUser(setting, placed, after)
       else {
-        const decide = (user: User | undefined) => changeUser(requireUser(user), placed)
+        const decide = (user: User | undefined) => changeUser(setting, requireUser(user), placed)
         const locking = (user: User | undefined) => keepAdministrator(decide(user))
         await unlessTaken(store.transact('user', before.id, placed.entry.locked === true ? locking : decide))
       }
@@ -109,11 +110,12 @@ function planUser(
   }
 }
 
-function newUser(placed: Entry): User {
+function newUser(setting: Setting, placed: Entry): User {
   const { sub, username, email, email_verified: emailVerified = false, locked } = placed.entry
   const claims = Object.fromEntries(Object.entries(claimsOf(placed.entry)).filter(([, text]) => text !== ''))
   const { at } = contextOf(placed)
-  const profile = { username, emailVerified, claims, ...(email && { email }) }
+  const attributes = attributesOf(setting, placed)
+  const profile = { username, emailVerified, claims, attributes, ...(email && { email }) }
   const user = { ...createUser(profile, systemRandom(16), at), ...(sub !== undefined && { id: sub }) }
   return locked === true ? resultOf(lockUser(user, at)) : user
 }
@@ -139,15 +141,20 @@ async function addUser(
 }
 
 /** Decides what an entry changes about a user that exists, besides their groups. */
-function changeUser(user: User, placed: Entry): Decision<User> {
-  const { user: after, writes } = settle(user, placed)
+function changeUser(setting: Setting, user: User, placed: Entry): Decision<User> {
+  const { user: after, writes } = settle(setting, user, placed)
   return accept(after, ...writes)
 }
 
-function settle(user: User, placed: Entry): { readonly user: User; readonly writes: readonly Write[] } {
+function settle(
+  setting: Setting,
+  user: User,
+  placed: Entry,
+): { readonly user: User; readonly writes: readonly Write[] } {
   const { username, email, email_verified: emailVerified, locked } = placed.entry
   const context = contextOf(placed)
-  const change = { claims: claimsOf(placed.entry), ...omitUndefined({ email, emailVerified }) }
+  const attributes = attributesOf(setting, placed)
+  const change = { claims: claimsOf(placed.entry), attributes, ...omitUndefined({ email, emailVerified }) }
   const profile = changeProfile(user, change, context.at)
   let after = resultOf(profile)
   if (after.username !== canonicalUsername(username))
@@ -171,6 +178,10 @@ function settle(user: User, placed: Entry): { readonly user: User; readonly writ
     writes.push(...decision.writes, event)
   }
   return { user: after, writes }
+}
+
+function attributesOf({ config }: Setting, { entry: { attributes = {} } }: Entry): AttributeChange {
+  return { declared: config.accounts.attributes, given: attributes }
 }
 
 function claimsOf({ claims = {} }: UserEntry): Readonly<Record<string, string>> {

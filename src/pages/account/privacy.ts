@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
+import { type Attribute, attributesOf } from '../../domain/attributes.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { connectionsOf, consentKind } from '../../domain/connections.ts'
 import { accept, removeUser } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import type { Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
+import type { AuditEvent, Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { isoInstant } from '../../system.ts'
@@ -36,7 +37,8 @@ declare module '../pages.ts' {
 const deletePath = '/account/delete'
 
 /** Sends a copy of everything stored about the user. Its form needs a recent sign-in. */
-export function privacyPage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
+export function privacyPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+  const { config, service, store } = deps
   const deleteUrl = config.accounts.deletion === 'on' ? { deleteUrl: service.prefix + deletePath } : {}
   return {
     path: '/account/privacy',
@@ -45,7 +47,7 @@ export function privacyPage(app: FastifyInstance, { config, service, store }: Ap
     show: ({ render }) => render('account-privacy', deleteUrl),
     submit: async ({ user, now, context, reply }) => {
       await store.write(auditEvent('user-exported', context, { userId: user.id }))
-      const copy = await exportUserData(app, store, user, now)
+      const copy = await exportUserData(app, deps, user, now)
       return reply
         .header('content-disposition', 'attachment; filename="account.json"')
         .type('application/json; charset=utf-8')
@@ -86,7 +88,8 @@ export function deletePage(app: FastifyInstance, { config, service, store }: App
 }
 
 /** Returns everything that is stored about a user, as JSON with ISO dates and without any secret or hash. */
-async function exportUserData(app: FastifyInstance, store: AppDeps['store'], user: User, now: Seconds) {
+async function exportUserData(app: FastifyInstance, { config, store }: AppDeps, user: User, now: Seconds) {
+  const visible = config.accounts.attributes.filter((one) => one.visible === 'user')
   const { id } = user
   const grants = await store.listOf('grant', id)
   const consents = await store.listOf(consentKind, id)
@@ -108,7 +111,7 @@ async function exportUserData(app: FastifyInstance, store: AppDeps['store'], use
   }
   return {
     made_at: isoInstant(now),
-    account: describeUser(user),
+    account: { ...describeUser(user), attributes: attributesOf(visible, user) },
     sessions: (await store.listOf('session', id)).map(describeSession),
     passkeys: (await store.listOf(passkeyKind, id)).map(describePasskey),
     ...(codes && {
@@ -126,9 +129,18 @@ async function exportUserData(app: FastifyInstance, store: AppDeps['store'], use
       by,
       from,
       client_id: clientId,
-      facts,
+      facts: withoutHidden(facts, visible),
     })),
   }
+}
+
+/** Leaves out the names of attributes that the user does not see. */
+function withoutHidden(facts: AuditEvent['facts'], visible: readonly Attribute[]): AuditEvent['facts'] {
+  const { changed } = facts
+  if (typeof changed !== 'string') return facts
+  const isSeen = (name: string) =>
+    !name.startsWith('attributes.') || visible.some((one) => name === `attributes.${one.name}`)
+  return { ...facts, changed: changed.split(' ').filter(isSeen).join(' ') }
 }
 
 /** More events than the audit log keeps of a user. */
