@@ -23,6 +23,11 @@ import { json } from '../helpers/wire.ts'
 const mailbox = await startMailbox(t)
 const server = await startServer(t, {
   admin: { api: 'on', secondFactor: 'off' },
+  accounts: {
+    attributes: [
+      { name: 'badge', type: 'string', values: [], visible: 'administrator', editable: 'administrator' },
+    ],
+  },
   mail: { url: mailbox.url, from: 'accounts@example.org' },
 })
 const { store, clock } = server.deps
@@ -436,9 +441,27 @@ t.test('a delegate changes names, and no claim that gives or proves something', 
     { email_verified: true },
     { claims: { website: 'https://evil.example' } },
     { claims: { name: 'N', locale: 'de' } },
+    { attributes: { badge: 'B8' } },
   ])
     t.strictSame(errorOf(await change(body)), [403, 'access_denied'], JSON.stringify(body))
   t.match(await store.find('user', member.id), { email: member.email, claims: { name: 'New' } })
+})
+
+t.test('a delegate sees no attributes, and invites without any', async (t) => {
+  const headers = { 'if-match': '*' }
+  const path = `/users/${member.id}`
+  const set = { headers, body: { attributes: { badge: 'B7' } } }
+  t.match(await call(full, 'PATCH', path, set), { status: 200, body: { attributes: { badge: 'B7' } } })
+  t.strictSame((await call(delegate, 'GET', path)).body['attributes'], {})
+  const lists = await Promise.all(
+    ['/users', `/users?login=${member.username}`].map((list) => call(delegate, 'GET', list)),
+  )
+  for (const { body } of lists) t.notMatch(JSON.stringify(body), 'B7')
+  const renamed = await call(delegate, 'PATCH', path, { headers, body: { claims: { name: 'New' } } })
+  t.strictSame([renamed.status, renamed.body['attributes']], [200, {}])
+  t.match((await call(full, 'GET', path)).body, { attributes: { badge: 'B7' } }, 'they stay')
+  const invited = { email: 'badge@example.test', group_id: course.id, attributes: { badge: 'B9' } }
+  t.strictSame(errorOf(await call(delegate, 'POST', '/users', { body: invited })), [403, 'access_denied'])
 })
 
 t.test('a link for a password goes to the member, and not to the delegate', async (t) => {

@@ -374,6 +374,27 @@ export const adminFaults = [
     replace: 'if (!call.isDelegate) assertNamesOnly(',
   },
   {
+    id: 'admin-delegate-sees-attributes',
+    tests: delegation,
+    file: 'src/admin-api/rules.ts',
+    find: 'isDelegate ? { ...describeUser(user), attributes: {} } : describeUser(user)',
+    replace: 'describeUser(user)',
+  },
+  {
+    id: 'admin-delegate-sets-attributes',
+    tests: delegation,
+    file: 'src/admin-api/users.ts',
+    find: 'assertNamesOnly({ ...claims, ...given, ...others })',
+    replace: 'assertNamesOnly({ ...claims, ...others })',
+  },
+  {
+    id: 'admin-delegate-invites-with-attributes',
+    tests: delegation,
+    file: 'src/admin-api/users.ts',
+    find: 'assertNamesOnly({ ...claims, ...given })',
+    replace: 'assertNamesOnly(claims)',
+  },
+  {
     id: 'admin-delegate-gets-the-link',
     tests: delegation,
     file: 'src/admin-api/access.ts',
