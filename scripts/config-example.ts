@@ -56,13 +56,13 @@ function valueLines(name: string, schema: TSchema, indent: string): string[] {
   if (schema.items?.type !== 'object') return [`${indent}#${name}: ${yaml(exampleOf(schema))}`]
   const [first, ...others]: Record<string, unknown>[] = exampleOf(schema)
   const members = membersOf(schema.items).flatMap(([member, inner], index) => {
-    const dash = index === 0 ? '  #- ' : '    #'
+    const dash = `${indent}${index === 0 ? '  #- ' : '    #'}`
     return [
-      prose(inner.description, index === 0 ? '  ' : '    '),
+      prose(inner.description, `${indent}${index === 0 ? '  ' : '    '}`),
       `${dash}${member}: ${yaml(first?.[member])}`,
     ]
   })
-  return [`#${name}:`, ...members, ...others.map((entry) => `  #- ${yaml(entry)}`)]
+  return [`${indent}#${name}:`, ...members, ...others.map((entry) => `${indent}  #- ${yaml(entry)}`)]
 }
 
 function variableBlocks(section: TSchema, prefix: string): string[] {

@@ -10,7 +10,7 @@ const app = await buildSamples(samples)
 t.teardown(() => app.close())
 
 const elementNames =
-  'a bdi body br button caption code dd details div dl dt footer form h1 h2 head header html img input label li link main meta nav ol p path picture script section small source span strong summary svg table tbody td th thead title tr ul'
+  'a bdi body br button caption code dd details div dl dt footer form h1 h2 head header html img input label li link main meta nav ol option p path picture script section select small source span strong summary svg table tbody td th thead title tr ul'
 
 async function html(name: string): Promise<string> {
   return (await app.inject(`/${name}`)).body
