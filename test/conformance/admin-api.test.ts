@@ -802,6 +802,12 @@ t.test('of two administrators who lock or delete each other at the same time, on
     const user = await store.find('user', id)
     return user !== undefined && user.lockedAt === undefined
   }
+  const stored = (await store.find('user', mine.id)) as User
+  const { passwordHash: _, ...without } = stored
+  await store.transact('user', mine.id, () => accept(undefined, update('user', without)))
+  const last = await call(mine.token, 'DELETE', `${base}/${theirs.id}`, { headers: { 'if-match': '*' } })
+  t.strictSame(errorOf(last), [409, 'conflict'], 'the only one who can sign in')
+  await store.transact('user', mine.id, () => accept(undefined, update('user', stored)))
   for (const [method, suffix] of [
     ['POST', '/lock'],
     ['DELETE', ''],
