@@ -12,6 +12,7 @@ import t, { type Test } from 'tap'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { newFolder, printed, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { listenForCallback } from './loopback-client.ts'
 
 const folder = process.env['KEEP_PICTURES']
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -94,7 +95,7 @@ t.test('the first user comes from the link to an app that works, in less than tw
   await look(t, page, '2-kinds')
   await page.getByRole('link', { name: 'Web app with a server' }).click()
   await page.getByLabel('Name', { exact: true }).fill('Portal')
-  const redirectUri = `http://127.0.0.1:${await freePort()}/callback`
+  const { redirectUri, calls } = await listenForCallback(t)
   await page.getByLabel('Redirect URIs', { exact: true }).fill(redirectUri)
   await look(t, page, '3-form')
   await page.getByRole('button', { name: 'Add an app' }).click()
@@ -117,14 +118,14 @@ t.test('the first user comes from the link to an app that works, in less than tw
     code_challenge: await client.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
   })}`
-  const back = page.waitForRequest((request) => request.url().startsWith(redirectUri))
-  await page.route(`${redirectUri}*`, (route) => route.fulfill({ body: 'back' }))
   await page.goto(authorization.href)
   await page.getByRole('button', { name: 'Allow', exact: true }).click()
+  await headed('You may close this page')
+  t.equal(calls.length, 1)
   const parameters = client.validateAuthResponse(
     server,
     { client_id: clientId },
-    new URL((await back).url()),
+    new URL(page.url()),
     client.expectNoState,
   )
   const response = await client.authorizationCodeGrantRequest(

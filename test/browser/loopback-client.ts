@@ -22,12 +22,14 @@ export interface LoopbackClient extends TestClient {
   url(fields?: Fields): string
 }
 
-/** Registers a client at the server, listening on this loopback address. */
-export async function startLoopbackClient(
+/**
+ * Listens where the browser returns to. Playwright routes no redirect, so a test without a listener would send the browser
+ * to a page of its own for a connection that failed, which may still arrive when the test has moved on.
+ */
+export async function listenForCallback(
   t: Test,
-  server: TestServer,
-  { host = '127.0.0.1', name = 'Course Sync CLI' } = {},
-): Promise<LoopbackClient> {
+  { host = '127.0.0.1', port = 0 } = {},
+): Promise<{ readonly redirectUri: string; readonly calls: readonly Call[] }> {
   const calls: Call[] = []
   const app = Fastify()
   await app.register(formbody)
@@ -42,7 +44,16 @@ export async function startLoopbackClient(
     },
   })
   t.teardown(() => app.close())
-  const redirectUri = `${await app.listen({ port: 0, host })}/callback`
+  return { redirectUri: `${await app.listen({ port, host })}/callback`, calls }
+}
+
+/** Registers a client at the server, listening on this loopback address. */
+export async function startLoopbackClient(
+  t: Test,
+  server: TestServer,
+  { host = '127.0.0.1', name = 'Course Sync CLI' } = {},
+): Promise<LoopbackClient> {
+  const { redirectUri, calls } = await listenForCallback(t, { host })
   const client = await register(server, { client_name: name, redirect_uris: [redirectUri] })
   return {
     ...client,

@@ -8,7 +8,7 @@ import { integrate } from '../helpers/authorization.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { authorizationUrl, claimsOf, exchange, type Fields, type Tokens } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
-import { startLoopbackClient } from './loopback-client.ts'
+import { listenForCallback, startLoopbackClient } from './loopback-client.ts'
 
 const server = await startServer(t)
 const browser = await launchBrowser()
@@ -90,14 +90,15 @@ async function signOut(here: KnownBrowser): Promise<void> {
   await finger(here, false)
 }
 
-const portal = await integrate(server, { consent: 'skip' })
+const { redirectUri } = await listenForCallback(t)
+const portal = await integrate(server, { consent: 'skip', redirectUris: [redirectUri] })
 
 /** The ID Token of a first-party client, once the browser returns to it. */
 async function idTokenAfter(here: KnownBrowser, fields: Fields, act: () => Promise<void>) {
-  const called = here.page.waitForRequest((request) => request.url().startsWith(portal.redirectUri))
-  await here.page.goto(authorizationUrl(server, portal, fields)).catch(() => undefined)
+  await here.page.goto(authorizationUrl(server, portal, fields))
   await act()
-  const { searchParams } = new URL((await called).url())
+  await here.page.waitForURL(`${redirectUri}**`)
+  const { searchParams } = new URL(here.page.url())
   const code = searchParams.get('code')
   if (code === null) return { error: searchParams.get('error') }
   const tokens = (await (await exchange(server, portal, code)).json()) as Tokens

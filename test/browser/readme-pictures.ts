@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { authorizationUrl, exchange, register } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
+import { listenForCallback } from './loopback-client.ts'
 import { allowButton, signIn } from './visitor.ts'
 
 const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url))
@@ -11,10 +12,8 @@ mkdirSync(folder, { recursive: true })
 const ends: (() => unknown)[] = []
 const server = await startServer({ teardown: (end) => ends.push(end) }, { mode: 'dev' })
 const browser = await launchBrowser()
-const client = await register(server, {
-  client_name: 'Timetable',
-  redirect_uris: ['http://127.0.0.1:7777/callback'],
-})
+const { redirectUri } = await listenForCallback({ teardown: (end) => ends.push(end) }, { port: 7777 })
+const client = await register(server, { client_name: 'Timetable', redirect_uris: [redirectUri] })
 const size = { width: 900, height: 1000 }
 const page = await browser.newPage({ viewport: size, colorScheme: 'light' })
 
@@ -23,10 +22,9 @@ await signIn(page, alice.password)
 await allowButton(page).waitFor()
 await take('consent', { fullPage: true })
 
-const location = page.waitForRequest((request) => request.url().startsWith(client.redirectUri))
-await page.route(`${client.redirectUri}**`, (route) => route.fulfill({ body: 'done' }))
 await allowButton(page).click()
-const code = new URL((await location).url()).searchParams.get('code') ?? ''
+await page.waitForURL(`${redirectUri}**`)
+const code = new URL(page.url()).searchParams.get('code') ?? ''
 await exchange(server, client, code, { code_verifier: 'w'.repeat(43) })
 await exchange(server, client, code)
 
