@@ -129,9 +129,28 @@ const lacks: readonly {
   },
 ]
 
-/** Returns what of the profile a configuration and the clients that operators added fall short of. */
+/** How many clients that registered themselves are named. */
+const mostNamed = 5
+
+/** What clients that registered themselves lack. An operator cannot change them, RFC 7592 §2.2. */
+function lackingRegistrations(clients: readonly Client[]): Shortcoming | undefined {
+  const ids = clients.filter((client) => lacks.some(({ isLacking }) => isLacking(client))).map(({ id }) => id)
+  if (ids.length === 0) return undefined
+  const more = ids.length - mostNamed
+  return {
+    said: 'clients that registered themselves get no tokens',
+    expected: `${method} with PS256, ES256 or EdDSA, FAPI 2.0 Security Profile §5.3.2.1 and §5.4.1`,
+    found: [...ids.slice(0, mostNamed), ...(more > 0 ? [`and ${more} more`] : [])],
+    change: [`lychgate registration token create   (and register again by it, with ${method})`],
+  }
+}
+
+/** Returns what of the profile a configuration and clients fall short of. */
 function shortcomings(config: Config, clients: readonly Client[]): readonly Shortcoming[] {
-  const concerned = clients.filter((client) => isProfiled(client, config.profile))
+  const profiled = clients.filter((client) => isProfiled(client, config.profile))
+  const registered = profiled.filter(({ origin }) => origin === 'registered')
+  const concerned = profiled.filter(({ origin }) => origin !== 'registered')
+  const ofRegistrations = lackingRegistrations(registered)
   const { codeSeconds } = config.lifetimes
   const ofSettings: Shortcoming = {
     said: `codes of the profile are valid for ${mostCodeSeconds} seconds, whatever the setting says`,
@@ -139,12 +158,13 @@ function shortcomings(config: Config, clients: readonly Client[]): readonly Shor
     found: [String(codeSeconds)],
     setting: ['lifetimes.codeSeconds', String(mostCodeSeconds)],
   }
-  const isOn = config.profile === profileName || concerned.length > 0
+  const isOn = config.profile === profileName || profiled.length > 0
   return [
     ...(isOn && codeSeconds > mostCodeSeconds ? [ofSettings] : []),
     ...lacks.flatMap(({ said, expected, isLacking, change }) => {
       const found = concerned.filter(isLacking).map(({ id }) => id)
       return found.length === 0 ? [] : [{ said, expected, found, change: [...new Set(found.map(change))] }]
     }),
+    ...(ofRegistrations === undefined ? [] : [ofRegistrations]),
   ]
 }

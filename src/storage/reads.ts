@@ -207,13 +207,22 @@ export function* population(): Script<Population> {
 /** Reads the part of the facts that is in the tables. */
 export function* storedFacts(): Script<
   Required<
-    Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce' | 'integrations' | 'unreachableClients'>
+    Pick<
+      StoreFacts,
+      | 'keys'
+      | 'seededUsers'
+      | 'clientsWithoutPkce'
+      | 'integrations'
+      | 'registeredClients'
+      | 'unreachableClients'
+    >
   >
 > {
   return {
     keys: yield* list('key'),
     seededUsers: yield* seededUsers(),
     integrations: yield* many('integrations', {}, toClient),
+    registeredClients: yield* many('registeredClients', {}, toClient),
     clientsWithoutPkce: yield* many('clientsWithoutPkce', {}, ({ id }) => id),
     unreachableClients: unreachableClients(yield* listKind(finishedDeliveryKind, mostDeliveries)),
   }

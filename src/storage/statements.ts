@@ -200,6 +200,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     client: find(clients, { where: eq(clients.id, value('key')) }),
     clients: list(clients, { order: [clients.issuedAt, clients.id] }),
     integrations: list(clients, { where: sql`origin = 'integration'` }),
+    registeredClients: list(clients, { where: sql`origin = 'registered'`, limit: 1000 }),
     clientsWithoutPkce: read({ id: clients.id }, clients, {
       // Inside a JSON string these quotes would be escaped.
       where: sql`origin = 'integration' and metadata like '%"pkceOptional":true%'`,

@@ -295,6 +295,8 @@ export interface StoreFacts {
   readonly clientsWithoutPkce?: readonly string[]
   /** The clients that operators added, without resource servers. */
   readonly integrations?: readonly Client[]
+  /** Clients that registered themselves, a thousand of them at most. */
+  readonly registeredClients?: readonly Client[]
   /** Client ids of those that took no logout token of late, and failed to take some. */
   readonly unreachableClients?: readonly string[]
   /** The quickest of a few commits; absent when none could be made. */

@@ -1,11 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { insert } from '../../src/domain/decision.ts'
+import { openStore } from '../../src/storage/open.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere as run } from '../helpers/commands.ts'
 import { faultsOf } from '../helpers/doctor.ts'
 import { folderWithKeys, keysSecret } from '../helpers/keys.ts'
+import * as sample from '../storage/samples.ts'
 
 const data = await folderWithKeys(t)
 const files = newFolder(t)
@@ -120,4 +123,25 @@ t.test('doctor has a finding for each requirement that is missed', async (t) => 
   )
   t.match(all[1]?.found, ids[0])
   t.match(all[4]?.found, ids[1])
+})
+
+t.test('doctor names clients that registered themselves and get no tokens under the profile', async (t) => {
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  const ids = Array.from({ length: 7 }, (_, index) => `client_registered_${index}`)
+  await store.write(...ids.map((id) => insert('client', { ...sample.client, id, origin: 'registered' })))
+  await store.close()
+  const registeredIn = async (profile: string) => {
+    const environment = { LYCHGATE_DATA: data, LYCHGATE_SECRET: keysSecret, LYCHGATE_PROFILE: profile }
+    const found = await faultsOf(environment, { offline: true })
+    return found.filter(({ said }) => said.includes('registered themselves'))
+  }
+  t.same(await registeredIn('none'), [])
+  const [finding, ...others] = await registeredIn('fapi2')
+  t.same(others, [])
+  t.match(finding, {
+    level: 'warning',
+    expected: /private_key_jwt/,
+    found: /client_registered_\d.*and 2 more/,
+    change: [/registration token create/],
+  })
 })

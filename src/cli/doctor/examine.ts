@@ -47,7 +47,10 @@ export async function examine(examination: Examination): Promise<readonly Findin
         ...(await examineNetwork(setup, facts?.keys ?? [])),
       ]
   const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
-  const profiles = examineProfiles(setup, facts?.integrations ?? [])
+  const profiles = examineProfiles(setup, [
+    ...(facts?.integrations ?? []),
+    ...(facts?.registeredClients ?? []),
+  ])
   return [
     ...examineSettings(setup),
     ...profiles,

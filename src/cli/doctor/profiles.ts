@@ -2,7 +2,7 @@ import type { Client } from '../../domain/model.ts'
 import { features } from '../../features.ts'
 import { type Finding, type Setup, setting, warning } from './finding.ts'
 
-/** Returns a finding for each requirement of a profile that the settings, or clients of an operator, miss. */
+/** Returns a finding for each requirement of a profile that the settings or these clients miss. */
 export function examineProfiles({ config }: Setup, clients: readonly Client[]): readonly Finding[] {
   const profiles = features.flatMap(({ clientProfiles = {} }) => Object.entries(clientProfiles))
   return profiles.flatMap(([name, { shortcomings }]) =>
