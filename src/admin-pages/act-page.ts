@@ -11,6 +11,8 @@ declare module '../pages/pages.ts' {
     'admin/act': AdminModel & {
       readonly title: Text
       readonly about: Text
+      /** What it means for this one. */
+      readonly more?: readonly Text[]
       readonly submit: Text
       /** What has to be typed; absent: pressing the button is enough. */
       readonly typed?: string
@@ -41,18 +43,21 @@ export interface Subject<T> {
   readonly name: string
   /** Its page. */
   readonly url: string
+  /** What the act means for this one. */
+  readonly more?: readonly Text[]
 }
 
 /** A page that asks for a confirmation, and its form, which acts. */
 export function actPage<T>({ path, section, title, about, isTyped, find, perform }: Act<T>): AdminPage {
   const show = async ({ param, render }: AdminVisit, problem?: Text) => {
-    const { name, url } = await find(param('id'))
+    const { name, url, more } = await find(param('id'))
     const named = { name }
     return render(
       'admin/act',
       {
         title: { ...title, with: named },
         about: { ...about, with: named },
+        ...(more && { more }),
         submit: { ...title, with: named },
         ...(isTyped && { typed: name }),
         backUrl: url,

@@ -20,7 +20,7 @@ import { factorsOf } from '../users/factors.ts'
 import { groupsOf } from '../users/groups.ts'
 
 /** The sections of the admin pages, in the order of their navigation. */
-export const adminSections = ['overview', 'users', 'groups', 'clients', 'audit', 'errors'] as const
+export const adminSections = ['overview', 'users', 'groups', 'clients', 'keys', 'audit', 'errors'] as const
 
 export type AdminSection = (typeof adminSections)[number]
 

@@ -12,6 +12,7 @@ import { errorsPage } from './errors.ts'
 import { groupDeletePage, groupPage } from './group.ts'
 import { groupsPage } from './groups.ts'
 import { invitePage, userLinkPage } from './invite.ts'
+import { keyRetirePage, keysPage, keysRotatePage } from './keys.ts'
 import { overviewPage } from './overview.ts'
 import { userPage } from './user.ts'
 import { userActPages } from './user-acts.ts'
@@ -34,6 +35,9 @@ const adminPageOf: readonly PageOf[] = [
   clientPage,
   clientEditPage,
   clientActPages,
+  keysPage,
+  keysRotatePage,
+  keyRetirePage,
   auditPage,
   auditExport,
   errorsPage,

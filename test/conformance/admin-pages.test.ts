@@ -3,16 +3,19 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TOTP } from 'otpauth'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
-import { put } from '../../src/domain/decision.ts'
+import { accept, put, update } from '../../src/domain/decision.ts'
 import { createGroup, type Group } from '../../src/domain/group.ts'
-import type { AuditEvent } from '../../src/domain/model.ts'
+import { type KeyState, stateOf } from '../../src/domain/key-term.ts'
+import type { AuditEvent, StoredKey, User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups, groupsOf, removeFromGroup } from '../../src/users/groups.ts'
+import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { pageOf } from '../helpers/authorization.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
+import { passkey } from '../storage/samples.ts'
 
 const server = await startServer(t)
 const { store, keys, clock } = server.deps
@@ -149,6 +152,11 @@ const ofClient =
     return { path: `/clients/${id}/${act}`, form: typed ? { confirm: name } : {} }
   }
 
+async function keyOf(algorithm: string, state: KeyState): Promise<StoredKey | undefined> {
+  const ring = await store.list('key')
+  return ring.find((key) => key.algorithm === algorithm && stateOf(key, ring, clock()) === state)
+}
+
 /** How each page is opened, and its form sent. A new page has to be added here. */
 const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '': async () => ({ path: '' }),
@@ -184,6 +192,12 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '/clients/:id/secret': ofClient('secret', false),
   '/clients/:id/leaked-secret': ofClient('leaked-secret'),
   '/clients/:id/remove': ofClient('remove'),
+  '/keys': async () => ({ path: '/keys' }),
+  '/keys/rotate': async () => ({ path: '/keys/rotate', form: { algorithm: 'ES256' } }),
+  '/keys/:id/retire': async () => {
+    const id = (await keyOf('EdDSA', 'active'))?.id ?? ''
+    return { path: `/keys/${id}/retire`, form: { confirm: id.slice(0, 8) } }
+  },
   '/audit': async () => ({ path: '/audit' }),
   '/audit/export': async () => ({ path: '/audit/export' }),
   '/errors': async () => ({ path: '/errors', form: { text: 'lyc_access_x' } }),
@@ -460,6 +474,69 @@ t.test('a group gets members and another name, and the last administrator stays'
     t.equal(response.status, 409, path)
     t.match(await response.text(), 'no administrator would be left')
   }
+})
+
+t.test('the last passkey of a last administrator without a password stays', async (t) => {
+  const agent = await fresh()
+  const known = (await store.find('user', ids.alice)) as User
+  const { passwordHash: _, ...without } = known
+  await store.transact('user', ids.alice, () => accept(undefined, update('user', without)))
+  await store.write(put(passkeyKind, { ...passkey, userId: ids.alice }))
+  const path = `/users/${ids.alice}/remove-passkeys`
+  const response = await send(agent, path, { confirm: 'alice' })
+  t.equal(response.status, 409)
+  t.match(await response.text(), 'no administrator would be left')
+  t.equal((await store.listOf(passkeyKind, ids.alice)).length, 1)
+  await store.transact('user', ids.alice, () => accept(undefined, update('user', known)))
+  await send(agent, path, { confirm: 'alice' })
+  t.strictSame(await store.listOf(passkeyKind, ids.alice), [])
+  strongUntil = 0 // The sessions have ended.
+})
+
+/** The newest audit event with this name. */
+async function lastEvent(name: string): Promise<AuditEvent | undefined> {
+  return (await store.audit({ since: 0, limit: 500 })).findLast((event) => event.name === name)
+}
+
+t.test('keys get successors, which sign later or at once', async (t) => {
+  const agent = await fresh()
+  const before = await keyOf('RS256', 'active')
+  await send(agent, '/keys/rotate', { algorithm: 'RS256' })
+  const waiting = await keyOf('RS256', 'waiting')
+  t.equal((await keyOf('RS256', 'active'))?.id, before?.id)
+  t.match(await lastEvent('key-made'), { by: 'operator', facts: { actor: ids.alice, key: waiting?.id } })
+  t.match((await lastEvent('key-made'))?.facts['request'], /^[\da-f-]{36}$/)
+  await send(agent, '/keys/rotate', { algorithm: 'RS256', now: '1' })
+  t.equal((await keyOf('RS256', 'active'))?.id, waiting?.id, 'the one that waited')
+  const { html } = await open(agent, '/keys')
+  for (const key of [before, waiting]) t.match(html, `>${key?.id}</code>`)
+  t.match(html, 'verifies only, until')
+  t.equal((await send(agent, '/keys/rotate', { algorithm: 'none' })).status, 400)
+})
+
+t.test('a key is retired once, and its page says what ends with it', async (t) => {
+  const agent = await fresh()
+  const key = await keyOf('ES256', 'active')
+  const path = `/keys/${key?.id}/retire`
+  const page = await open(agent, path)
+  t.match(page.html, 'Every ID Token and JWT access token that it signed becomes invalid.')
+  t.match(page.html, 'Another key takes its place at once.')
+  const form = { ...hiddenIn(page), confirm: key?.id.slice(0, 8) }
+  t.equal((await post(agent, path, { ...form, confirm: 'ES256' })).status, 400)
+  t.equal((await keyOf('ES256', 'active'))?.id, key?.id)
+  t.equal((await post(agent, path, form)).headers.get('location'), '/admin/keys?done=key-retired')
+  const ring = await store.list('key')
+  t.ok(ring.find(({ id }) => id === key?.id)?.retiredAt)
+  t.match(await lastEvent('key-retired'), { by: 'operator', facts: { actor: ids.alice, key: key?.id } })
+  t.equal((await post(agent, path, form)).headers.get('location'), '/admin/keys?done=gone', 'twice')
+  t.strictSame(await store.list('key'), ring, 'its successor stays')
+  t.notMatch((await open(agent, '/keys')).html, path)
+  t.equal((await agent.send(`${root}/keys/none/retire`)).status, 404)
+  const waiting = await keyOf('ES256', 'waiting')
+  if (waiting === undefined) await send(agent, '/keys/rotate', { algorithm: 'ES256' })
+  const unused = (await keyOf('ES256', 'waiting'))?.id
+  t.match((await open(agent, `/keys/${unused}/retire`)).html, 'Nothing ends: it has not been used yet.')
+  t.match((await open(agent, '/keys/1/retire')).html, 'users have to sign in to their apps again')
 })
 
 t.test('the log is filtered, followed without a script, and downloaded', async (t) => {

@@ -55,4 +55,32 @@ export const adminPageFaults = [
     find: "!isTyped || single(visit.form, 'confirm')?.trim() === name",
     replace: 'true',
   },
+  {
+    id: 'admin-key-retired-without-typing',
+    tests,
+    file: 'src/admin-pages/keys.ts',
+    find: 'isTyped: true',
+    replace: 'isTyped: false',
+  },
+  {
+    id: 'admin-key-retired-by-no-one',
+    tests,
+    file: 'src/admin-pages/keys.ts',
+    find: 'decide: (ring, fresh, now) => retireKey(ring, id, fresh, policy, now) }, context',
+    replace: 'decide: (ring, fresh, now) => retireKey(ring, id, fresh, policy, now) }, {}',
+  },
+  {
+    id: 'key-retired-twice',
+    tests,
+    file: 'src/keys/rules.ts',
+    find: "key === undefined || was === undefined || was === 'retired'",
+    replace: 'key === undefined || was === undefined',
+  },
+  {
+    id: 'admin-page-removes-the-last-passkey',
+    tests,
+    file: 'src/admin-pages/user-acts.ts',
+    find: 'keepAdministrator(removePasskeys(current, context), config.admin.group, context.at)',
+    replace: 'removePasskeys(current, context)',
+  },
 ] as const satisfies readonly Fault[]
