@@ -6,6 +6,7 @@ import type { AppOptions, Deps } from './deps.ts'
 import { registerAll } from './feature.ts'
 import { registerFeatures } from './features.ts'
 import { clientKeys } from './fetch/client-keys.ts'
+import { adminListener } from './http/admin-listener.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
 import { drain, health } from './http/drain.ts'
 import { endpoints } from './http/endpoints.ts'
@@ -54,7 +55,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Decorators and hooks that everything else builds on.
   await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog, rejectionRecord])
   await app.register(drain, { seconds: config.drainSeconds })
-  await registerAll(app, deps, [securityHeaders, wellFormedHttp])
+  await registerAll(app, deps, [securityHeaders, wellFormedHttp, adminListener])
   await registerAll(app, below, [rateLimits, pages, metadata, endpoints, browser])
   await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
   await registerFeatures(app, deps)

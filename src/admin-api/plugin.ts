@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { readTextAsset } from '../assets.ts'
 import type { AppDeps } from '../deps.ts'
+import { adminRoot } from '../http/admin-listener.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
 import { securitySchemes } from '../http/openapi.ts'
 import { accessResource } from './access.ts'
@@ -13,9 +14,6 @@ import { keyResource } from './keys.ts'
 import { registrationResource } from './registrations.ts'
 import { isOffered } from './scopes.ts'
 import { userResource } from './users.ts'
-
-/** Where the admin API is, below the issuer. */
-const root = '/api/admin/v1'
 
 /**
  * The admin API: users and clients, as the command line has them. It is a protected resource of this server (RFC 6750),
@@ -34,7 +32,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     keyResource,
     activityResource,
   ])
-    await app.register(resource, { ...deps, prefix: root })
+    await app.register(resource, { ...deps, prefix: adminRoot })
   describe(app, deps)
 }
 
@@ -44,10 +42,12 @@ function describe(app: FastifyInstance, { config, service }: AppDeps): void {
   const write = (): object => {
     const whole = JSON.parse(readTextAsset('openapi/admin.json'))
     const { registrationAccessToken: _, ...schemes } = securitySchemes(service)
+    // Relative to the description: the management listener has several names.
+    const url = config.admin.listener === 'management' ? service.prefix || '/' : service.issuer
     const components = { ...whole.components, securitySchemes: schemes }
-    return { ...whole, servers: [{ url: service.issuer }], components }
+    return { ...whole, servers: [{ url }], components }
   }
-  serveDocument(app, [`${root}/openapi.json`], {
+  serveDocument(app, [`${adminRoot}/openapi.json`], {
     content: () => {
       content ??= write()
       return content

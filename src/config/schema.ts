@@ -491,6 +491,11 @@ export const CommonSettings = Type.Object(
             examples: ['on'],
           }),
         ),
+        listener: Type.Union([Type.Literal('main'), Type.Literal('management')], {
+          default: 'main',
+          description:
+            'Which listener serves the admin API. `management`: only that of management.port; at the issuer it is 404.',
+        }),
         pages: Type.Union([Type.Literal('on'), Type.Literal('off')], {
           default: 'on',
           description: 'Whether the server has admin pages, /admin. Only administrators see them.',

@@ -107,15 +107,19 @@ export function sendError(rejection: OAuthError, reply: FastifyReply): FastifyRe
 export function notFound(app: FastifyInstance, request: FastifyRequest): OAuthError {
   const path = request.url.split('?', 1)[0] ?? ''
   const allowed = app.methodsOf(path)
-  if (allowed.length === 0)
-    return new OAuthError('invalid_request', 'there is nothing at this path', {
-      rule: 'lychgate-path',
-      status: 404,
-    })
+  if (allowed.length === 0) return nothingHere()
   return new OAuthError('invalid_request', 'this method is not allowed here', {
     rule: 'lychgate-method',
     status: 405,
     headers: { allow: allowed.join(', ') },
+  })
+}
+
+/** Returns the error for a path that no route has. */
+export function nothingHere(): OAuthError {
+  return new OAuthError('invalid_request', 'there is nothing at this path', {
+    rule: 'lychgate-path',
+    status: 404,
   })
 }
 

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
@@ -7,8 +8,12 @@ import { httpFault, rejectMalformedHttp } from '../http/malformed-http.ts'
 /**
  * Creates the management listener without its routes. Everyone who can reach its port may read them, but a Host that is
  * not listed is rejected: no web page reads them through its own name (DNS rebinding).
+ * @param handleElsewhere Handles a request that other routes than these are for, and returns whether it did.
  */
-export function createListener({ host, hosts = [] }: Config['management']): FastifyInstance {
+export function createListener(
+  { host, hosts = [] }: Config['management'],
+  handleElsewhere: (request: IncomingMessage, response: ServerResponse) => boolean,
+): FastifyInstance {
   const listener = Fastify({
     http: { requireHostHeader: false },
     requestTimeout: 10_000,
@@ -26,6 +31,7 @@ export function createListener({ host, hosts = [] }: Config['management']): Fast
     const fault = httpFault(request.raw)
     if (fault !== undefined) return sendText(reply, fault.status, fault.description)
     if (!isHostOf(request.headers.host, [host, ...hosts])) return sendText(reply, 403, unlisted)
+    if (handleElsewhere(request.raw, reply.raw)) return reply.hijack()
     if (!['GET', 'HEAD'].includes(request.method)) return sendText(reply, 405, 'only GET is served here')
   })
   listener.setErrorHandler((_error, _request, reply) => sendText(reply, 500, 'the server failed'))

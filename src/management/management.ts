@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
+// Bring `app.handleManaged` and `request.rejection`.
+import type {} from '../http/admin-listener.ts'
 import { readinessOf } from '../http/drain.ts'
-// Brings `request.rejection`.
 import type {} from '../http/errors.ts'
 import { createListener, listen, sendText } from './listener.ts'
 import { measuredStore } from './measured-store.ts'
@@ -23,10 +24,11 @@ export function underManagement(deps: Deps, port: number): Managed {
   return {
     deps: { ...deps, store: measuredStore(deps.store, metrics) },
     observe: async (app) => {
-      const listener = createListener(deps.config.management)
+      const { management } = deps.config
+      const listener = createListener(management, (...exchange) => app.handleManaged?.(...exchange) ?? false)
       addPages(listener, app, deps, metrics)
       measureRequests(app, metrics)
-      app.addHook('onReady', () => listen(listener, deps.config.management.host, port))
+      app.addHook('onReady', () => listen(listener, management.host, port))
       app.addHook('onClose', async () => {
         await listener.close()
         metrics.close()

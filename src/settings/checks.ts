@@ -36,6 +36,8 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* resourceFaults(config)
   if (!isGroupName(config.admin.group))
     yield 'admin.group: must be a name that a group can have, such as admins'
+  if (config.admin.listener === 'management' && config.management.port === undefined)
+    yield 'management.port: is missing; admin.listener: management needs it'
   yield* developmentOptions(config)
   if (config.secret === exampleSecret) {
     yield 'secret: is the one of the example; make your own with lychgate keys secret'

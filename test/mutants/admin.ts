@@ -16,6 +16,20 @@ export const adminFaults = [
     replace: '',
   },
   {
+    id: 'admin-listener-at-the-issuer',
+    tests: ['test/process/admin-listener.test.ts'],
+    file: 'src/http/admin-listener.ts',
+    find: 'isAdmin && !managed.has(request.raw) ?',
+    replace: 'isAdmin && managed.has(request.raw) && below.length < 0 ?',
+  },
+  {
+    id: 'admin-listener-by-the-text-of-the-path',
+    tests: ['test/process/admin-listener.test.ts'],
+    file: 'src/http/admin-listener.ts',
+    find: '(request.routeOptions.url ?? request.url)',
+    replace: 'request.url',
+  },
+  {
     id: 'admin-client-without-the-scope',
     tests,
     file: rules,
