@@ -18,10 +18,27 @@ export interface paths {
         readonly get: operations["listUsers"];
         readonly put?: never;
         /**
-         * Add a user, who sets a password by a link
+         * Add a user, who sets a password by a link unless they are locked
          * @description Administrators of a group may call it, for its members.
          */
         readonly post: operations["inviteUser"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/attributes": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** List the attributes that the configuration declares, in the order of their names */
+        readonly get: operations["listAttributes"];
+        readonly put?: never;
+        readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
@@ -402,7 +419,7 @@ export interface paths {
         /** List clients, in the order in which they were added */
         readonly get: operations["listClients"];
         readonly put?: never;
-        /** Add a client; the response has its secret, which is shown once */
+        /** Add a client; the response has a secret that was made, which is shown once */
         readonly post: operations["addClient"];
         readonly delete?: never;
         readonly options?: never;
@@ -419,7 +436,8 @@ export interface paths {
         };
         /** Read a client */
         readonly get: operations["readClient"];
-        readonly put?: never;
+        /** Replace the metadata of a client that an operator added; what is not named has its default */
+        readonly put: operations["replaceClient"];
         readonly post?: never;
         /** Delete a client with its tokens */
         readonly delete: operations["deleteClient"];
@@ -438,8 +456,25 @@ export interface paths {
         };
         readonly get?: never;
         readonly put?: never;
-        /** Replace the secret of a client; the response has the new one, which is shown once */
+        /** Replace the secret of a client; the response has one that was made, which is shown once */
         readonly post: operations["rotateClientSecret"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/clients/{client_id}/secret/compare": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Compare a secret with the one of a client, and change nothing */
+        readonly post: operations["compareClientSecret"];
         readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
@@ -687,9 +722,14 @@ export interface components {
         };
         readonly NewUser: {
             /** @description The address that is invited. */
-            readonly email: string;
+            readonly email?: string;
+            readonly email_verified?: boolean;
             /** @description Absent: the email address. */
             readonly username?: string;
+            /** @description The sub the user has elsewhere; absent: a new one. */
+            readonly sub?: string;
+            /** @description true: the user cannot sign in, and is not invited. */
+            readonly locked?: boolean;
             /** @description Standard claims that are text; an empty text removes one. */
             readonly claims?: {
                 readonly name?: string;
@@ -737,6 +777,22 @@ export interface components {
                 readonly [key: string]: string | number | boolean;
             };
             readonly invitation?: components["schemas"]["Invitation"];
+        };
+        readonly Attribute: {
+            readonly name: string;
+            /** @description string, number, boolean or choice. */
+            readonly type: string;
+            /** @description What a choice is among. */
+            readonly values?: readonly string[];
+            /** @description Who sees it: administrator, or user: the user, too. */
+            readonly visible: string;
+            /** @description Who changes it. */
+            readonly editable: string;
+        };
+        readonly DeclaredAttributes: {
+            readonly items: readonly components["schemas"]["Attribute"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
         };
         readonly ChangedUser: {
             /** @description An empty text removes the address. */
@@ -825,6 +881,8 @@ export interface components {
         readonly NewGroup: {
             /** @description What clients see. */
             readonly name: string;
+            /** @description The id it has elsewhere; absent: a new one. */
+            readonly group_id?: string;
             /** @description What it is for; an empty text removes it. */
             readonly description?: string;
             /** @description The group above it: its members count as members of that one, too. An empty text removes it. */
@@ -864,6 +922,10 @@ export interface components {
         readonly Client: {
             readonly client_id: string;
             readonly origin: string;
+            /** @description What an operator configured, as a PUT takes it; the other members have its defaults, too. */
+            readonly configured?: {
+                readonly [key: string]: unknown;
+            };
         } & {
             readonly [key: string]: unknown;
         };
@@ -955,6 +1017,10 @@ export interface components {
             readonly tos_uri?: string;
             /** @description Contacts, such as email addresses. */
             readonly contacts?: readonly string[];
+            /** @description The client id, if you choose one. */
+            readonly client_id?: string;
+            /** @description A secret of 32 to 200 characters that you chose; it is stored as a hash. */
+            readonly client_secret?: string;
         } & {
             readonly [key: string]: string;
         };
@@ -1044,7 +1110,95 @@ export interface components {
         } & {
             readonly [key: string]: string;
         };
+        readonly ReplacedClient: {
+            /** @description Its public keys: a JWK set, a JWK or PEM, RFC 7591 §2. */
+            readonly jwks?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Where its public keys are, https, RFC 7591 §2. */
+            readonly jwks_uri?: string;
+            /** @description Where it is sent a logout token when a session ends, https, Back-Channel Logout §2.2. */
+            readonly backchannel_logout_uri?: string;
+            /** @description Whether logout tokens must have a sid; they always do, Back-Channel Logout §2.2. */
+            readonly backchannel_logout_session_required?: boolean;
+            /** @description session: its tokens end with the session of the user, or standalone (default). */
+            readonly refresh_tokens?: string;
+            /** @description What it signs with: ES256, PS256, RS256, EdDSA, Ed25519; the algorithm of its key when left out. */
+            readonly token_endpoint_auth_signing_alg?: string;
+            /** @description Whose tokens it may use in place of a key, as JSON; see lychgate client trust, RFC 7521 §3. */
+            readonly trusted_issuers?: readonly {
+                readonly issuer: string;
+                readonly subject: string;
+                readonly audience?: string;
+                readonly reusable?: boolean;
+            }[];
+            /** @description Whether aud may be an endpoint or a list instead of the issuer alone, RFC 7523 §3. */
+            readonly legacy_audience?: boolean;
+            /** @description What it signs requests with: ES256, PS256, RS256, EdDSA, Ed25519; the algorithm of its key when left out. */
+            readonly request_object_signing_alg?: string;
+            /** @description Whether it must sign its authorization requests, RFC 9101 §10.5. */
+            readonly require_signed_request_object?: boolean;
+            /** @description The https URIs that it may send as request_uri, OpenID Connect Registration §2. */
+            readonly request_uris?: readonly string[];
+            /** @description Whether it must push its authorization requests, RFC 9126 §6. */
+            readonly require_pushed_authorization_requests?: boolean;
+            /** @description Whether all its tokens must be bound to a key, RFC 9449 §5.2. */
+            readonly dpop_bound_access_tokens?: boolean;
+            /** @description The profile that it must conform to: fapi2; see lychgate client profile. */
+            readonly security_profile?: string;
+            /** @description The algorithm that signs UserInfo responses as a JWT: RS256, ES256, EdDSA; JSON when left out. */
+            readonly userinfo_signed_response_alg?: string;
+            /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned. */
+            readonly initiate_login_uri?: string;
+            /** @description The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names. */
+            readonly allowed_groups?: string;
+            /** @description A JSON file with claims of its tokens; lychgate client claims describes it, and takes names. */
+            readonly token_claims?: readonly unknown[];
+            /** @description The name that users see. */
+            readonly client_name: string;
+            /** @description https and loopback redirect URIs. */
+            readonly redirect_uris?: readonly string[];
+            /** @description Redirect URIs after logout. */
+            readonly post_logout_redirect_uris?: readonly string[];
+            /** @description Absent when it is added: a secret, by basic or post. */
+            readonly token_endpoint_auth_method?: string;
+            /** @description Absent when it is added: authorization_code and refresh_token. */
+            readonly grant_types?: readonly string[];
+            /** @description The scopes it may request, separated by spaces. Absent: all but those of the admin API. */
+            readonly scope?: string;
+            /**
+             * @description The algorithm that signs its ID Tokens.
+             * @enum {string}
+             */
+            readonly id_token_signed_response_alg?: "RS256" | "ES256" | "EdDSA";
+            /** @description APIs: whose tokens a resource server may introspect, or for which client_credentials gets tokens. */
+            readonly resources?: readonly string[];
+            /**
+             * @description Whether PKCE is required; optional for confidential clients only.
+             * @enum {string}
+             */
+            readonly pkce?: "required" | "optional";
+            /**
+             * @description Ask the user always, for new scopes only, or never.
+             * @enum {string}
+             */
+            readonly consent?: "always" | "remember" | "skip";
+            /** @description Its website. */
+            readonly client_uri?: string;
+            /** @description Its logo. */
+            readonly logo_uri?: string;
+            /** @description Its privacy policy. */
+            readonly policy_uri?: string;
+            /** @description Its terms of service. */
+            readonly tos_uri?: string;
+            /** @description Contacts, such as email addresses. */
+            readonly contacts?: readonly string[];
+        } & {
+            readonly [key: string]: string;
+        };
         readonly Rotation: {
+            /** @description A secret of 32 to 200 characters that you chose; it is stored as a hash. */
+            readonly client_secret?: string;
             /** @description How long the old secret is accepted, too; 0: not at all. */
             readonly keep_old_seconds: number;
         };
@@ -1053,6 +1207,14 @@ export interface components {
             /** @description It is shown once, and stored as a hash. */
             readonly client_secret?: string;
             readonly previous_secret_expires_at?: number;
+        };
+        readonly Comparison: {
+            /** @description A secret of 32 to 200 characters that you chose; it is stored as a hash. */
+            readonly client_secret: string;
+        };
+        readonly Compared: {
+            readonly client_id: string;
+            readonly matches: boolean;
         };
         readonly RegistrationToken: {
             readonly token_id: string;
@@ -1318,6 +1480,76 @@ export interface operations {
             };
             /** @description An error, RFC 6749 §5.2. */
             readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listAttributes: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["DeclaredAttributes"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -3930,6 +4162,134 @@ export interface operations {
             };
         };
     };
+    readonly replaceClient: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of what is changed. Required. */
+                readonly "if-match"?: string;
+            };
+            readonly path: {
+                readonly client_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["ReplacedClient"];
+            };
+        };
+        readonly responses: {
+            /** @description Client metadata, RFC 7591 §2, and what an operator decides. */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Client"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 412: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 428: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     readonly deleteClient: {
         readonly parameters: {
             readonly query?: never;
@@ -4187,6 +4547,125 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["ClientSecret"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly compareClientSecret: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+            };
+            readonly path: {
+                readonly client_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["Comparison"];
+            };
+        };
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Compared"];
                 };
             };
             /** @description An error, RFC 6749 §5.2. */

@@ -1,20 +1,31 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Static, Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { describeClient, knownTo } from '../clients/describe.ts'
 import {
   addIntegration,
   changeIntegration,
+  clientIdPattern,
+  type IntegrationRequest,
   lockClient,
   removeClient,
+  replaceIntegration,
+  requestOf,
   rotateClientSecret,
   unlockClient,
 } from '../clients/integration.ts'
-import { clientMembers, integrationDefaults, readClientMembers } from '../clients/integration-members.ts'
+import {
+  clientMembers,
+  integrationDefaults,
+  readClientMembers,
+  writeClientMembers,
+} from '../clients/integration-members.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import { type Client, clientOrigins, type Seconds } from '../domain/model.ts'
+import { secretMatches } from '../domain/secret.ts'
 import { RecordExists } from '../storage/store.ts'
 import { storedKey, writePage } from './administration.ts'
 import { once } from './idempotency.ts'
@@ -22,10 +33,14 @@ import { assertMatches, assertWithin, conflict, requireFound, tagOfClient } from
 import { ClientResource, ClientSecret, listQuery, operationSchema, pageOf } from './schema.ts'
 
 const scope = { read: 'admin:clients:read', write: 'admin:clients:write' } as const
-const taken = 'another client trusts this issuer, subject and audience'
+const taken = 'another client has this client_id, or trusts this issuer, subject and audience'
 
+const secretMember = Type.String({
+  description: 'A secret of 32 to 200 characters that you chose; it is stored as a hash.',
+})
 const Rotation = Type.Object(
   {
+    client_secret: Type.Optional(secretMember),
     keep_old_seconds: Type.Integer({
       minimum: 0,
       maximum: 31_536_000,
@@ -35,12 +50,31 @@ const Rotation = Type.Object(
   { title: 'Rotation', additionalProperties: false },
 )
 
+const Comparison = Type.Object(
+  { client_secret: secretMember },
+  { title: 'Comparison', additionalProperties: false },
+)
+const Compared = Type.Object(
+  { client_id: Type.String(), matches: Type.Boolean() },
+  { title: 'Compared', additionalProperties: false },
+)
+
 /** `/clients`: list, add, read, change, lock, unlock, delete, and rotate the secret. */
 export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, random, declared } = deps
   const admin = app.administration
   const known = knownTo(config, declared)
-  const describe = (client: Client) => ({ ...describeClient(client, known), client_id: client.id })
+  const describe = (client: Client) => ({
+    ...describeClient(client, known),
+    client_id: client.id,
+    ...(client.origin !== 'registered' && { configured: writeClientMembers(requestOf(client)) }),
+  })
+  /** Reads all that an operator says about a client: what is absent has its default. */
+  const readRequest = (body: Record<string, unknown>) => {
+    const { name = '', ...wanted } = readClientMembers(body)
+    return { ...integrationDefaults, ...wanted, name } as IntegrationRequest // nothing is undefined
+  }
+  const newClient = clientMembers(declared, 'NewClient', ['client_name'])
   /** Finds the client under its lock, if the caller may change it. */
   const requireWithin = (request: FastifyRequest, found: Client | undefined): Client => {
     const client = requireFound(found, 'client')
@@ -83,30 +117,38 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       bodyLimit: body.bodyLimit,
       schema: operationSchema({
         operationId: 'addClient',
-        summary: 'Add a client; the response has its secret, which is shown once',
+        summary: 'Add a client; the response has a secret that was made, which is shown once',
         scope: scope.write,
         kind: 'create',
         response: ClientResource,
-        body: clientMembers(declared, 'NewClient', ['client_name']),
+        body: {
+          ...newClient,
+          properties: {
+            ...newClient['properties'],
+            client_id: Type.String({
+              pattern: clientIdPattern,
+              description: 'The client id, if you choose one.',
+            }),
+            client_secret: secretMember,
+          },
+        },
       }),
     },
     async (request, reply) => {
-      const { name = '', ...wanted } = readClientMembers(request.body as Record<string, unknown>)
+      const { client_id: id = random(16), client_secret: given, ...body } = request.body as NewClient // as the schema says
+      const wanted = readRequest(body)
       const context = admin.contextOf(request)
       return once(request, reply, deps, taken, async (keep) => {
-        const added = addIntegration(
-          { ...integrationDefaults, ...wanted, name } as Parameters<typeof addIntegration>[0], // nothing is undefined
-          known,
-          { id: random(16), secret: random(32) },
-          context.at,
-        )
+        const added = addIntegration(wanted, known, { id, secret: given ?? random(32) }, context.at)
         const { client, secret, writes } = added
         assertWithin(client, admin.callerOf(request))
-        const event = auditEvent('client-added', context, { clientId: client.id, name })
+        if (given !== undefined) assertSecretUsed(secret)
+        const event = auditEvent('client-added', context, { clientId: client.id, name: wanted.name })
         const headers = { location: `${request.url}/${client.id}`, etag: tagOfClient(client) }
         const kept = { status: 201, body: describe(client), headers, clientId: client.id }
         await admin.storeFor(request).write(...writes, event, ...keep(kept))
-        return { ...kept, body: { ...kept.body, ...(secret !== undefined && { client_secret: secret }) } }
+        const shown = given === undefined && secret !== undefined && { client_secret: secret }
+        return { ...kept, body: { ...kept.body, ...shown } }
       })
     },
   )
@@ -131,44 +173,59 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
   )
 
-  app.patch(
-    '/clients/:client_id',
-    {
+  const changes = {
+    PATCH: {
+      operationId: 'changeClient',
+      summary: 'Change a client that an operator added; what is not named stays',
+      body: clientMembers(declared, 'ChangedClient'),
+      decide: (client: Client, body: Record<string, unknown>) =>
+        changeIntegration(client, readClientMembers(body), known),
+    },
+    PUT: {
+      operationId: 'replaceClient',
+      summary: 'Replace the metadata of a client that an operator added; what is not named has its default',
+      body: clientMembers(declared, 'ReplacedClient', ['client_name']),
+      decide: (client: Client, body: Record<string, unknown>) =>
+        replaceIntegration(client, readRequest(body), known),
+    },
+  }
+  for (const [method, { decide, ...described }] of Object.entries(changes)) {
+    app.route({
+      method,
+      url: '/clients/:client_id',
       onRequest,
       config: { ...writing, ...body.setting },
       bodyLimit: body.bodyLimit,
       schema: operationSchema({
-        operationId: 'changeClient',
-        summary: 'Change a client that an operator added; what is not named stays',
+        ...described,
         scope: scope.write,
         kind: 'change',
         response: ClientResource,
         id: 'client_id',
-        body: clientMembers(declared, 'ChangedClient'),
       }),
-    },
-    async (request, reply) => {
-      const clientId = idOf(request.params)
-      const change = readClientMembers(request.body as Record<string, unknown>)
-      const context = admin.contextOf(request)
-      const changed = Object.keys(change).join(' ')
-      const client = await admin
-        .storeFor(request)
-        .transact('client', clientId, (found) => {
-          const current = requireWithin(request, found)
-          assertByOperator(current)
-          assertMatches(request.headers['if-match'], tagOfClient(current))
-          const decision = changeIntegration(current, change, known)
-          if ('result' in decision) assertWithin(decision.result, admin.callerOf(request))
-          return withWrites(decision, auditEvent('client-changed', context, { clientId, changed }))
-        })
-        .catch((error: unknown) => {
-          throw error instanceof RecordExists ? conflict(taken) : error
-        })
-      reply.header('etag', tagOfClient(client))
-      return describe(client)
-    },
-  )
+      handler: async (request, reply) => {
+        const clientId = idOf(request.params)
+        const context = admin.contextOf(request)
+        const client = await admin
+          .storeFor(request)
+          .transact('client', clientId, (found) => {
+            const current = requireWithin(request, found)
+            assertByOperator(current)
+            assertMatches(request.headers['if-match'], tagOfClient(current))
+            const decision = decide(current, request.body as Record<string, unknown>) // as the schema says
+            if ('rejection' in decision) return decision
+            assertWithin(decision.result, admin.callerOf(request))
+            const changed = changedMembers(current, decision.result)
+            return withWrites(decision, auditEvent('client-changed', context, { clientId, changed }))
+          })
+          .catch((error: unknown) => {
+            throw error instanceof RecordExists ? conflict(taken) : error
+          })
+        reply.header('etag', tagOfClient(client))
+        return describe(client)
+      },
+    })
+  }
 
   app.delete(
     '/clients/:client_id',
@@ -200,7 +257,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       ...admin.allow(scope.write),
       schema: operationSchema({
         operationId: 'rotateClientSecret',
-        summary: 'Replace the secret of a client; the response has the new one, which is shown once',
+        summary: 'Replace the secret of a client; the response has one that was made, which is shown once',
         scope: scope.write,
         kind: 'act',
         response: ClientSecret,
@@ -210,10 +267,10 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
     async (request, reply) => {
       const clientId = idOf(request.params)
-      const { keep_old_seconds: keepOld } = request.body as Static<typeof Rotation> // as the schema says
+      const { keep_old_seconds: keepOld, client_secret: given } = request.body as Static<typeof Rotation> // as the schema says
       const context = admin.contextOf(request)
       const keepUntil = keepOld > 0 ? context.at + keepOld : undefined
-      const fresh = random(32)
+      const fresh = given ?? random(32)
       return once(request, reply, deps, taken, async (keep) => {
         const until = { ...(keepUntil !== undefined && { previous_secret_expires_at: keepUntil }) }
         const kept = { status: 200, body: { client_id: clientId, ...until }, headers: {}, clientId }
@@ -226,8 +283,29 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
             ...keep(kept),
           )
         })
-        return { ...kept, body: { ...kept.body, client_secret: secret } }
+        return { ...kept, body: { ...kept.body, ...(given === undefined && { client_secret: secret }) } }
       })
+    },
+  )
+
+  app.post(
+    '/clients/:client_id/secret/compare',
+    {
+      ...admin.allow(scope.write),
+      schema: operationSchema({
+        operationId: 'compareClientSecret',
+        summary: 'Compare a secret with the one of a client, and change nothing',
+        scope: scope.write,
+        kind: 'act',
+        response: Compared,
+        id: 'client_id',
+        body: Comparison,
+      }),
+    },
+    async (request) => {
+      const client = requireFound(await store.find('client', idOf(request.params)), 'client')
+      const { client_secret: secret } = request.body as Static<typeof Comparison> // as the schema says
+      return { client_id: client.id, matches: secretMatches(secret, client.secretHash) }
     },
   )
 
@@ -277,6 +355,26 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       },
     )
   }
+}
+
+type NewClient = Record<string, unknown> & { readonly client_id?: string; readonly client_secret?: string }
+
+/** A secret that would be ignored is an error. */
+function assertSecretUsed(secret: string | undefined): void {
+  check(
+    secret !== undefined,
+    'rfc8252-8.5-shared-secret-not-proof',
+    'invalid_client_metadata',
+    'a public client has no secret',
+  )
+}
+
+/** Names what a change made different, for the audit log. */
+function changedMembers(before: Client, after: Client): string {
+  const [old, now] = [writeClientMembers(requestOf(before)), writeClientMembers(requestOf(after))]
+  return Object.keys({ ...old, ...now })
+    .filter((name) => !isDeepStrictEqual(old[name], now[name]))
+    .join(' ')
 }
 
 function idOf(params: unknown): string {

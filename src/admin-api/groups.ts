@@ -5,11 +5,13 @@ import { check } from '../domain/check.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import {
   addMember,
+  bytesOfGroupId,
   canonicalGroupName,
   changeGroup,
   createGroup,
   deleteGroup,
   type Group,
+  groupIdPattern,
   groupKind,
   groupNameKind,
   membershipKind,
@@ -37,7 +39,13 @@ const members = {
   ),
 }
 const NewGroup = Type.Object(
-  { name: Type.String({ description: 'What clients see.' }), ...members },
+  {
+    name: Type.String({ description: 'What clients see.' }),
+    group_id: Type.Optional(
+      Type.String({ pattern: groupIdPattern, description: 'The id it has elsewhere; absent: a new one.' }),
+    ),
+    ...members,
+  },
   { title: 'NewGroup', ...closed },
 )
 const ChangedGroup = Type.Object(
@@ -108,7 +116,7 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     { operationId: 'createGroup', summary: 'Create a group', response: GroupResource, body: NewGroup },
     async (call, keep) => {
       const { body, context, request } = call
-      const fresh = random(16)
+      const fresh = body.group_id === undefined ? random(16) : bytesOfGroupId(body.group_id)
       const wanted = {
         name: body.name,
         description: body.description,

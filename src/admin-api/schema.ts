@@ -15,6 +15,18 @@ export const Attributes = Type.Record(Type.String(), AttributeValue, {
   description: 'Attributes that accounts.attributes declares; in a change an empty text removes one.',
 })
 
+/** An attribute that `accounts.attributes` declares. */
+export const AttributeResource = Type.Object(
+  {
+    name: Type.String(),
+    type: Type.String({ description: 'string, number, boolean or choice.' }),
+    values: Type.Optional(Type.Array(Type.String(), { description: 'What a choice is among.' })),
+    visible: Type.String({ description: 'Who sees it: administrator, or user: the user, too.' }),
+    editable: Type.String({ description: 'Who changes it.' }),
+  },
+  { title: 'Attribute', ...closed },
+)
+
 /** A user as operators see them. */
 export const UserResource = Type.Object(
   {
@@ -48,7 +60,20 @@ export const InvitedUser = Type.Object(
 
 /** A client as operators see it: RFC 7591 metadata, and what an operator decides. */
 export const ClientResource = Type.Object(
-  { client_id: Type.String(), origin: Type.String() },
+  {
+    client_id: Type.String(),
+    origin: Type.String(),
+    configured: Type.Optional(
+      Type.Object(
+        {},
+        {
+          ...open,
+          description:
+            'What an operator configured, as a PUT takes it; the other members have its defaults, too.',
+        },
+      ),
+    ),
+  },
   { title: 'Client', description: 'Client metadata, RFC 7591 §2, and what an operator decides.', ...open },
 )
 

@@ -15,12 +15,19 @@ import { keepAdministrator } from '../users/administrators.ts'
 import type { Reach } from '../users/delegation.ts'
 import { claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
-import { canonicalLogin, changeProfile, createUser, lockUser, unlockUser } from '../users/rules/user.ts'
+import {
+  canonicalLogin,
+  changeProfile,
+  createUser,
+  lockUser,
+  subPattern,
+  unlockUser,
+} from '../users/rules/user.ts'
 import { storedKey, writePage } from './administration.ts'
 import { pageOfMembers } from './member-pages.ts'
-import { type Call, operationsOf } from './operation.ts'
+import { type Call, operationsOf, pageOfAll } from './operation.ts'
 import { assertOther, describeFor, requireFound, tagOfUser } from './rules.ts'
-import { Attributes, InvitedUser, listQuery, pageOf, UserResource } from './schema.ts'
+import { AttributeResource, Attributes, InvitedUser, listQuery, pageOf, UserResource } from './schema.ts'
 
 const taken = 'another user has this user name or email address'
 
@@ -33,8 +40,15 @@ const Claims = Type.Object(
 )
 const NewUser = Type.Object(
   {
-    email: Type.String({ description: 'The address that is invited.' }),
+    email: Type.Optional(Type.String({ description: 'The address that is invited.' })),
+    email_verified: Type.Optional(Type.Boolean()),
     username: Type.Optional(Type.String({ description: 'Absent: the email address.' })),
+    sub: Type.Optional(
+      Type.String({ pattern: subPattern, description: 'The sub the user has elsewhere; absent: a new one.' }),
+    ),
+    locked: Type.Optional(
+      Type.Boolean({ description: 'true: the user cannot sign in, and is not invited.' }),
+    ),
     claims: Type.Optional(Claims),
     attributes: Type.Optional(Attributes),
     group_id: Type.Optional(
@@ -61,11 +75,11 @@ const ChangedUser = Type.Object(
 /** The claims that an administrator of a group may change: they prove nothing, and give nothing. */
 const names: readonly string[] = ['name', 'given_name', 'family_name', 'middle_name', 'nickname']
 
-/** `/users`: list, invite, read, change, lock, unlock and delete. */
+/** `/users`: list, invite, read, change, lock, unlock and delete; `/attributes`: which attributes users have. */
 export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, clock, random } = deps
   const admin = app.administration
-  const { page, read, create, change, delete: remove, act } = operationsOf(app, deps, 'users')
+  const { list, page, read, create, change, delete: remove, act } = operationsOf(app, deps, 'users')
 
   page(
     '/users',
@@ -124,12 +138,30 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     })
   }
 
+  list(
+    '/attributes',
+    {
+      operationId: 'listAttributes',
+      summary: 'List the attributes that the configuration declares, in the order of their names',
+      response: pageOf(AttributeResource, 'DeclaredAttributes'),
+      querystring: listQuery({}),
+    },
+    async (rows) => pageOfAll(config.accounts.attributes, ({ name }) => name, rows),
+    ({ name }) => name,
+    ({ name, type, values, visible, editable }) => ({
+      name,
+      type,
+      ...omitUndefined({ values }),
+      visible,
+      editable,
+    }),
+  )
   create(
     '/users',
     {
       operationId: 'inviteUser',
       delegates: true,
-      summary: 'Add a user, who sets a password by a link',
+      summary: 'Add a user, who sets a password by a link unless they are locked',
       response: InvitedUser,
       body: NewUser,
       taken,
@@ -138,32 +170,42 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const { request, context, isDelegate } = call
       const {
         email,
-        username = email,
+        email_verified: emailVerified = false,
+        username = email ?? '',
+        sub,
+        locked = false,
         claims = {},
         attributes: given = {},
         group_id: named,
         send = true,
       } = call.body
       if (isDelegate) {
-        assertNamesOnly({ ...claims, ...given })
+        assertNamesOnly({
+          ...claims,
+          ...given,
+          ...omitUndefined({ sub }),
+          ...(emailVerified && { emailVerified }),
+        })
         assertNamed(named)
       }
       const groupId = named === undefined ? undefined : storedKey(named)
       const attributes = { declared: config.accounts.attributes, given }
-      const profile = { username, email, claims: readClaims(claims, 'new'), attributes }
-      const user = createUser(profile, random(16), context.at)
-      const invitation = createInvitation(deps, user, send, context)
-      const event = auditEvent('user-invited', context, { userId: user.id })
+      const profile = { username, email, emailVerified, claims: readClaims(claims, 'new'), attributes }
+      const added = createUser(profile, sub ?? random(16), context.at)
+      const user = locked ? { ...added, lockedAt: context.at } : added
+      const invitation = locked ? undefined : createInvitation(deps, user, send, context)
+      const event = auditEvent(locked ? 'user-added' : 'user-invited', context, { userId: user.id })
       const headers = { location: `${request.url}/${encodeURIComponent(user.id)}`, etag: tagOfUser(user) }
       const kept = { status: 201, body: describeFor(call, user), headers, userId: user.id }
-      const writes = [insert('user', user), event, ...invitation.writes, ...keep(kept)]
+      const writes = [insert('user', user), event, ...(invitation?.writes ?? []), ...keep(kept)]
       if (groupId === undefined) await call.store.write(...writes)
       else
         await call.store.transact(groupKind, groupId, (found) => {
           const joining = addMember(requireFound(found, 'group'), user.id, undefined, context)
           return accept(undefined, call.requireMay({ groupId }), ...writes, ...joining)
         })
-      return { ...kept, body: { ...kept.body, invitation: await invitation.deliver(request.log) } }
+      const delivered = await invitation?.deliver(request.log)
+      return { ...kept, body: { ...kept.body, ...omitUndefined({ invitation: delivered }) } }
     },
   )
 

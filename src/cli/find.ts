@@ -2,13 +2,13 @@ import { auditEvent } from '../domain/audit.ts'
 import { type Decision, type Write, withWrites } from '../domain/decision.ts'
 import type { AuditEventName, Client, User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
-import { canonicalLogin } from '../users/rules/user.ts'
+import { canonicalLogin, subPattern } from '../users/rules/user.ts'
 import { CommandFailed } from './failure.ts'
 import { operatorContext } from './operator.ts'
 
 /** Returns whether a text has the form of a `sub`. */
 export function isSub(text: string): boolean {
-  return /^(?:user|person)_[\w-]{22}$/.test(text)
+  return new RegExp(subPattern).test(text)
 }
 
 /**

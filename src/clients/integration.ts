@@ -59,6 +59,9 @@ export interface Known {
   readonly declared: ClientDeclarations
 }
 
+/** The form of a client id that an operator chooses. */
+export const clientIdPattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$'
+
 /** Random bytes: 16 for the id, 32 for the secret; or what the operator chose for either. */
 export interface FreshClient {
   readonly id: Buffer | string

@@ -91,6 +91,14 @@ export function allowedGroupsOf({ extra }: Pick<Client, 'extra'>): readonly stri
   return Array.isArray(ids) ? ids.map(String) : undefined
 }
 
+/** The form of the id of a group: 16 bytes, base64url. */
+export const groupIdPattern = '^group_[A-Za-z0-9_-]{21}[AQgw]$'
+
+/** Returns the bytes of an id of this form. */
+export function bytesOfGroupId(id: string): Buffer {
+  return Buffer.from(id.slice('group_'.length), 'base64url')
+}
+
 /** What an operator says about a group. An empty text removes the description, the parent or the administrators. */
 export interface GroupChange {
   readonly name?: string | undefined

@@ -210,6 +210,13 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     const { id, etag } = await addClient()
     return { id, headers: { 'if-match': etag } }
   },
+  replaceClient: async () => {
+    const { id, etag } = await addClient()
+    const body = { client_name: 'Replaced', redirect_uris: [callback] }
+    return { id, headers: { 'if-match': etag }, body }
+  },
+  compareClientSecret: async () => ({ id: (await addClient()).id, body: { client_secret: 'x'.repeat(32) } }),
+  listAttributes: async () => ({}),
   rotateClientSecret: async () => ({ id: (await addClient()).id, body: { keep_old_seconds: 60 } }),
   listGroups: async () => ({}),
   createGroup: async () => ({ body: { name: `group ${systemRandom(8).toString('hex')}` } }),
@@ -429,6 +436,70 @@ t.test('lists have pages and filters', async (t) => {
       [400, 'invalid_request'],
       query,
     )
+})
+
+t.test('what has ids and secrets elsewhere keeps them', async (t) => {
+  const token = strong.access_token
+  const id = `group_${systemRandom(16).toString('base64url')}`
+  const group = await call(token, 'POST', '/groups', { body: { name: 'elsewhere', group_id: id } })
+  t.match(group, { status: 201, body: { group_id: id } })
+  const again = await call(token, 'POST', '/groups', { body: { name: 'again', group_id: id } })
+  t.strictSame(errorOf(again), [409, 'conflict'])
+
+  const sub = `user_${systemRandom(16).toString('base64url')}`
+  const body = { username: 'elsewhere', sub, email: 'e@else.test', email_verified: true, locked: true }
+  const user = await call(token, 'POST', '/users', { body })
+  t.match(user, { status: 201, body: { sub, username: 'elsewhere', claims: { email_verified: true } } })
+  t.type(user.body['locked_at'], 'number')
+  t.equal(user.body['invitation'], undefined, 'a locked user is not invited')
+  t.strictSame((await call(token, 'GET', `/users/${sub}/links`)).body.items, [])
+  const other = await call(token, 'POST', '/users', { body: { username: 'another', sub } })
+  t.strictSame(errorOf(other), [409, 'conflict'])
+  t.strictSame(errorOf(await call(token, 'POST', '/users', { body: {} })), [400, 'invalid_request'])
+
+  const [secret, next] = ['s'.repeat(40), 'n'.repeat(40)]
+  const wanted = { client_name: 'Elsewhere', redirect_uris: [callback], pkce: 'optional', scope: 'openid' }
+  const added = await call(token, 'POST', '/clients', {
+    body: { client_id: 'elsewhere', client_secret: secret, ...wanted },
+  })
+  t.match(added, { status: 201, body: { client_id: 'elsewhere' } })
+  t.equal(added.body['client_secret'], undefined, 'a given secret is not shown')
+  t.strictSame(added.body['configured'], { ...wanted, consent: 'remember' })
+  const taken = await call(token, 'POST', '/clients', { body: { client_id: 'elsewhere', ...wanted } })
+  t.strictSame(errorOf(taken), [409, 'conflict'])
+  const open = { client_id: 'public', token_endpoint_auth_method: 'none', client_secret: secret }
+  const unused = await call(token, 'POST', '/clients', {
+    body: { ...open, client_name: 'P', redirect_uris: [callback] },
+  })
+  t.strictSame(errorOf(unused), [400, 'invalid_client_metadata'])
+  const compare = async (client_secret: string) =>
+    (await call(token, 'POST', '/clients/elsewhere/secret/compare', { body: { client_secret } })).body
+  t.strictSame(await compare(secret), { client_id: 'elsewhere', matches: true })
+  t.strictSame(await compare(next), { client_id: 'elsewhere', matches: false })
+  const rotated = await call(token, 'POST', '/clients/elsewhere/secret', {
+    body: { client_secret: next, keep_old_seconds: 60 },
+  })
+  t.equal(rotated.status, 200)
+  t.equal(rotated.body['client_secret'], undefined)
+  t.match(await compare(next), { matches: true })
+  t.match(await compare(secret), { matches: false })
+
+  const put = (body: object, etag: string) =>
+    call(token, 'PUT', '/clients/elsewhere', { headers: { 'if-match': etag }, body })
+  t.strictSame(errorOf(await put(wanted, '"other"')), [412, 'precondition_failed'])
+  const replaced = await put({ client_name: 'Replaced', redirect_uris: [callback] }, '*')
+  t.strictSame(
+    replaced.body['configured'],
+    { client_name: 'Replaced', redirect_uris: [callback], consent: 'remember' },
+    'what is not named has its default',
+  )
+  const [event] = await store.audit({ since: 0, name: 'client-changed', limit: 1 })
+  t.equal(event?.facts?.['changed'], 'client_name scope pkce')
+  const more = await call(await machineToken(machine, 'admin:clients:write'), 'PUT', '/clients/elsewhere', {
+    headers: { 'if-match': '*' },
+    body: { ...wanted, grant_types: ['client_credentials'], scope: 'admin:users:write' },
+  })
+  t.strictSame(errorOf(more), [403, 'access_denied'], 'no caller gets more than their token allows')
 })
 
 t.test('groups, their members and the groups of a user', async (t) => {
@@ -856,7 +927,9 @@ t.test('bad input is rejected with the member to change', async (t) => {
     const answer = await call(token, method, path, { body, headers: { 'if-match': '*' } })
     t.strictSame(errorOf(answer), [400, error], JSON.stringify(answer.body))
   }
-  await rejects(t, 'POST', '/users', { username: 'x' })
+  await rejects(t, 'POST', '/users', {})
+  await rejects(t, 'POST', '/users', { username: 'x', sub: 'x' })
+  await rejects(t, 'POST', '/groups', { name: 'x', group_id: `group_${'A'.repeat(21)}B` })
   await rejects(t, 'POST', '/users', { email: 'no address' })
   await rejects(t, 'POST', '/users', { email: 'y@example.test', password: 'x' })
   await rejects(t, 'POST', '/users', { email: 'y@example.test', claims: { zoneinfo: 'here' } })
@@ -887,7 +960,7 @@ t.test('bad input is rejected with the member to change', async (t) => {
     { client_name: 'X', redirect_uris: [callback], scope: 'gone' },
     'invalid_client_metadata',
   )
-  await rejects(t, 'POST', '/clients', { client_name: 'X', redirect_uris: [callback], client_id: 'mine' })
+  await rejects(t, 'POST', '/clients', { client_name: 'X', redirect_uris: [callback], client_id: 'a b' })
   const { id } = await register(server)
   const registered = await call(token, 'PATCH', `/clients/${id}`, {
     headers: { 'if-match': '*' },

@@ -403,6 +403,8 @@ t.test('a delegate invites users into a group, and adds none of others by their 
     403,
     'access_denied',
   ])
+  for (const more of [{ sub: `user_${'A'.repeat(22)}` }, { email_verified: true }])
+    t.strictSame(errorOf(await invite({ group_id: school.id, ...more })), [403, 'access_denied'])
   t.equal(await store.find('userByLogin', email), undefined)
   const made = await invite({ group_id: course.id, claims: { name: 'I' } })
   t.equal(made.status, 201)

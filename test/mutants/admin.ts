@@ -82,7 +82,7 @@ export const adminFaults = [
     id: 'admin-raises-a-client',
     tests,
     file: 'src/admin-api/clients.ts',
-    find: "if ('result' in decision) assertWithin(decision.result, admin.callerOf(request))",
+    find: 'assertWithin(decision.result, admin.callerOf(request))',
     replace: '',
   },
   {
@@ -405,8 +405,37 @@ export const adminFaults = [
     id: 'admin-delegate-invites-with-attributes',
     tests: delegation,
     file: 'src/admin-api/users.ts',
-    find: 'assertNamesOnly({ ...claims, ...given })',
-    replace: 'assertNamesOnly(claims)',
+    find: 'assertNamesOnly({ ...claims, ...given, ...omitUndefined({ sub }), ...(emailVerified && { emailVerified }) })',
+    replace:
+      'assertNamesOnly({ ...claims, ...omitUndefined({ sub }), ...(emailVerified && { emailVerified }) })',
+  },
+  {
+    id: 'admin-delegate-chooses-a-sub',
+    tests: delegation,
+    file: 'src/admin-api/users.ts',
+    find: '...omitUndefined({ sub }), ',
+    replace: '',
+  },
+  {
+    id: 'admin-delegate-invites-a-verified-address',
+    tests: delegation,
+    file: 'src/admin-api/users.ts',
+    find: ', ...(emailVerified && { emailVerified })',
+    replace: '',
+  },
+  {
+    id: 'admin-given-secret-shown',
+    tests,
+    file: 'src/admin-api/clients.ts',
+    find: 'given === undefined && secret !== undefined && { client_secret: secret }',
+    replace: 'secret !== undefined && { client_secret: secret }',
+  },
+  {
+    id: 'admin-locked-user-invited',
+    tests,
+    file: 'src/admin-api/users.ts',
+    find: 'locked ? undefined : createInvitation(deps, user, send, context)',
+    replace: 'createInvitation(deps, user, send, context)',
   },
   {
     id: 'admin-delegate-gets-the-link',

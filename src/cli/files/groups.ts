@@ -1,5 +1,12 @@
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
-import { canonicalGroupName, changeGroup, createGroup, deleteGroup, type Group } from '../../domain/group.ts'
+import {
+  bytesOfGroupId,
+  canonicalGroupName,
+  changeGroup,
+  createGroup,
+  deleteGroup,
+  type Group,
+} from '../../domain/group.ts'
 import { systemRandom } from '../../system.ts'
 import { changeGroups, findAmong, namesOf } from '../../users/groups.ts'
 import { CommandFailed } from '../failure.ts'
@@ -60,7 +67,7 @@ export function planGroups(
 
 /** The 16 bytes of which the id is made: those that the entry names, or fresh ones. */
 function freshOf({ id }: GroupEntry): Buffer {
-  return id === undefined ? systemRandom(16) : Buffer.from(id.slice('group_'.length), 'base64url')
+  return id === undefined ? systemRandom(16) : bytesOfGroupId(id)
 }
 
 function settleOne({ groups, changes, writes }: Settled, placed: Entry, fresh: Buffer): Settled {

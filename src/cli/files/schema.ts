@@ -1,7 +1,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { clientIdPattern } from '../../clients/integration.ts'
 import { clientMembers } from '../../clients/integration-members.ts'
 import type { Declared } from '../../deps.ts'
 import { textClaims } from '../../domain/claims.ts'
+import { groupIdPattern } from '../../domain/group.ts'
+import { subPattern } from '../../users/rules/user.ts'
 
 const closed = { additionalProperties: false } as const
 const text = (description: string) => Type.Optional(Type.String({ description }))
@@ -17,8 +20,7 @@ const GroupEntry = Type.Object(
     name: Type.String({ minLength: 1, description: 'The name that clients see.' }),
     id: Type.Optional(
       Type.String({
-        // 16 bytes, base64url.
-        pattern: '^group_[A-Za-z0-9_-]{21}[AQgw]$',
+        pattern: groupIdPattern,
         description: 'Its id, as lychgate export writes it: with it another name renames the group.',
       }),
     ),
@@ -34,7 +36,7 @@ const UserEntry = Type.Object(
     username: Type.String({ minLength: 1, description: 'The user name. It never changes.' }),
     sub: Type.Optional(
       Type.String({
-        pattern: '^(user|person)_[A-Za-z0-9_-]{22}$',
+        pattern: subPattern,
         description: 'The sub that clients see, as lychgate export writes it. Absent: the server makes one.',
       }),
     ),
@@ -60,7 +62,7 @@ const UserEntry = Type.Object(
 /** The members of a client besides its metadata. */
 const clientExtras = {
   client_id: Type.String({
-    pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
+    pattern: clientIdPattern,
     description: 'The client id, which you choose. It never changes.',
   }),
   locked: flag('Whether it cannot authenticate, and its tokens are invalid. Absent: it stays.'),

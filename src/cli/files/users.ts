@@ -116,7 +116,7 @@ function newUser(setting: Setting, placed: Entry): User {
   const { at } = contextOf(placed)
   const attributes = attributesOf(setting, placed)
   const profile = { username, emailVerified, claims, attributes, ...(email && { email }) }
-  const user = { ...createUser(profile, systemRandom(16), at), ...(sub !== undefined && { id: sub }) }
+  const user = createUser(profile, sub ?? systemRandom(16), at)
   return locked === true ? resultOf(lockUser(user, at)) : user
 }
 

@@ -30,6 +30,9 @@ export interface NewUser {
   readonly seeded?: boolean
 }
 
+/** The form of a `sub`. */
+export const subPattern = '^(user|person)_[A-Za-z0-9_-]{22}$'
+
 const longestUsername = 128
 /** RFC 5321 §4.5.3.1.3: a path of 256 characters, less its angle brackets. */
 const longestEmail = 254
@@ -56,10 +59,10 @@ export function canonicalLogin(text: string): string | undefined {
 /**
  * Creates a user. The id, 128 random bits, is the `sub` (OpenID Connect Core §2). It is not derived from a name, so a
  * user who is removed and added again is another one.
- * @param fresh 16 random bytes.
+ * @param fresh 16 random bytes, or the `sub` that the user has elsewhere.
  * @throws {OAuthError} `invalid_request` for a user name, email address or attribute that cannot be one.
  */
-export function createUser(described: NewUser, fresh: Buffer, now: Seconds): User {
+export function createUser(described: NewUser, fresh: Buffer | string, now: Seconds): User {
   const username = canonicalUsername(described.username)
   check(
     username !== undefined,
@@ -70,7 +73,7 @@ export function createUser(described: NewUser, fresh: Buffer, now: Seconds): Use
   const email = described.email === undefined ? undefined : requireEmail(described.email)
   assertOwnName(username, email)
   return {
-    id: `user_${fresh.toString('base64url')}`,
+    id: typeof fresh === 'string' ? fresh : `user_${fresh.toString('base64url')}`,
     username,
     ...(email !== undefined && { email }),
     ...(described.passwordHash !== undefined && { passwordHash: described.passwordHash }),
