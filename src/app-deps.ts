@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 import type { AppDeps, Deps, Development } from './deps.ts'
+import { examineInside } from './doctor/inside.ts'
 import { signInOf, subjectOf } from './domain/jwt-access-token.ts'
 import { declared } from './features.ts'
 import { createGuardedFetch } from './fetch/guarded-fetch.ts'
@@ -29,6 +30,7 @@ export function appDepsOf(given: Deps, development?: Development): AppDeps {
       clock: given.clock,
     }),
     checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
+    examine: (ring, now) => [...examineInside(config, ring, now)],
     guard: ownGuard({ ...given, service }),
   }
 }

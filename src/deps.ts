@@ -3,7 +3,8 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 
 import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
 import type { DeclaredBindings } from './domain/confirmation.ts'
-import type { Client } from './domain/model.ts'
+import type { Finding } from './domain/finding.ts'
+import type { Client, Seconds, StoredKey } from './domain/model.ts'
 import type { GuardedFetch } from './fetch/guarded-fetch.ts'
 import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
@@ -49,6 +50,8 @@ export interface AppDeps extends Deps {
   readonly declared: Declared
   /** Fetches every URL that a client names. */
   readonly fetchUrl: GuardedFetch
+  /** What `lychgate doctor` finds, as far as it takes no connection. */
+  readonly examine: (ring: readonly StoredKey[], now: Seconds) => readonly Finding[]
   /** Guards the routes that are registered in the same scope with this server's own tokens, RFC 6750. */
   readonly guard: FastifyPluginCallback<Pick<GuardOptions, 'anonymous' | 'formToken'>>
 }

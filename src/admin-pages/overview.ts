@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { availableAcrs, multiFactor } from '../domain/authentication-context.ts'
+import type { Finding } from '../domain/finding.ts'
 import { type KeyAlgorithm, keyAlgorithms, termsOf } from '../domain/key-term.ts'
 import type { Rejection, Seconds } from '../domain/model.ts'
 import { ago } from '../pages/describe.ts'
@@ -20,6 +21,8 @@ declare module '../pages/pages.ts' {
       /** The last seven days, each with its number of sign-ins. */
       readonly days: readonly (DayCount & { readonly at: Seconds })[]
       readonly errors: readonly Rejection[]
+      /** What `lychgate doctor` would say about this server, as far as it is not in order. */
+      readonly findings: readonly Finding[]
       /** The active keys. */
       readonly keys: readonly { readonly algorithm: KeyAlgorithm; readonly ageSeconds: Seconds }[]
       /** What to do next: absent once there are users and clients. */
@@ -66,6 +69,7 @@ export function overviewPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
         ...(activeGrants !== undefined && { grants: activeGrants }),
         days: numbers.map((day) => ({ day, at: day * daySeconds, count: countOf.get(day) ?? 0 })),
         errors: errors.map(({ row }) => row),
+        findings: deps.examine(ring, now).filter(({ level }) => level !== 'ok'),
         keys: keyAlgorithms.flatMap((algorithm) => {
           const { acting } = termsOf(ring, algorithm, now)
           return acting === undefined ? [] : [{ algorithm, ageSeconds: ago(acting.activeAt, now) }]

@@ -498,6 +498,16 @@ async function lastEvent(name: string): Promise<AuditEvent | undefined> {
   return (await store.audit({ since: 0, limit: 500 })).findLast((event) => event.name === name)
 }
 
+t.test('the overview shows what doctor finds inside, and the ages of the keys', async (t) => {
+  const agent = await fresh()
+  const { html } = await open(agent, '')
+  t.match(html, 'rate limits: are off: one client can send any number of requests')
+  t.match(html, '<code>LYCHGATE_RATE_LIMITS=on</code>')
+  t.notMatch(html, 'settings: valid', 'nothing that is in order')
+  t.match(html, 'href="/admin/keys"')
+  for (const name of ['ES256', 'EdDSA', 'RS256']) t.match(html, name)
+})
+
 t.test('keys get successors, which sign later or at once', async (t) => {
   const agent = await fresh()
   const before = await keyOf('RS256', 'active')

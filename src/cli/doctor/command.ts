@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
+import type { Finding } from '../../domain/finding.ts'
 import { CommandFailed } from '../failure.ts'
 import { addServerFlags, type ServerFlags } from '../flags.ts'
 import { printJson, visibleLines } from '../print.ts'
-import type { Finding } from './finding.ts'
 
 interface DoctorFlags extends ServerFlags {
   readonly dev?: true

@@ -1,4 +1,4 @@
-import { type Setup, setting, upstreamOf } from './finding.ts'
+import { type Setup, setting, upstreamOf } from '../../doctor/finding.ts'
 import { excerptOf, type HttpResponse, headerOf, membersOf, shortened } from './http.ts'
 
 /** How a response differs from the response of a server of this configuration, and what to change. */

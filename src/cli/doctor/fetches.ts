@@ -1,7 +1,8 @@
+import { ok, type Setup, setting, warning } from '../../doctor/finding.ts'
+import type { Finding } from '../../domain/finding.ts'
 import { features } from '../../features.ts'
 import { createGuardedFetch, FetchFailed, type GuardedFetch } from '../../fetch/guarded-fetch.ts'
 import { systemClock } from '../../system.ts'
-import { type Finding, ok, type Setup, setting, warning } from './finding.ts'
 
 /** Any response to these means that the host was reached. */
 const reached: readonly unknown[] = ['redirect', 'status', 'encoding', 'size']

@@ -1,13 +1,7 @@
 import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { connect, type PeerCertificate } from 'node:tls'
-import { isRetired } from '../../domain/key-term.ts'
-import type { Seconds, StoredKey } from '../../domain/model.ts'
-import { wellKnownUrl } from '../../domain/well-known.ts'
-import { readinessUrl } from '../healthcheck.ts'
-import { type Difference, differenceOf } from './difference.ts'
 import {
-  type Finding,
   isDirect,
   ok,
   problem,
@@ -16,7 +10,13 @@ import {
   unchecked,
   upstreamOf,
   warning,
-} from './finding.ts'
+} from '../../doctor/finding.ts'
+import type { Finding } from '../../domain/finding.ts'
+import { isRetired } from '../../domain/key-term.ts'
+import type { Seconds, StoredKey } from '../../domain/model.ts'
+import { wellKnownUrl } from '../../domain/well-known.ts'
+import { readinessUrl } from '../healthcheck.ts'
+import { type Difference, differenceOf } from './difference.ts'
 import { ask, excerptOf, type HttpResponse, membersOf, NoResponse, type Reference } from './http.ts'
 
 /** Whether the server of this configuration runs on this machine. */

@@ -1,6 +1,7 @@
+import { type Setup, setting, warning } from '../../doctor/finding.ts'
+import type { Finding } from '../../domain/finding.ts'
 import type { Client } from '../../domain/model.ts'
 import { features } from '../../features.ts'
-import { type Finding, type Setup, setting, warning } from './finding.ts'
 
 /** Returns a finding for each requirement of a profile that the settings or these clients miss. */
 export function examineProfiles({ config }: Setup, clients: readonly Client[]): readonly Finding[] {

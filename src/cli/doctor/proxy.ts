@@ -1,4 +1,5 @@
-import { type Finding, isDirect, ok, problem, type Setup, setting, upstreamOf, warning } from './finding.ts'
+import { isDirect, ok, problem, type Setup, setting, upstreamOf, warning } from '../../doctor/finding.ts'
+import type { Finding } from '../../domain/finding.ts'
 import { ask, excerptOf, type HttpResponse, headerOf, membersOf, NoResponse, type Reference } from './http.ts'
 
 /**

@@ -1,23 +1,13 @@
-import type { Environment } from '../../settings/environment.ts'
-import type { ResolvedConfig } from '../../settings/load.ts'
-import { variableOf } from '../../settings/options.ts'
+import type { Finding } from '../domain/finding.ts'
+import type { Environment } from '../settings/environment.ts'
+import type { ResolvedConfig } from '../settings/load.ts'
+import { variableOf } from '../settings/options.ts'
 
 /** The settings to examine, and where they come from. */
 export interface Setup extends ResolvedConfig {
   readonly environment: Environment
   /** Whether this process runs in a container: no other machine reaches its loopback address. */
   readonly isContainer: boolean
-}
-
-/** The result of one check. */
-export interface Finding {
-  readonly check: string
-  readonly level: 'ok' | 'warning' | 'problem' | 'not checked'
-  readonly said: string
-  readonly expected?: string
-  readonly found?: string
-  /** What to change: lines of the configuration of the server or of the proxy, or a command. */
-  readonly change?: readonly string[]
 }
 
 type Value = string | number | readonly string[]

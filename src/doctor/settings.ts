@@ -1,9 +1,10 @@
 import { type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isLoopbackIssuer } from '../../settings/checks.ts'
-import { storeUrl } from '../../settings/load.ts'
-import { confidentialPaths, configOptions, variableOf } from '../../settings/options.ts'
-import { type Finding, isDirect, ok, problem, type Setup, setting, warning } from './finding.ts'
+import type { Finding } from '../domain/finding.ts'
+import { isLoopbackIssuer } from '../settings/checks.ts'
+import { storeUrl } from '../settings/load.ts'
+import { confidentialPaths, configOptions, variableOf } from '../settings/options.ts'
+import { isDirect, ok, problem, type Setup, setting, warning } from './finding.ts'
 
 const memory = 'sqlite::memory:'
 
