@@ -670,6 +670,23 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/admin/v1/settings": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** Read every setting in effect and where it comes from; passwords are masked */
+        readonly get: operations["readSettings"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/admin/v1/openapi.json": {
         readonly parameters: {
             readonly query?: never;
@@ -1316,6 +1333,21 @@ export interface components {
             readonly items: readonly components["schemas"]["Event"][];
             /** @description The cursor of the next page; absent on the last. */
             readonly next?: string;
+        };
+        readonly Setting: {
+            /** @description Its path in the file. */
+            readonly option: string;
+            /** @description Absent if it has none; *** instead of a secret. */
+            readonly value?: unknown;
+            /** @description default, file, variable or flag. */
+            readonly source: string;
+            /** @description Of the file, the variable or the flag. */
+            readonly name?: string;
+        };
+        readonly Settings: {
+            /** @description serve, or dev for a development server. */
+            readonly mode: string;
+            readonly items: readonly components["schemas"]["Setting"][];
         };
     };
     responses: never;
@@ -5762,6 +5794,12 @@ export interface operations {
                 readonly after?: string;
                 /** @description Only events about this user. */
                 readonly sub?: string;
+                /** @description Only events about this client. */
+                readonly client_id?: string;
+                /** @description Only these. */
+                readonly event?: "sign-in" | "sign-in-failed" | "sign-out" | "consent" | "consent-refused" | "grant" | "revocation" | "registration" | "registration-changed" | "registration-deleted" | "registration-token-made" | "registration-token-revoked" | "client-added" | "client-changed" | "client-secret-changed" | "client-locked" | "client-unlocked" | "client-removed" | "client-access-denied" | "client-logout-delivered" | "client-logout-failed" | "user-added" | "user-invited" | "user-changed" | "user-exported" | "user-email-verified" | "user-password-changed" | "user-locked" | "user-unlocked" | "user-removed" | "link-made" | "link-deleted" | "session-ended" | "passkey-added" | "passkey-removed" | "passkeys-removed" | "passkey-copied" | "recovery-codes-made" | "recovery-code-used" | "second-factor-added" | "second-factor-removed" | "group-created" | "group-changed" | "group-deleted" | "group-member-added" | "group-member-removed" | "key-made" | "key-rotated" | "key-changed" | "key-retired";
+                /** @description Only events of this time or later, in seconds since 1970. */
+                readonly since?: string;
             };
             readonly header?: never;
             readonly path?: never;
@@ -5785,6 +5823,62 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readSettings: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Settings"];
                 };
             };
             /** @description An error, RFC 6749 §5.2. */

@@ -1,4 +1,5 @@
 import fp from 'fastify-plugin'
+import type { Origins } from './config/setting.ts'
 import type { AppDeps, Deps, Development } from './deps.ts'
 import { examineInside } from './doctor/inside.ts'
 import { signInOf, subjectOf } from './domain/jwt-access-token.ts'
@@ -8,13 +9,14 @@ import { authenticationOf, callerKind } from './guard/access.ts'
 import { type Access, type GuardOptions, guard, type Refused } from './guard/guard.ts'
 import { tokenReader } from './http/token-reader.ts'
 import { describeService } from './service.ts'
+import { settingsOf } from './settings/effective.ts'
 import { createPasswordQueue } from './users/passwords.ts'
 
 /**
  * Computes once what plugins need besides the application's options.
  * @throws {Error} for a development server with a production configuration.
  */
-export function appDepsOf(given: Deps, development?: Development): AppDeps {
+export function appDepsOf(given: Deps, development?: Development, origins: Origins = new Map()): AppDeps {
   const { config } = given
   if (development !== undefined && config.mode !== 'dev')
     throw new Error('a production server has nothing of a development server')
@@ -32,6 +34,7 @@ export function appDepsOf(given: Deps, development?: Development): AppDeps {
     checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
     examine: (ring, now) => [...examineInside(config, ring, now)],
     guard: ownGuard({ ...given, service }),
+    settings: () => settingsOf(config, origins),
   }
 }
 

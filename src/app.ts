@@ -41,9 +41,9 @@ import { userClaims } from './users/claims.ts'
  * below the path of the issuer; well-known documents choose their own paths.
  */
 export async function buildApp(given: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
-  const { development, observe, logTo } = options
+  const { development, observe, logTo, origins } = options
   const recorded = development?.withRecording(given)
-  const deps = appDepsOf(recorded?.deps ?? given, development)
+  const deps = appDepsOf(recorded?.deps ?? given, development, origins)
   const { config, service } = deps
   const below = { ...deps, prefix: service.prefix }
   const app = Fastify(

@@ -2,6 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
+import type { Origins, Setting } from './config/setting.ts'
 import type { DeclaredBindings } from './domain/confirmation.ts'
 import type { Finding } from './domain/finding.ts'
 import type { Client, Seconds, StoredKey } from './domain/model.ts'
@@ -47,6 +48,8 @@ export type PublishedClientDeps = Pick<Deps, 'config' | 'store' | 'clock'> &
 export interface AppDeps extends Deps {
   readonly service: Service
   readonly checkPassword: PasswordCheck
+  /** Every setting and where it comes from, passwords masked. */
+  readonly settings: () => readonly Setting[]
   readonly declared: Declared
   /** Fetches every URL that a client names. */
   readonly fetchUrl: GuardedFetch
@@ -102,6 +105,8 @@ export interface Declared extends ClientDeclarations {
 export interface AppOptions {
   /** Receives every route when it is registered; scripts/openapi.ts writes the API description with it. */
   readonly observe?: (app: FastifyInstance) => Promise<void>
+  /** Where the settings come from; absent: they are those of a program. */
+  readonly origins?: Origins
   /** Where log lines go instead of standard output. */
   readonly logTo?: { write(line: string): void }
   /** What makes it a development server; a production configuration rejects it. */

@@ -2,15 +2,16 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { describeEvent } from '../domain/audit.ts'
+import { type AuditEventName, auditEventNames } from '../domain/model.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
 import { storedKey } from './administration.ts'
 import { operationsOf } from './operation.ts'
-import { EventResource, listQuery, pageOf } from './schema.ts'
+import { EventResource, listQuery, pageOf, Settings } from './schema.ts'
 
-/** `/audit`: what users, clients and operators did. */
+/** `/audit`: what users, clients and operators did. `/settings`: what the server does. */
 export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { store } = deps
-  const { page } = operationsOf(app, deps, 'audit')
+  const { config, store, settings } = deps
+  const { page, read } = operationsOf(app, deps, 'audit')
 
   page(
     '/audit',
@@ -20,18 +21,45 @@ export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) =
       response: pageOf(EventResource, 'Events'),
       querystring: listQuery({
         sub: Type.Optional(Type.String({ description: 'Only events about this user.' })),
+        client_id: Type.Optional(Type.String({ description: 'Only events about this client.' })),
+        event: Type.Optional(
+          Type.Unsafe<AuditEventName>({
+            type: 'string',
+            enum: [...auditEventNames],
+            description: 'Only these.',
+          }),
+        ),
+        since: Type.Optional(
+          Type.String({
+            pattern: '^\\d{1,10}$',
+            description: 'Only events of this time or later, in seconds since 1970.',
+          }),
+        ),
       }),
     },
     async ({ query }) => {
-      const sub = query('sub')
+      const [sub, clientId, since] = [query('sub'), query('client_id'), query('since')]
       const limit = Number(query('limit') ?? 50)
       const { events, next } = await store.auditPage({
         before: readCursor(query('after')),
         limit,
         userId: sub === undefined ? undefined : storedKey(sub),
+        clientId: clientId === undefined ? undefined : storedKey(clientId),
+        name: query('event') as AuditEventName | undefined, // as the schema says
+        ...(since !== undefined && { since: Number(since) }),
       })
       const items = events.map(describeEvent)
       return { body: { items, ...(next !== undefined && { next: cursorOf(next) }) } }
     },
+  )
+
+  read(
+    '/settings',
+    {
+      operationId: 'readSettings',
+      summary: 'Read every setting in effect and where it comes from; passwords are masked',
+      response: Settings,
+    },
+    async () => ({ body: { mode: config.mode, items: settings() } }),
   )
 }

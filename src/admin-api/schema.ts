@@ -207,6 +207,27 @@ export const EventResource = Type.Object(
   { title: 'Event', ...closed },
 )
 
+/** Every setting. */
+export const Settings = Type.Object(
+  {
+    mode: Type.String({ description: 'serve, or dev for a development server.' }),
+    items: Type.Array(
+      Type.Object(
+        {
+          option: Type.String({ description: 'Its path in the file.' }),
+          value: Type.Optional(
+            Type.Unknown({ description: 'Absent if it has none; *** instead of a secret.' }),
+          ),
+          source: Type.String({ description: 'default, file, variable or flag.' }),
+          name: Type.Optional(Type.String({ description: 'Of the file, the variable or the flag.' })),
+        },
+        { title: 'Setting', ...closed },
+      ),
+    ),
+  },
+  { title: 'Settings', ...closed },
+)
+
 /** A protected resource, RFC 8707, as the configuration declares it. */
 export const ResourceResource = Type.Object(
   {

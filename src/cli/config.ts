@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
 import { ConfigError } from '../config/error.ts'
 import { developmentFaults } from '../settings/checks.ts'
-import { valueAt } from '../settings/file.ts'
-import { type ResolvedConfig, resolveConfig, storeUrl } from '../settings/load.ts'
-import { confidentialPaths, configOptions } from '../settings/options.ts'
+import { settingsOf } from '../settings/effective.ts'
+import { type ResolvedConfig, resolveConfig } from '../settings/load.ts'
 import { addServerFlags, type ServerFlags } from './flags.ts'
 import { printColumns, printJson, visible } from './print.ts'
 
@@ -46,9 +45,7 @@ function addConfigFlags(command: Command): Command {
 
 function configPrint(flags: PrintFlags): void {
   const { config, file, origins } = resolve(flags)
-  const settings = settingsOf({ config, file, origins }).filter(
-    ({ source }) => !flags.changed || source !== 'default',
-  )
+  const settings = settingsOf(config, origins).filter(({ source }) => !flags.changed || source !== 'default')
   if (flags.json) {
     const byOption = settings.map(({ option, ...setting }) => [option, setting])
     printJson({ mode: config.mode, file, settings: Object.fromEntries(byOption) })
@@ -86,43 +83,6 @@ function resolve(flags: PrintFlags): ResolvedConfig {
 
 function modeOf({ dev }: ConfigFlags): 'dev' | 'serve' {
   return dev ? 'dev' : 'serve'
-}
-
-interface Setting {
-  readonly option: string
-  readonly value: unknown
-  readonly source: 'default' | 'file' | 'variable' | 'flag'
-  /** The name of the flag, the variable or the file. */
-  readonly name?: string
-}
-
-/** Returns every setting in the order of the schema; a list is one setting. */
-function settingsOf({ config, origins }: ResolvedConfig): readonly Setting[] {
-  const effective = { ...config, store: storeUrl(config) }
-  return configOptions().flatMap(({ path }): Setting[] => {
-    if (path.includes('[]')) return []
-    const value = valueAt(effective, path)
-    const origin = origins.get(path)
-    const printed = confidentialPaths.includes(path) ? masked(value) : value
-    return [
-      {
-        option: path,
-        value: printed,
-        source: origin?.kind ?? 'default',
-        ...(origin && { name: origin.name }),
-      },
-    ]
-  })
-}
-
-/** Masks the password in the address of a database or mail server, also in its query, and any other text completely. */
-function masked(value: unknown): unknown {
-  if (typeof value !== 'string' || value.startsWith('sqlite:')) return value
-  const url = URL.parse(value)
-  if (url === null || !/^(postgres(ql)?|smtps?):$/.test(url.protocol)) return '***'
-  if (url.password !== '') url.password = '***'
-  if (url.search !== '') url.search = '***'
-  return url.href
 }
 
 function shown(value: unknown): string {

@@ -9,7 +9,7 @@ import { type DevelopmentUser, developmentUsers, passwordOf, seedUsers } from '.
 import { OAuthError } from '../domain/errors.ts'
 import { findFreePort } from '../http/listen.ts'
 import { developmentFaults } from '../settings/checks.ts'
-import { loadConfig } from '../settings/load.ts'
+import { resolveConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
 import { isoInstant, systemClock, systemRandom } from '../system.ts'
 import type { ServerFlags } from './flags.ts'
@@ -35,9 +35,9 @@ export async function dev({
   ...flags
 }: DevFlags): Promise<void> {
   const shortcuts = { 'dev.autoSignIn': autoSignIn, 'dev.autoConsent': autoConsent && 'on' }
-  const config = await settlePort(
-    loadConfig({ mode: 'dev', flags: { ...flags, ...shortcuts }, environment: process.env, file }),
-  )
+  const sources = { mode: 'dev', flags: { ...flags, ...shortcuts }, environment: process.env, file } as const
+  const { config: given, origins } = resolveConfig(sources)
+  const config = await settlePort(given)
   const faults = [...developmentFaults(config)]
   if (faults.length > 0) throw new ConfigError(faults)
   const users = await usersOf(usersFile)
@@ -50,7 +50,7 @@ export async function dev({
     await assertListed(config, store)
   }
   const logTo = readableLog(process.stdout, config.issuer)
-  await runServer({ ...config, secret }, seed, { development, logTo }, clock)
+  await runServer({ ...config, secret }, seed, { development, logTo, origins }, clock)
   process.stdout.write(banner(config, { users, taken, clock }))
 }
 

@@ -11,7 +11,7 @@ import { openKeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
 import { separateServiceLinks } from '../settings/environment.ts'
 import { keyPolicy } from '../settings/key-policy.ts'
-import { loadConfig } from '../settings/load.ts'
+import { resolveConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
 import { type Clock, type RandomSource, systemClock, systemRandom } from '../system.ts'
 import { isTraced } from '../tracing/is-traced.ts'
@@ -32,14 +32,15 @@ const patienceSeconds = 30
 
 /** `lychgate serve`: runs the server for real users. It rejects everything that belongs to development. */
 export async function serve({ config: file, ...flags }: ServerFlags): Promise<void> {
-  const config = loadConfig({ mode: 'serve', flags: { ...flags }, environment: process.env, file })
-  // loadConfig requires a secret for `serve`; the type does not say so.
+  const sources = { mode: 'serve', flags: { ...flags }, environment: process.env, file } as const
+  const { config, origins } = resolveConfig(sources)
+  // resolveConfig requires a secret for `serve`; the type does not say so.
   const { secret = '' } = config
   if (secret === readDevSecret(config.data)) {
     throw new ConfigError('secret: is the one of the development server in this data folder; make a new one')
   }
   let link: string | undefined
-  await runServer({ ...config, secret }, async (store, clock, random) => {
+  const prepare: Preparation = async (store, clock, random) => {
     const { seeded } = await store.population()
     if (seeded.length > 0) {
       throw new ConfigError(
@@ -47,7 +48,8 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
       )
     }
     link = await linkForFirstUser(config, store, clock, random)
-  })
+  }
+  await runServer({ ...config, secret }, prepare, { origins })
   if (link === undefined) return
   const hours = Math.max(1, Math.round(config.lifetimes.firstUserSeconds / 3600))
   process.stderr.write(

@@ -1,6 +1,7 @@
 import { Value } from '@sinclair/typebox/value'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
+import type { Origin, Origins } from '../config/setting.ts'
 import { inconsistencies } from './checks.ts'
 import {
   type Environment,
@@ -29,18 +30,11 @@ export interface ConfigSources {
   readonly file?: string | undefined
 }
 
-/** Where a setting comes from: the name of a flag or variable, or the path of a file. */
-export interface Origin {
-  readonly kind: Given['kind']
-  readonly name: string
-}
-
 /** A configuration and the source of each value. */
 export interface ResolvedConfig {
   readonly config: Config
   readonly file: string | undefined
-  /** By option path; an option that is not here has its default. */
-  readonly origins: ReadonlyMap<string, Origin>
+  readonly origins: Origins
 }
 
 /**

@@ -167,16 +167,18 @@ export function* audit(filter: AuditFilter): Script<readonly AuditEvent[]> {
 const auditSearched = 20_000
 
 /** Reads a page of the audit log, newest first. */
-export function* auditPage({ before, limit, ...filter }: AuditPageFilter): Script<AuditPage> {
+export function* auditPage({ before, limit, since = 0, ...filter }: AuditPageFilter): Script<AuditPage> {
   const end = before ?? ((yield* one('lastAudit', {}, ({ seq }) => seq ?? 0)) ?? 0) + 1
   // The index of a user has only their events.
   const from = filter.userId === undefined ? end - auditSearched : 0
   const statement = filter.userId === undefined ? 'auditPage' : 'auditPageOf'
-  const values = { ...filter, before: end, from, limit: limit + 1 }
+  const values = { ...filter, since, before: end, from, limit: limit + 1 }
   const found = yield* many(statement, values, ({ seq, ...row }) => ({ seq, event: toAuditEvent(row) }))
   const shown = found.slice(0, limit)
   const last = shown.at(-1)
-  const next = found.length > limit ? last?.seq : from > 1 ? from : undefined
+  // The log is in the order of time: what is before the oldest event of this part is older.
+  const oldest = since === 0 ? since : yield* one('firstAuditFrom', { from }, ({ at }) => at)
+  const next = found.length > limit ? last?.seq : from > 1 && (oldest ?? since) >= since ? from : undefined
   return { events: shown.map(({ event }) => event), ...(next !== undefined && { next }) }
 }
 

@@ -177,6 +177,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
         about,
         lt(auditEvents.seq, value('before')),
         gte(auditEvents.seq, value('from')),
+        gte(auditEvents.at, value('since')),
         letThrough(auditEvents.name, 'name'),
         letThrough(auditEvents.clientId, 'clientId'),
       ),
@@ -337,6 +338,11 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     ),
     auditPage: auditPage(letThrough(auditEvents.userId, 'userId')),
     auditPageOf: auditPage(eq(auditEvents.userId, value('userId'))),
+    firstAuditFrom: read({ at: auditEvents.at }, auditEvents, {
+      where: gte(auditEvents.seq, value('from')),
+      order: [auditEvents.seq],
+      limit: 1,
+    }),
     lastAudit: read(
       { seq: sql<number | null>`(select max(seq) from ${auditEvents})` },
       sql`(select 1) as one`,

@@ -217,6 +217,7 @@ export interface NewestGrants {
 
 /** Which page of the audit log is read; an absent member leaves the choice open. */
 export interface AuditPageFilter extends Omit<AuditFilter, 'since'> {
+  readonly since?: Seconds
   /** `next` of the page before it. */
   readonly before?: number | undefined
 }

@@ -273,6 +273,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     return { id: String(body.items?.find(({ state }) => state === 'waiting')?.['kid']) }
   },
   listEvents: async () => ({}),
+  readSettings: async () => ({}),
   lockClient: async () => ({ id: (await addClient()).id }),
   unlockClient: async () => ({ id: (await addClient()).id }),
 }
@@ -649,6 +650,24 @@ t.test('a link, a registration token and a retired key', async (t) => {
     about.body.items?.map(({ event }) => event),
     ['link-made', 'link-made', 'user-invited'],
   )
+})
+
+t.test('the audit log has the filters of the command line', async (t) => {
+  const token = await machineToken(machine, 'admin:audit:read')
+  const { id } = await addClient()
+  server.advance(5)
+  const since = server.now()
+  await call(strong.access_token, 'POST', `/clients/${id}/lock`)
+  const eventsOf = async (filter: string) =>
+    (await call(token, 'GET', `/audit?${filter}`)).body.items?.map(({ event }) => event)
+  t.strictSame(await eventsOf(`client_id=${id}`), ['client-locked', 'client-added'])
+  t.strictSame(await eventsOf(`client_id=${id}&since=${since}`), ['client-locked'])
+  t.strictSame(await eventsOf(`client_id=${id}&event=client-added`), ['client-added'])
+  t.strictSame(await eventsOf('event=client-added&limit=1'), ['client-added'])
+  t.strictSame(await eventsOf(`since=${since}`), ['client-locked'])
+  t.strictSame(await eventsOf(`since=${server.now() + 1}`), [])
+  for (const filter of ['event=none', 'since=yesterday'])
+    t.equal((await call(token, 'GET', `/audit?${filter}`)).status, 400, filter)
 })
 
 t.test('of two changes with one ETag, one is made', async (t) => {

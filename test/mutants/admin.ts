@@ -30,6 +30,20 @@ export const adminFaults = [
     replace: 'request.url',
   },
   {
+    id: 'admin-settings-with-secrets',
+    tests: ['test/process/admin-listener.test.ts'],
+    file: 'src/settings/effective.ts',
+    find: 'confidentialPaths.includes(path) ? masked(value) : value',
+    replace: "path === '' ? masked(value) : value",
+  },
+  {
+    id: 'admin-settings-for-delegates',
+    tests: delegation,
+    file: 'src/admin-api/activity.ts',
+    find: "operationId: 'readSettings',",
+    replace: "operationId: 'readSettings', delegates: true,",
+  },
+  {
     id: 'admin-client-without-the-scope',
     tests,
     file: rules,

@@ -35,7 +35,7 @@ export const configurationFaults = [
   },
   {
     id: 'database-password-printed',
-    file: 'src/cli/config.ts',
+    file: 'src/settings/effective.ts',
     find: "if (url.password !== '') url.password = '***'",
     replace: "if (url.password === '') url.password = '***'",
     tests: ['test/cli/config.test.ts'],

@@ -6,18 +6,22 @@ import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
 
 const [data, port, managementPort] = [newFolder(t), await freePort(), await freePort()]
+const secret = 'a secret that no response shows'.padEnd(40, '!')
 const issuer = `http://localhost:${port}/t`
 const { stop } = await startProcess(t, data, {
   port,
   LYCHGATE_ISSUER: issuer,
   LYCHGATE_ADMIN_LISTENER: 'management',
   LYCHGATE_MANAGEMENT_PORT: managementPort,
+  LYCHGATE_SECRET: secret,
+  LYCHGATE_MAIL_URL: 'smtp://mailer:hunter2@localhost:2525',
+  LYCHGATE_MAIL_FROM: 'accounts@example.test',
 })
 const management = `http://127.0.0.1:${managementPort}/t`
 const path = '/api/admin/v1'
 
-const scope = 'admin:users:read admin:users:write'
-const environment = { LYCHGATE_ADMIN_API: 'on', LYCHGATE_ISSUER: issuer }
+const scope = 'admin:users:read admin:users:write admin:audit:read'
+const environment = { LYCHGATE_ADMIN_API: 'on', LYCHGATE_ISSUER: issuer, LYCHGATE_SECRET: secret }
 const added = await run(
   [
     ...['client', 'add', '--data', data, '--name', 'Tool', '--json'],
@@ -53,6 +57,32 @@ t.test('the management listener serves it, for the tokens of the issuer', async 
   t.equal((await fetch(`${management}${path}/no/such`, { headers: authorization })).status, 404)
   const described = await (await fetch(`${management}${path}/openapi.json`)).json()
   t.match(described, { servers: [{ url: '/t' }] }, 'its URLs are those of the listener')
+})
+
+t.test('settings are those in effect, with where each comes from, and no secret', async (t) => {
+  const response = await fetch(`${management}${path}/settings`, { headers: authorization })
+  const text = await response.text()
+  const { mode, items } = JSON.parse(text) as { mode: string; items: { option: string }[] }
+  t.equal(mode, 'dev')
+  const setting = (option: string) => items.find((one) => one.option === option)
+  t.strictSame(setting('admin.listener'), {
+    option: 'admin.listener',
+    value: 'management',
+    source: 'variable',
+    name: 'LYCHGATE_ADMIN_LISTENER',
+  })
+  t.match(setting('port'), { value: port, source: 'flag', name: '--port' })
+  t.match(setting('admin.group'), { value: 'admins', source: 'default' })
+  t.match(setting('secret'), { value: '***', source: 'variable' })
+  t.match(setting('mail.url'), { value: 'smtp://mailer:***@localhost:2525' })
+  t.notMatch(text, secret)
+  t.notMatch(text, 'hunter2')
+  const printed = await run(['config', 'print', '--dev', '--json'], { environment })
+  t.strictSame(
+    items.map(({ option }) => option),
+    Object.keys(JSON.parse(printed.stdout).settings),
+    'the same as on the command line',
+  )
 })
 
 t.test('the listener of the issuer serves nothing of it', async (t) => {

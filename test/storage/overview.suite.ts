@@ -84,5 +84,7 @@ export function overview(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await timesOf({ userId: 'ann', name: 'sign-in' }), [1])
     t.strictSame(await timesOf({ name: 'sign-in' }), [3, 1])
     t.strictSame(await timesOf({ clientId: 'app' }), [3])
+    t.strictSame(await timesOf({ since: 2 }), [3, 2])
+    t.strictSame(await timesOf({ since: 2, userId: 'ann' }), [2])
   })
 }
