@@ -92,11 +92,11 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
         return confirmation
       },
       assertKey(handle, grant, client, used) {
-        // What is not the client's is rejected later, and its binding says nothing to others.
-        if (grant === undefined || !handleBelongsTo(handle, grant) || grant.clientId !== client.id) return
         const bound =
-          handle.kind === 'code' ? confirmationOf(grant.extra?.[grantConfirmation]) : handle.confirmation
-        if (bound === undefined) return
+          handle.kind === 'code' ? confirmationOf(grant?.extra?.[grantConfirmation]) : handle.confirmation
+        if (grant === undefined || bound === undefined) return
+        // What is not the client's is rejected later, and its binding says nothing to others.
+        if (!handleBelongsTo(handle, grant) || grant.clientId !== client.id) return
         for (const [member, binding] of bindings.added)
           if (member in bound) return binding.assertKey(bound, used, handle.kind)
         throw new Error(`a ${handle.kind} is bound by ${Object.keys(bound)}, which no feature proves`)
