@@ -35,7 +35,7 @@ export const securityProfile = fp<AppDeps>(
       if (isConcerned(client)) assertBound(confirmation)
     })
     if (config.profile === profileName) app.narrowMetadata(narrowMetadata)
-    app.addGrantRule((client) => (isConcerned(client) ? grantRule : {}))
+    app.addGrantRule((client) => (isConcerned(client) ? grantRule : undefined))
   },
   { name: 'security-profile', dependencies: ['authorization-framework', 'client-authentication'] },
 )

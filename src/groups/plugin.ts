@@ -1,9 +1,10 @@
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { allowedGroupsOf } from '../domain/group.ts'
+import type { ClaimsUse } from '../users/claims.ts'
 import { groupsOf } from '../users/groups.ts'
 import { denial, groupClaims, requireMember, wantsGroups } from './rules.ts'
-import { applyRules, claimRulesOf } from './token-claims.ts'
+import { applyRules, type ClaimRule, claimRulesOf } from './token-claims.ts'
 
 /**
  * Lets only the members of some groups use a client, if an operator says so: checked before consent, before every
@@ -31,11 +32,13 @@ export const groups = fp<AppDeps>(
       return [{ op: 'require', condition: requireMember(allowed, userId) }]
     })
 
-    app.addGrantedClaims(async (use) => {
-      const client = use.client ?? (await store.find('client', use.clientId))
-      const rules = client === undefined ? [] : claimRulesOf(client, use.target)
+    app.addGrantedClaims((use) => {
+      const rules = use.client === undefined ? [] : claimRulesOf(use.client, use.target)
       const wantsNames = wantsGroups(use)
-      if (rules.length === 0 && !wantsNames) return undefined
+      return rules.length === 0 && !wantsNames ? undefined : claimsFor(use, rules, wantsNames)
+    })
+
+    async function claimsFor(use: ClaimsUse, rules: readonly ClaimRule[], wantsNames: boolean) {
       const all = await groupsOf(store, use.userId)
       const copies = rules.some(({ copy }) => copy !== undefined)
       const user = copies ? await store.find('user', use.userId) : undefined
@@ -43,7 +46,7 @@ export const groups = fp<AppDeps>(
       const known = { groups: all, claims, scope: use.scope }
       const namesAs = (claim?: string) => groupClaims(all, mostInClaim, claim)
       return { ...(wantsNames && namesAs()), ...applyRules(rules, use.target, known, namesAs) }
-    })
+    }
   },
   { name: 'groups', dependencies: ['user-claims', 'authorization-requests', 'grant-types'] },
 )

@@ -5,7 +5,6 @@
 import type { FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import {
-  type BearerCredentials,
   bearerChallenge,
   bearerError,
   isUnderItsScheme,
@@ -84,9 +83,7 @@ export const guard = fp<GuardOptions>(
     const { clock = systemClock } = options
     app.decorateRequest('access', undefined)
     app.decorate('requireScope', (...scope: readonly string[]) =>
-      responding(async (request, reply) => {
-        request.access = await accessOf(request, reply, scope, checks)
-      }),
+      responding((request, reply) => admit(request, reply, scope, checks)),
     )
     app.decorate('requireAuthentication', (demand) =>
       responding(async ({ access }) => {
@@ -132,18 +129,19 @@ function noToken({ resourceMetadata, schemes }: Pick<Checks, 'resourceMetadata' 
 
 type Checks = GuardOptions & { readonly resourceMetadata: string; readonly schemes: readonly TokenScheme[] }
 
-async function accessOf(
+/** Sets the access of a request, or rejects it. */
+async function admit(
   request: FastifyRequest,
   reply: FastifyReply,
   needed: Scope,
   options: Checks,
-): Promise<Access | undefined> {
+): Promise<void> {
   const { verifyToken, resource, resourceMetadata, anonymous } = options
   const { scheme, credentials } = credentialsOf(request, options)
   if (credentials.kind === 'absent') {
     if (anonymous === 'allow') {
       recordCheck('service-5-no-token-anonymous', 'no token: served as anonymous')
-      return undefined
+      return
     }
     throw noToken(options)
   }
@@ -155,7 +153,13 @@ async function accessOf(
     const rule = 'rfc9700-2.3-rs-checks-audience'
     throw invalidToken(options, { scheme, rule, stored: access.audience, received: resource })
   }
-  await assertBinding(request, reply, scheme, credentials, access, options)
+  const { confirmation } = access
+  if (credentials.kind !== 'token' || !isUnderItsScheme(scheme, confirmation))
+    throw wrongScheme(scheme, confirmation, options)
+  if (scheme !== undefined && confirmation !== undefined) {
+    const { token } = credentials
+    await assertKey(scheme, { request, reply, token, confirmation, resource }, resourceMetadata)
+  }
   recordCheck(
     'rfc9700-2.3-rs-checks-audience',
     'the token is valid and meant for this API',
@@ -169,7 +173,8 @@ async function accessOf(
       access.scope,
       needed,
     )
-    return access
+    request.access = access
+    return
   }
   throw bearerError('insufficient_scope', 'the access token lacks a scope this needs', resourceMetadata, {
     rule: 'rfc6750-3.1-insufficient-scope-403',
@@ -185,31 +190,19 @@ function invalidToken({ resourceMetadata }: Checks, detail: Parameters<typeof be
   return bearerError('invalid_token', description, resourceMetadata, detail)
 }
 
-/**
- * Checks that a token is used under the scheme that it was issued for (RFC 9449 §7.2), and that the caller of a bound
- * one has its key.
- */
-async function assertBinding(
-  request: FastifyRequest,
-  reply: FastifyReply,
+/** Makes the error for a token that is not used under the scheme that it was issued for, RFC 9449 §7.2. */
+function wrongScheme(
   scheme: TokenScheme | undefined,
-  credentials: BearerCredentials,
-  { confirmation }: Access,
+  confirmation: Access['confirmation'],
   options: Checks,
-): Promise<void> {
-  if (credentials.kind !== 'token' || !isUnderItsScheme(scheme, confirmation)) {
-    const needed = confirmation && options.schemes.find(({ member }) => Object.hasOwn(confirmation, member))
-    throw invalidToken(options, {
-      scheme: needed ?? scheme,
-      rule: 'rfc9449-7.2-no-downgrade',
-      stored: confirmation === undefined ? 'a bearer token' : `bound by ${Object.keys(confirmation)}`,
-      received: scheme?.name ?? 'Bearer',
-    })
-  }
-  if (scheme === undefined || confirmation === undefined) return
-  const { token } = credentials
-  const { resource, resourceMetadata } = options
-  await assertKey(scheme, { request, reply, token, confirmation, resource }, resourceMetadata)
+): OAuthError {
+  const needed = confirmation && options.schemes.find(({ member }) => Object.hasOwn(confirmation, member))
+  return invalidToken(options, {
+    scheme: needed ?? scheme,
+    rule: 'rfc9449-7.2-no-downgrade',
+    stored: confirmation === undefined ? 'a bearer token' : `bound by ${Object.keys(confirmation)}`,
+    received: scheme?.name ?? 'Bearer',
+  })
 }
 
 /** RFC 6750 §2: one token, by one method. */

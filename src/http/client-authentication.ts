@@ -93,7 +93,8 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
           const clientId = claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))
           const client =
             clientId === undefined ? undefined : await app.resolveClient(clientId, 'authentication')
-          const failed = await claimed.method.verify(client, claimed.proof)
+          const verifying = claimed.method.verify(client, claimed.proof)
+          const failed = verifying instanceof Promise ? await verifying : verifying
           const authenticated = authenticateClient(client, claimed, failed, realm)
           for (const assert of checks) assert({ client: authenticated, proof: claimed.proof, realm })
           request.client = authenticated

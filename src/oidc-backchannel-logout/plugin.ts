@@ -1,6 +1,7 @@
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { put } from '../domain/decision.ts'
+import type { Client, Grant, Session } from '../domain/model.ts'
 import { atSessionEndKind } from '../domain/session-end.ts'
 import { dueAtSessionEnd, endsWithSession, logoutUriOf, sidOf } from './rules.ts'
 import { startSender } from './sender.ts'
@@ -15,17 +16,20 @@ export const backchannelLogout = fp<AppDeps>(
     const { store, keys } = deps
     app.advertise({ backchannel_logout_supported: true, backchannel_logout_session_supported: true })
 
-    app.onApproval(async ({ grant, client, session }) => {
-      // Nothing happens for the others; nor for a token of the development server's own page, which has no session.
-      if ((logoutUriOf(client) === undefined && !endsWithSession(grant, client)) || session.id === '')
-        return {}
+    app.onApproval(({ grant, client, session }) => {
+      const isConcerned = logoutUriOf(client) !== undefined || endsWithSession(grant, client)
+      // A token of the development server's own page has no session.
+      return isConcerned && session.id !== '' ? additionTo(grant, client, session) : undefined
+    })
+
+    async function additionTo(grant: Grant, client: Client, session: Session) {
       const known = await store.listOf(atSessionEndKind, session.userId)
       const before = known.find((one) => one.sessionId === session.id && one.clientId === client.id)
       const due = dueAtSessionEnd(grant, client, session, before)
-      if (due === undefined) return {}
+      if (due === undefined) return undefined
       const extra = { [endsWithSession(grant, client) ? 'session' : 'sid']: due.sid }
       return { extra, writes: [put(atSessionEndKind, due)] }
-    })
+    }
 
     // Most clients get no logout tokens. Their sid follows from the sign-in, so that it adds nothing to the stored
     // grant.

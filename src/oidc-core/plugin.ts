@@ -35,14 +35,14 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const about = user && { claims: await app.claimsOf(user) }
     const { clientId, scope, claims: requested } = grant
     const use = { target: 'id_token', userId: sub, clientId, client, scope, requested } as const
-    const granted = await app.grantedClaims(use)
+    const granting = app.grantedClaims(use)
+    const granted = granting && (await granting)
     const claims = { ...granted, ...idTokenClaims(about, requested, service.scopeClaims) }
-    const signIn = Object.fromEntries(
-      [...app.signInClaims].flatMap(([name, claim]) => {
-        const value = claim(grant)
-        return value === undefined ? [] : [[name, value]]
-      }),
-    )
+    const signIn: Record<string, string> = {}
+    for (const [name, claimOf] of app.signInClaims) {
+      const claim = claimOf(grant)
+      if (claim !== undefined) signIn[name] = claim
+    }
     const tokens = { accessToken, algorithm, idTokenSeconds }
     const facts = { issuer: service.issuer, grant, sub, claims, signIn, ...tokens }
     return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }

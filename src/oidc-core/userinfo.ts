@@ -59,7 +59,8 @@ export const userInfo: FastifyPluginAsyncTypebox<
     const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
     const client = await app.resolveClient(clientId)
     const use = { target: 'userinfo', userId: user.id, clientId, scope, requested } as const
-    const granted = await app.grantedClaims({ ...use, ...(client !== undefined && { client }) })
+    const granting = app.grantedClaims({ ...use, ...(client !== undefined && { client }) })
+    const granted = granting && (await granting)
     const claims = await app.claimsOf(user)
     const body = { ...granted, ...describe({ id: user.id, claims }, scope, requested, service.scopeClaims) }
     const algorithm = signingAlgorithms.find(

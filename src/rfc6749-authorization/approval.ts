@@ -40,11 +40,16 @@ export interface Approved {
   readonly session: Session
 }
 
-/** Returns members for `extra` of the grant, and what to insert together with it. */
-export type ApprovalHook = (approved: Approved) => Promise<{
+/** What a feature adds to a grant: members of its `extra`, and what to insert together with it. */
+export interface ApprovalAddition {
   readonly extra?: Readonly<Record<string, unknown>>
   readonly writes?: readonly Write[]
-}>
+}
+
+/** Returns what it adds to a grant; undefined, at once, for a grant that does not concern it. */
+export type ApprovalHook = (
+  approved: Approved,
+) => ApprovalAddition | undefined | Promise<ApprovalAddition | undefined>
 
 /** Decorates `app.approve`, for the routes on which a user approves. */
 export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
@@ -61,7 +66,9 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
         authTimeOwed: owesAuthTime(request, client),
       }
       const approved = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
-      const { grant, writes } = await withFeatures({ request, grant: approved, client, session })
+      const added = await additionsTo({ request, grant: approved, client, session })
+      const grant = withExtra(approved, added)
+      const writes = added.flatMap((one) => one.writes ?? [])
       const handle = {
         kind: 'code',
         grantId: grant.id,
@@ -72,13 +79,20 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
       return { grant, code: sealHandle(handle, keys.handles.current, grant.secret), writes }
     })
 
-    const withFeatures = async (approved: Approved) => {
-      const { grant } = approved
-      const added = await Promise.all(hooks.map((hook) => hook(approved)))
-      const extra: Record<string, unknown> = Object.assign({}, ...added.map((one) => one.extra))
-      const writes = added.flatMap((one) => one.writes ?? [])
-      return { grant: Object.keys(extra).length === 0 ? grant : { ...grant, extra }, writes }
+    // Most grants concern no feature, and then nothing waits.
+    const additionsTo = (approved: Approved) => {
+      const pending = hooks.flatMap((hook) => hook(approved) ?? [])
+      return pending.length === 0 ? [] : settled(pending)
     }
   },
   { name: 'approval', dependencies: ['grant-rules'] },
 )
+
+async function settled(pending: readonly ReturnType<ApprovalHook>[]): Promise<readonly ApprovalAddition[]> {
+  return (await Promise.all(pending)).filter((one) => one !== undefined)
+}
+
+function withExtra(grant: Grant, added: readonly ApprovalAddition[]): Grant {
+  const extra: Record<string, unknown> = Object.assign({}, ...added.map((one) => one.extra))
+  return Object.keys(extra).length === 0 ? grant : { ...grant, extra }
+}

@@ -25,10 +25,10 @@ export interface LoadedRequest {
 }
 
 /**
- * Loads an authorization request that was sent as a reference or as a JWT; undefined if it was not. What it throws is
- * shown as a page: nothing is proven yet.
+ * Loads an authorization request that was sent as a reference or as a JWT; undefined, at once, if it was not. What it
+ * throws is shown as a page: nothing is proven yet.
  */
-export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined>
+export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined> | undefined
 
 /**
  * Reads what a feature stores with an authorization request from its parameters, and from what is stored with it
@@ -84,7 +84,7 @@ export interface AuthorizationRequests {
   /** What features store with a request that is pushed. */
   extraOfPush(request: FastifyRequest, reply: FastifyReply): Promise<RequestExtra>
   /** Runs the checks of features about the user; the first that denies wins. */
-  denialOf(client: Client, userId: string): Promise<UserDenial | undefined>
+  denialOf(client: Client, userId: string): ReturnType<UserCheck>
   endWrites(request: AuthorizationRequest): readonly Write[]
 }
 
@@ -108,7 +108,8 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     app.decorate('authorizationRequests', {
       load: async (parameters) => {
         for (const load of loaders) {
-          const loaded = await load(parameters)
+          const loading = load(parameters)
+          const loaded = loading && (await loading)
           if (loaded !== undefined) return loaded
         }
         return { parameters }
@@ -134,12 +135,10 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         const read = await Promise.all(pushReaders.map((reader) => reader(request, reply)))
         return Object.assign({}, ...read)
       },
-      denialOf: async (client, userId) => {
-        for (const assert of userChecks) {
-          const denial = await assert(client, userId)
-          if (denial !== undefined) return denial
-        }
-        return undefined
+      denialOf: (client, userId) => {
+        const pending = userChecks.flatMap((assert) => assert(client, userId) ?? [])
+        // Most clients are open to every user, and then nothing waits.
+        return pending.length === 0 ? undefined : firstOf(pending)
       },
       endWrites: (request) => ends.flatMap((end) => end(request)),
     })
@@ -161,3 +160,7 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
   },
   { name: 'authorization-requests', dependencies: ['metadata'] },
 )
+
+async function firstOf(pending: readonly Promise<UserDenial | undefined>[]): Promise<UserDenial | undefined> {
+  return (await Promise.all(pending)).find((denial) => denial !== undefined)
+}

@@ -8,8 +8,8 @@ export type RulesOfClient = GrantRules & Pick<GrantRule, 'accessTokenAlgorithm' 
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Adds what a feature demands of the grants of some clients. */
-    addGrantRule(ruleOf: (client: Client) => GrantRule): void
+    /** Adds what a feature demands of the grants of some clients; undefined: nothing of this client. */
+    addGrantRule(ruleOf: (client: Client) => GrantRule | undefined): void
     /** The lifetimes of the settings, with the rules of features for this client. */
     grantRulesOf(client: Client): RulesOfClient
   }
@@ -18,10 +18,11 @@ declare module 'fastify' {
 /** The extension point for rules about the grants of a client. They apply when they are used: nothing is stored. */
 export const grantRules = fp<Pick<AppDeps, 'config'>>(
   async (app, { config: { lifetimes } }) => {
-    const added: ((client: Client) => GrantRule)[] = []
+    const added: ((client: Client) => GrantRule | undefined)[] = []
     app.decorate('addGrantRule', (ruleOf) => void added.push(ruleOf))
     app.decorate('grantRulesOf', (client) => {
-      const demanded = added.map((ruleOf) => ruleOf(client))
+      const demanded = added.flatMap((ruleOf) => ruleOf(client) ?? [])
+      if (demanded.length === 0) return lifetimes
       const { mostCodeSeconds: _, ...rules } = Object.assign({}, ...demanded) as GrantRule
       const codeSeconds = Math.min(
         lifetimes.codeSeconds,

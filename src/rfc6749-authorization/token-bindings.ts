@@ -10,11 +10,11 @@ import type { TokenScheme } from '../http/token-scheme.ts'
 /** How tokens are bound to keys of their clients, and how that is proven. */
 export interface TokenBinding {
   /**
-   * Returns the key that a request proves; undefined if it proves none.
+   * Returns the key that a request proves; undefined, at once, if it has no proof.
    * @param token The token that is sent with the request, and bound to no key.
    * @throws {OAuthError} for a proof that is not accepted.
    */
-  prove(request: FastifyRequest, reply: FastifyReply, token?: string): Promise<Confirmation | undefined>
+  prove(request: FastifyRequest, reply: FastifyReply, token?: string): Promise<Confirmation> | undefined
   /** @throws {OAuthError} for a client that must prove a key at the token endpoint. */
   assertMayOmit(client: Client): void
   /**
@@ -76,11 +76,12 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
         name: declared.tokenBindings[member]?.tokenType ?? member,
       })),
     )
-    const prove: TokenBinding['prove'] = async (request, reply, token) => {
-      let confirmation: Confirmation | undefined
-      for (const binding of bindings.added.values())
-        confirmation ??= await binding.prove(request, reply, token)
-      return confirmation
+    const prove: TokenBinding['prove'] = (request, reply, token) => {
+      for (const binding of bindings.added.values()) {
+        const proven = binding.prove(request, reply, token)
+        if (proven !== undefined) return proven
+      }
+      return undefined
     }
     app.decorate('tokenBindings', {
       prove,

@@ -35,14 +35,19 @@ export const requestObjects = fp<AppDeps>(
       request_object_signing_alg_values_supported: [...algorithmNames].reverse(),
     })
     app.afterClientKnown((client, extra) => assertSigned(client, extra, isRequired))
-    app.beforeAuthorization(async (parameters) => {
+    app.beforeAuthorization((parameters) => {
       const { client_id: clientId } = parameters
-      if (!hasRequestObject(parameters) || typeof clientId !== 'string') return undefined
+      return hasRequestObject(parameters) && typeof clientId === 'string'
+        ? loadOf(clientId, parameters)
+        : undefined
+    })
+
+    async function loadOf(clientId: string, parameters: Parameters) {
       const client = await app.resolveClient(clientId, 'authorization')
       // The core rejects an unknown or locked client; nothing is fetched for it.
       if (client === undefined || client.lockedAt !== undefined) return undefined
       return load(parameters, client)
-    })
+    }
 
     /**
      * Until the signature is verified, an error goes to where the request itself says: what is inside is not proven.

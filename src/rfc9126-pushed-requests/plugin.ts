@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import { insert } from '../domain/decision.ts'
+import type { Parameters } from '../domain/parameters.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { clientOf } from '../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
@@ -39,14 +40,18 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
   const isRequired = required === 'on'
   app.advertise({ require_pushed_authorization_requests: isRequired })
 
-  app.beforeAuthorization(async (parameters) => {
+  app.beforeAuthorization((parameters) => {
     const id = referredId(parameters)
-    if (id === undefined) return undefined
+    return id === undefined ? undefined : loadPushed(id, parameters)
+  })
+
+  async function loadPushed(id: string, parameters: Parameters) {
     const found = await store.find(pushedRequestKind, id)
     assertUsable(found, parameters, clock())
     // RFC 9126 §4: other parameters that the browser sends with the reference do not count.
     return { parameters: found.parameters, extra: { ...found.extra, ...extraOf(found) } }
-  })
+  }
+
   app.afterClientKnown((client, extra) => assertPushed(client, extra, isRequired))
   app.onAuthorizationEnd((request) => endOf(request, config.lifetimes.interactionSeconds))
 

@@ -47,14 +47,16 @@ export const dpop = fp<AppDeps>(
       assertFirstUse(await insertOnce(store, insert(usedProofKind, useOfProof(proof))), proof)
     }
 
+    async function proven(request: FastifyRequest, reply: FastifyReply, token: string | undefined) {
+      const proof = verify(request, reply, needsNonce.token)
+      if (token !== undefined) assertProofOfToken(proof, token, { jkt: proof.jkt })
+      await use(proof, needsNonce.token)
+      return { jkt: proof.jkt }
+    }
+
     app.bindTokens('jkt', {
-      async prove(request, reply, token) {
-        if (proofFields(request.raw.rawHeaders).length === 0) return undefined
-        const proof = verify(request, reply, needsNonce.token)
-        if (token !== undefined) assertProofOfToken(proof, token, { jkt: proof.jkt })
-        await use(proof, needsNonce.token)
-        return { jkt: proof.jkt }
-      },
+      prove: (request, reply, token) =>
+        request.headers['dpop'] === undefined ? undefined : proven(request, reply, token),
       assertMayOmit: assertMayOmitProof,
       assertKey: assertBoundKey,
       scheme: {
@@ -68,15 +70,15 @@ export const dpop = fp<AppDeps>(
     })
 
     app.addPushReader(async (request, reply) => {
-      if (proofFields(request.raw.rawHeaders).length === 0) return {}
+      if (request.headers['dpop'] === undefined) return {}
       const proof = verify(request, reply, needsNonce.token)
       await use(proof, needsNonce.token)
       return extraOfProof(proof)
     })
     app.addRequestReader(readKey)
-    app.onApproval(async ({ request }) => {
+    app.onApproval(({ request }) => {
       const jkt = keyOf(request.extra)
-      return jkt === undefined ? {} : { extra: { [grantConfirmation]: { jkt } } }
+      return jkt === undefined ? undefined : { extra: { [grantConfirmation]: { jkt } } }
     })
   },
   { name: 'dpop', dependencies: ['authorization-framework'] },

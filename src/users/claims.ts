@@ -12,7 +12,7 @@ export interface ClaimsUse {
   readonly target: 'userinfo' | 'id_token' | 'access_token'
   readonly userId: string
   readonly clientId: string
-  /** Absent where it was not read. */
+  /** Absent: it is gone. */
   readonly client?: Client
   /** All that the user granted. */
   readonly scope: Scope
@@ -22,9 +22,9 @@ export interface ClaimsUse {
 
 /**
  * Returns claims for one use, by their names on the wire; undefined if it has none. It decides by the scope and the
- * client whether there are any, before it reads anything.
+ * client whether there are any, at once and before it reads anything.
  */
-export type GrantedClaims = (use: ClaimsUse) => Promise<Readonly<Record<string, unknown>> | undefined>
+export type GrantedClaims = (use: ClaimsUse) => Promise<Readonly<Record<string, unknown>>> | undefined
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -40,7 +40,7 @@ declare module 'fastify' {
      */
     addGrantedClaims(claims: GrantedClaims): void
     /** Returns what all of them add to one use. */
-    grantedClaims(use: ClaimsUse): Promise<Readonly<Record<string, unknown>>>
+    grantedClaims(use: ClaimsUse): ReturnType<GrantedClaims>
     /** Adds a claim about the sign-in to every ID Token, such as `sid`. */
     addSignInClaim(name: string, claim: SignInClaim): void
     readonly signInClaims: ReadonlyMap<string, SignInClaim>
@@ -58,10 +58,9 @@ export const userClaims = fp(
     })
     const granted: GrantedClaims[] = []
     app.decorate('addGrantedClaims', (claims) => void granted.push(claims))
-    app.decorate('grantedClaims', async (use) => {
-      const all = {}
-      for (const claims of granted) Object.assign(all, await claims(use))
-      return all
+    app.decorate('grantedClaims', (use) => {
+      const pending = granted.flatMap((claims) => claims(use) ?? [])
+      return pending.length === 0 ? undefined : joined(pending)
     })
     const ofSignIn = new Map<string, SignInClaim>()
     app.decorate('signInClaims', ofSignIn)
@@ -69,6 +68,12 @@ export const userClaims = fp(
   },
   { name: 'user-claims' },
 )
+
+async function joined(
+  pending: readonly NonNullable<ReturnType<GrantedClaims>>[],
+): Promise<Readonly<Record<string, unknown>>> {
+  return Object.assign({}, ...(await Promise.all(pending)))
+}
 
 async function joinedClaims(sources: readonly ClaimsSource[], user: User): Promise<UserClaims> {
   return Object.assign({}, ...(await Promise.all(sources.map((source) => source(user)))))
