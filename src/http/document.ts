@@ -44,12 +44,12 @@ export function serveDocument(app: FastifyInstance, paths: readonly string[], do
         ...(schema && { schema }),
         config: { ...(endpoint && { endpoint }), ...(endpointTitle && { endpointTitle }) },
       },
-      async (request, reply) => {
+      (request, reply) => {
         const { body, etag } = write()
         reply.header('cache-control', `public, max-age=${document.maxAgeSeconds}`).removeHeader('pragma')
         reply.header('etag', etag)
-        if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send()
-        return reply.header('content-type', 'application/json; charset=utf-8').send(body)
+        if (matches(request.headers['if-none-match'], etag)) reply.code(304).send()
+        else reply.header('content-type', 'application/json; charset=utf-8').send(body)
       },
     )
   }
