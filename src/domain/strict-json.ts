@@ -10,25 +10,23 @@ export function parseStrictJson(text: string): unknown {
   } catch {
     return undefined
   }
-  return hasRepeatedMember(text) ? undefined : value
+  // A repeated member is in the text each time, and in the value once, however its name is escaped.
+  const named = text.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"/g, '').split(':').length - 1
+  return named === memberCount(value) ? value : undefined
 }
 
-/** @param text Valid JSON. */
-function hasRepeatedMember(text: string): boolean {
-  const open: (Set<string> | undefined)[] = []
-  for (const [token, name] of text.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}[\]]/g)) {
-    if (token === '{') open.push(new Set())
-    else if (token === '[') open.push(undefined)
-    else if (token === '}' || token === ']') open.pop()
-    else if (name !== undefined) {
-      // The same name can be written with different escapes.
-      const member: string = JSON.parse(name)
-      const members = open.at(-1)
-      if (members?.has(member)) return true
-      members?.add(member)
-    }
+/** Counts the members of all objects in parsed JSON. No recursion: the sender would choose the depth of our stack. */
+function memberCount(value: unknown): number {
+  let count = 0
+  const open = [value]
+  while (open.length > 0) {
+    const next = open.pop()
+    if (typeof next !== 'object' || next === null) continue
+    const inner: readonly unknown[] = Object.values(next)
+    if (!Array.isArray(next)) count += inner.length
+    for (const one of inner) open.push(one)
   }
-  return false
+  return count
 }
 
 /**

@@ -20,7 +20,7 @@ export const clientAssertionFaults = [
     id: 'assertion-with-repeated-members',
     rule: 'rfc7523-3-valid-jwt',
     file: 'src/domain/strict-json.ts',
-    find: 'return hasRepeatedMember(text) ? undefined : value',
+    find: 'return named === memberCount(value) ? value : undefined',
     replace: 'return value',
   },
   {

@@ -1,0 +1,34 @@
+import t from 'tap'
+import { parseStrictJson } from '../../src/domain/strict-json.ts'
+
+t.test('JSON is parsed whose objects name each member once', async (t) => {
+  for (const text of [
+    '{"a":{"a":1,"b":[{"a":2},{"a":3}]},"b":"x"}',
+    String.raw`{"text":"\"a\": 1, \"a\": 2","more":"\\","list":["a",":",":"]}`,
+    '{"__proto__":1,"a":null}',
+    '[[["a:b"]]]',
+    '"a:b"',
+    ' {"a" :1 , "" :2 } ',
+    '7',
+  ])
+    t.strictSame(parseStrictJson(text), JSON.parse(text), text)
+})
+
+t.test('a repeated member, or what is no JSON, is undefined', async (t) => {
+  for (const text of [
+    '{"a":1,"a":1}',
+    '{"a":1,"b":{"c":1,"c":2}}',
+    '[{"a":1},{"b":2,"b":3}]',
+    String.raw`{"a":1,"\u0061":2}`,
+    String.raw`{"a\"":":","a\u0022":2}`,
+    '{"__proto__":1,"__proto__":2}',
+    '{"a":1',
+    '',
+  ])
+    t.equal(parseStrictJson(text), undefined, text)
+})
+
+t.test('deep nesting needs no stack', async (t) => {
+  const text = `${'[{"a":'.repeat(20_000)}1${'}]'.repeat(20_000)}`
+  t.ok(Array.isArray(parseStrictJson(text)))
+})
