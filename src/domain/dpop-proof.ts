@@ -106,9 +106,8 @@ export function assertProof({ jws, key, algorithm }: Proof, { method, url, now }
     Object.keys(jws.claims).join(' '),
   )
   must(htm === method, 'rfc9449-4.3-htm', 'htm of the proof is not the method of the request', htm, method)
-  const target = normalizedUrl(htu)
   must(
-    target !== undefined && (htu === url || target === normalizedUrl(url)),
+    htu === url || isSameUrl(htu, url),
     'rfc9449-4.3-htu',
     'htu of the proof is not the URL of the request',
     htu,
@@ -216,6 +215,11 @@ export function assertFirstUse(isFirst: boolean, { jws }: Proof): void {
 /** Returns the DPoP header fields of a request, each as it was sent. */
 export function proofFields(rawHeaders: readonly string[]): readonly string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === 'dpop')
+}
+
+function isSameUrl(one: string, other: string): boolean {
+  const normal = normalizedUrl(one)
+  return normal !== undefined && normal === normalizedUrl(other)
 }
 
 /**

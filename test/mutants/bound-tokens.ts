@@ -58,8 +58,8 @@ export const boundTokenFaults = [
     id: 'proof-for-any-path',
     tests,
     file: proof,
-    find: 'target === normalizedUrl(url)',
-    replace: 'normalizedUrl(url)?.startsWith(target.slice(0, 12))',
+    find: 'normal === normalizedUrl(other)',
+    replace: 'normalizedUrl(other)?.startsWith(normal.slice(0, 12)) === true',
   },
   {
     id: 'proof-url-with-the-host-header',
