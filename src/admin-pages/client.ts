@@ -7,6 +7,7 @@ import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { withWrites } from '../domain/decision.ts'
 import { allowedGroupsOf, canonicalGroupName, type Group, groupKind, groupNameKind } from '../domain/group.ts'
+import { algorithmOf } from '../domain/key-set.ts'
 import type { Client, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
@@ -37,6 +38,9 @@ declare module '../pages/pages.ts' {
       readonly hasSecret: boolean
       readonly oldSecretUntil?: Seconds
       readonly keys: readonly { readonly kid: string; readonly algorithm: string }[]
+      /** Where its keys are fetched. */
+      readonly keysUrl?: string
+      readonly canHaveKeys: boolean
       /** The groups whose members may use it; absent: every user may. */
       readonly allowed?: readonly (Pick<Group, 'id' | 'name'> & { readonly url: string })[]
       /** Whether the server knows groups. */
@@ -49,6 +53,7 @@ declare module '../pages/pages.ts' {
 }
 
 const accessMember = 'allowed_groups'
+const keyMember = 'jwks'
 
 /** A client: where it came from, what it may do, and which groups may use it. */
 export function clientPage(_app: FastifyInstance, { config, service, store, declared }: AppDeps): AdminPage {
@@ -84,10 +89,12 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
         ...(admitted && { admittedBy: admitted.by }),
         hasSecret: client.secretHash !== undefined,
         ...(previousSecret && previousSecret.expiresAt > now && { oldSecretUntil: previousSecret.expiresAt }),
-        keys: keysOf(extra['jwks']).map(({ kid = '', alg, crv, kty }) => ({
-          kid,
-          algorithm: String(alg ?? crv ?? kty),
+        keys: keysOf(extra['jwks']).map((key) => ({
+          kid: key.kid ?? '',
+          algorithm: algorithmOf(key, undefined) ?? key.kty,
         })),
+        ...(extra['jwks_uri'] !== undefined && { keysUrl: String(extra['jwks_uri']) }),
+        canHaveKeys: keyMember in declared.clientMetadata && kindOf(client) !== 'api',
         ...(allowed !== undefined && {
           allowed: groups
             .filter((group) => group !== undefined)

@@ -7,6 +7,7 @@ import { auditExport, auditPage } from './audit.ts'
 import { clientEditPage, clientPage } from './client.ts'
 import { clientActPages } from './client-acts.ts'
 import { clientAddPage } from './client-add.ts'
+import { clientKeysPage } from './client-keys.ts'
 import { clientsPage } from './clients.ts'
 import { errorsPage } from './errors.ts'
 import { groupDeletePage, groupPage } from './group.ts'
@@ -34,6 +35,7 @@ const adminPageOf: readonly PageOf[] = [
   clientAddPage,
   clientPage,
   clientEditPage,
+  clientKeysPage,
   clientActPages,
   keysPage,
   keysRotatePage,

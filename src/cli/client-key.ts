@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
+import { addKeys, removeKey } from '../clients/keys.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { type Decision, withWrites } from '../domain/decision.ts'
 import { isObject } from '../domain/is-object.ts'
@@ -43,11 +44,7 @@ export function addClientKeyCommands(client: Command): void {
 /** `lychgate client key add`: adds keys to those that the client has. */
 async function keyAdd(clientId: string, file: string, flags: OperatorFlags): Promise<void> {
   const added = readKeys(file)
-  await changeKeys(clientId, flags, (keys) => {
-    const repeated = added.find(({ kid }) => keys.some((key) => key.kid === kid))
-    if (repeated !== undefined) throw new CommandFailed(`the client has a key with kid ${repeated.kid}`)
-    return [...keys, ...added]
-  })
+  await changeKeys(clientId, flags, (keys) => addKeys(keys, added))
 }
 
 /** `lychgate client key list`: lists the keys of a client. */
@@ -60,12 +57,7 @@ async function keyList(clientId: string, flags: OperatorFlags): Promise<void> {
 /** `lychgate client key remove`: removes a key; the last one stays. */
 async function keyRemove(clientId: string, kid: string, flags: DestructiveFlags): Promise<void> {
   await confirmOrAbort(flags, `Remove the key ${kid}? What it signs is rejected.`, 'nothing was removed')
-  await changeKeys(clientId, flags, (keys) => {
-    const left = keys.filter((key) => key.kid !== kid)
-    if (left.length === keys.length) throw new CommandFailed('the client has no key with this kid')
-    if (left.length === 0) throw new CommandFailed('it is the only key; add another one first')
-    return left
-  })
+  await changeKeys(clientId, flags, (keys) => removeKey(keys, kid))
 }
 
 async function changeKeys(

@@ -1,5 +1,5 @@
 import { isObject } from '../domain/is-object.ts'
-import { KeySetFault, type PublicKey, parseKeySet } from '../domain/key-set.ts'
+import { KeySetFault, type PublicKey, parseKeySet, readKeyFile } from '../domain/key-set.ts'
 import { type JsonObject, rejection } from './members.ts'
 
 /** Reads `jwks`, RFC 7591 §2: public keys only, and not together with `jwks_uri`. */
@@ -23,4 +23,29 @@ export function readKeys(
 export function keysOf(jwks: unknown): readonly PublicKey[] {
   // `as`: readKeys alone writes this member.
   return isObject(jwks) ? (jwks['keys'] as readonly PublicKey[]) : []
+}
+
+/** Returns the keys together with others. @throws {OAuthError} for a `kid` that one has. */
+export function addKeys(keys: readonly PublicKey[], added: readonly PublicKey[]): readonly PublicKey[] {
+  const repeated = added.find(({ kid }) => keys.some((key) => key.kid === kid))
+  if (repeated !== undefined) throw rejection(`the client has a key with kid ${repeated.kid}`)
+  return [...keys, ...added]
+}
+
+/** Returns the keys without one. @throws {OAuthError} for an unknown `kid`, and for that of the last key. */
+export function removeKey(keys: readonly PublicKey[], kid: string): readonly PublicKey[] {
+  const left = keys.filter((key) => key.kid !== kid)
+  if (left.length === keys.length) throw rejection('the client has no key with this kid')
+  if (left.length === 0) throw rejection('it is the only key; add another one first')
+  return left
+}
+
+/** Reads what was typed: a JWK set, a JWK or PEM. @throws {OAuthError} for anything else. */
+export function readKeyText(text: string): readonly PublicKey[] {
+  try {
+    return readKeyFile(text).keys
+  } catch (error) {
+    if (error instanceof KeySetFault) throw rejection(`the text ${error.message}`)
+    throw error
+  }
 }

@@ -1,10 +1,12 @@
 /** The admin pages: who may open each of them and send its form, and what the forms do. */
+import { generateKeyPairSync } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TOTP } from 'otpauth'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { accept, put, update } from '../../src/domain/decision.ts'
 import { createGroup, type Group } from '../../src/domain/group.ts'
+import type { PublicKey } from '../../src/domain/key-set.ts'
 import { type KeyState, stateOf } from '../../src/domain/key-term.ts'
 import type { AuditEvent, StoredKey, User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
@@ -137,6 +139,12 @@ const ofUser =
 const newName = (what: string) => `${what} ${systemRandom(6).toString('hex')}`
 const webApp = () => ({ name: newName('App'), redirect_uris: 'https://app.example.test/callback' })
 
+/** A new public key, as PEM. */
+function publicKey(): string {
+  const { publicKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return key.export({ type: 'spki', format: 'pem' }).toString()
+}
+
 /** Adds a client, and returns its id. */
 async function client(form: object = webApp(), kind = 'web'): Promise<string> {
   const agent = await fresh()
@@ -187,6 +195,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '/clients/add': async () => ({ path: '/clients/add?kind=web', form: webApp() }),
   '/clients/:id': async () => ({ path: `/clients/${await client()}`, form: { allow: 'admins' } }),
   '/clients/:id/edit': async () => ({ path: `/clients/${await client()}/edit`, form: webApp() }),
+  '/clients/:id/keys': async () => ({ path: `/clients/${await client()}/keys`, form: { add: publicKey() } }),
   '/clients/:id/lock': ofClient('lock'),
   '/clients/:id/unlock': ofClient('unlock', false),
   '/clients/:id/secret': ofClient('secret', false),
@@ -434,6 +443,57 @@ t.test('an app is changed, gets other secrets, and is found', async (t) => {
   t.equal((await store.find('client', id))?.previousSecret, undefined)
   await send(agent, `/clients/${id}/lock`, { confirm: 'Renamed Portal' })
   t.ok((await store.find('client', id))?.lockedAt)
+})
+
+t.test('the keys of an app are added, replaced by a URL and removed', async (t) => {
+  const agent = await fresh()
+  const id = await client()
+  const keysOf = async () => {
+    const { jwks } = ((await store.find('client', id))?.extra ?? {}) as { jwks?: { keys: PublicKey[] } }
+    return jwks?.keys ?? []
+  }
+  const change = (form: object) => send(agent, `/clients/${id}/keys`, form)
+  const first = publicKey()
+  t.equal((await change({ add: first })).headers.get('location'), `/admin/clients/${id}?done=saved`)
+  const [{ kid = '' } = {}] = await keysOf()
+  t.match((await store.audit({ since: 0, clientId: id, limit: 10 })).at(-1), {
+    name: 'client-changed',
+    by: 'operator',
+    facts: { actor: ids.alice, changed: /jwks/ },
+  })
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  for (const [form, text] of [
+    [{ add: first }, `has a key with kid ${kid}`],
+    [{ add: privateKey.export({ type: 'pkcs8', format: 'pem' }) }, 'has a private or symmetric key'],
+    [{ add: '{}' }, 'is not a JWK set'],
+    [{ remove: 'none' }, 'no key with this kid'],
+    [{ remove: kid }, 'it is the only key'],
+    [{ uri: 'http://app.example.test/keys' }, 'jwks_uri'],
+  ] as const) {
+    const response = await change(form)
+    t.equal(response.status, 400, text)
+    t.match(await response.text(), text)
+  }
+  t.equal((await keysOf()).length, 1)
+  await change({
+    add: JSON.stringify({
+      ...generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' }),
+      kid: 'next',
+    }),
+  })
+  await change({ remove: ` ${kid} ` })
+  t.strictSame(
+    (await keysOf()).map((key) => key.kid),
+    ['next'],
+  )
+  const page = await open(agent, `/clients/${id}`)
+  t.match(page.html, '<code>next</code> EdDSA')
+  t.match(page.html, `/admin/clients/${id}/keys`)
+  await change({ uri: 'https://app.example.test/keys' })
+  t.strictSame(await keysOf(), [], 'the one replaces the other')
+  t.match((await open(agent, `/clients/${id}`)).html, '<code>https://app.example.test/keys</code>')
+  await change({ add: first })
+  t.equal((await store.find('client', id))?.extra?.['jwks_uri'], undefined)
 })
 
 t.test('which groups may use an app is changed, and never opened by removing the last one', async (t) => {

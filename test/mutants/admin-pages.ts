@@ -83,4 +83,11 @@ export const adminPageFaults = [
     find: 'keepAdministrator(removePasskeys(current, context), config.admin.group, context.at)',
     replace: 'removePasskeys(current, context)',
   },
+  {
+    id: 'last-key-of-a-client-removed',
+    tests,
+    file: 'src/clients/keys.ts',
+    find: "if (left.length === 0) throw rejection('it is the only key; add another one first')",
+    replace: '',
+  },
 ] as const satisfies readonly Fault[]

@@ -1,0 +1,73 @@
+import type { FastifyInstance } from 'fastify'
+import { knownTo } from '../clients/describe.ts'
+import { changeIntegration, type IntegrationChange } from '../clients/integration.ts'
+import { addKeys, keysOf, readKeyText, removeKey } from '../clients/keys.ts'
+import type { AppDeps } from '../deps.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { withWrites } from '../domain/decision.ts'
+import { algorithmOf } from '../domain/key-set.ts'
+import type { Client } from '../domain/model.ts'
+import { single } from '../domain/parameters.ts'
+import { requireFound } from './act-page.ts'
+import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+
+declare module '../pages/pages.ts' {
+  interface Pages {
+    'admin/client-keys': AdminModel & {
+      readonly name: string
+      readonly keys: readonly { readonly kid: string; readonly algorithm: string }[]
+      readonly typed: Readonly<Record<'add' | 'uri' | 'remove', string>>
+      readonly url: string
+    }
+  }
+}
+
+/** The public keys of an app: added and removed one by one, so that they can be replaced without a pause, or a URL. */
+export function clientKeysPage(
+  _app: FastifyInstance,
+  { config, service, store, declared }: AppDeps,
+): AdminPage {
+  const known = knownTo(config, declared)
+  const find = async (id: string) => requireFound(await store.find('client', id), 'client')
+  const show = async ({ param, form, render }: AdminVisit) => {
+    const { id, name = id, extra = {} } = await find(param('id'))
+    return render('admin/client-keys', {
+      name,
+      keys: keysOf(extra['jwks']).map((key) => ({
+        kid: key.kid ?? '',
+        algorithm: algorithmOf(key, undefined) ?? key.kty,
+      })),
+      typed: {
+        add: single(form, 'add') ?? '',
+        uri: single(form, 'uri') ?? String(extra['jwks_uri'] ?? ''),
+        remove: single(form, 'remove') ?? '',
+      },
+      url: `${service.prefix}${adminPath('clients')}/${encodeURIComponent(id)}`,
+    })
+  }
+  /** By value or by reference: the one replaces the other. */
+  const changeOf = ({ form }: AdminVisit, { extra = {} }: Client): IntegrationChange['description'] => {
+    const [added, removed, uri = ''] = ['add', 'remove', 'uri'].map((name) => single(form, name)?.trim())
+    const keys = keysOf(extra['jwks'])
+    if (added !== undefined) return { jwks: { keys: addKeys(keys, readKeyText(added)) }, jwks_uri: '' }
+    if (removed !== undefined) return { jwks: { keys: removeKey(keys, removed) } }
+    return uri === '' ? { jwks_uri: '' } : { jwks: '', jwks_uri: uri }
+  }
+  return {
+    path: '/clients/:id/keys',
+    section: 'clients',
+    isForm: true,
+    show,
+    submit: async (visit) => {
+      const clientId = visit.param('id')
+      await store.transact('client', clientId, (found) => {
+        const client = requireFound(found, 'client')
+        const description = changeOf(visit, client)
+        const changed = Object.keys(description ?? {}).join(' ')
+        const event = auditEvent('client-changed', visit.context, { clientId, changed })
+        return withWrites(changeIntegration(client, { ...(description && { description }) }, known), event)
+      })
+      return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
+    },
+  }
+}
