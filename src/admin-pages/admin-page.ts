@@ -18,6 +18,7 @@ import { findSignedIn } from '../pages/signed-in.ts'
 import { isAdministrator, needsSecondFactor } from '../users/administrators.ts'
 import { factorsOf } from '../users/factors.ts'
 import { groupsOf } from '../users/groups.ts'
+import { outdatedForm } from './version.ts'
 
 /** The sections of the admin pages, in the order of their navigation. */
 export const adminSections = ['overview', 'users', 'groups', 'clients', 'keys', 'audit', 'errors'] as const
@@ -197,9 +198,13 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
       if (!(error instanceof OAuthError) || error.status === 404 || error.status >= 500) throw error
       recordRejection(error, visit.reply)
       visit.reply.code(error.status)
+      // The form of a page that has changed shows what there is now.
+      const isOutdated = error.detail.rule === outdatedForm
       const render: AdminVisit['render'] = (view, content) =>
-        visit.render(view, { ...content, rejected: error.message }, msg('admin.rejected'))
-      return page.show({ ...visit, render })
+        isOutdated
+          ? visit.render(view, content, msg('admin.outdated'))
+          : visit.render(view, { ...content, rejected: error.message }, msg('admin.rejected'))
+      return page.show({ ...visit, ...(isOutdated && { form: {} }), render })
     }
   }
 

@@ -10,6 +10,7 @@ import type { Client } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { assertVersion, versionField } from './version.ts'
 
 declare module '../pages/pages.ts' {
   interface Pages {
@@ -29,9 +30,12 @@ export function clientKeysPage(
 ): AdminPage {
   const known = knownTo(config, declared)
   const find = async (id: string) => requireFound(await store.find('client', id), 'client')
+  const shownOf = ({ extra = {} }: Client) => [keysOf(extra['jwks']), extra['jwks_uri'] ?? '']
   const show = async ({ param, form, render }: AdminVisit) => {
-    const { id, name = id, extra = {} } = await find(param('id'))
+    const client = await find(param('id'))
+    const { id, name = id, extra = {} } = client
     return render('admin/client-keys', {
+      hidden: versionField(form, shownOf(client)),
       name,
       keys: keysOf(extra['jwks']).map((key) => ({
         kid: key.kid ?? '',
@@ -62,6 +66,7 @@ export function clientKeysPage(
       const clientId = visit.param('id')
       await store.transact('client', clientId, (found) => {
         const client = requireFound(found, 'client')
+        assertVersion(visit.form, shownOf(client))
         const description = changeOf(visit, client)
         const changed = Object.keys(description ?? {}).join(' ')
         const event = auditEvent('client-changed', visit.context, { clientId, changed })

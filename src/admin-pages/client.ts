@@ -17,6 +17,7 @@ import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { type ClientChoices, clientChoices } from './client-add.ts'
 import { type ClientKind, changeOf, formOf, kindOf, readClientForm } from './client-form.ts'
+import { assertVersion, versionField } from './version.ts'
 
 declare module '../pages/pages.ts' {
   interface Pages {
@@ -160,6 +161,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
       'admin/client-edit',
       {
         ...choices(kindOf(client), isTyped ? readClientForm(form) : formOf(client), request.language),
+        hidden: versionField(form, formOf(client)),
         name: client.name ?? client.id,
         url: `${service.prefix}${adminPath('clients')}/${encodeURIComponent(client.id)}`,
       },
@@ -175,6 +177,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
       const clientId = param('id')
       await store.transact('client', clientId, (found) => {
         const client = requireFound(found, 'client')
+        assertVersion(form, formOf(client))
         const change = changeOf(kindOf(client), readClientForm(form))
         const changed = Object.keys(change).join(' ')
         const event = auditEvent('client-changed', context, { clientId, changed })

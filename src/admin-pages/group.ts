@@ -19,6 +19,7 @@ import { addToGroup, changeGroups, removeFromGroup } from '../users/groups.ts'
 import { canonicalLogin } from '../users/rules/user.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { assertVersion, versionField } from './version.ts'
 
 declare module '../pages/pages.ts' {
   interface Pages {
@@ -61,6 +62,7 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
     return render(
       'admin/group',
       {
+        hidden: versionField(form, shownOf(group)),
         group,
         isOfAdministrators: canonicalGroupName(group.name) === canonicalGroupName(config.admin.group),
         typed: {
@@ -94,6 +96,7 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
         groups.find((group) => group.id === id),
         'group',
       )
+      assertVersion(form, shownOf(known))
       return keepAdministrator(changeGroup(groups, known, wanted, context), config.admin.group, context.at)
     })
     return visit.done('saved', `/groups/${id}`)
@@ -125,6 +128,11 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
       return visit.done(isRemoved ? 'group-removed' : 'gone', `/groups/${group.id}`)
     },
   }
+}
+
+/** What the form about the group shows of it. */
+function shownOf({ name, description = '', parentId = '' }: Group): object {
+  return { name, description, parentId }
 }
 
 /** Deletes a group; its members stay users. */

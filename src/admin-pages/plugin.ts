@@ -17,6 +17,7 @@ import { keyRetirePage, keysPage, keysRotatePage } from './keys.ts'
 import { overviewPage } from './overview.ts'
 import { userPage } from './user.ts'
 import { userActPages } from './user-acts.ts'
+import { userAttributesPage } from './user-attributes.ts'
 import { usersPage } from './users.ts'
 
 type PageOf = (app: FastifyInstance, deps: AppDeps) => AdminPage | readonly AdminPage[]
@@ -27,6 +28,7 @@ const adminPageOf: readonly PageOf[] = [
   invitePage,
   userPage,
   userLinkPage,
+  userAttributesPage,
   userActPages,
   groupsPage,
   groupPage,

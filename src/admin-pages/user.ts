@@ -7,6 +7,7 @@ import { clientWords } from '../domain/localized.ts'
 import type { Seconds, User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
+import { type AttributeField, attributeField } from '../pages/attributes.ts'
 import { ago, displayName, type NamedUser } from '../pages/describe.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { keepAdministrator } from '../users/administrators.ts'
@@ -42,8 +43,11 @@ declare module '../pages/pages.ts' {
       readonly apps: readonly { readonly id: string; readonly name: string; readonly grants: number }[]
       /** How many apps there are together. */
       readonly appCount: number
+      /** Custom attributes that have a value. */
+      readonly attributes: readonly AttributeField[]
+      /** Whether any is declared. */
+      readonly hasAttributes: boolean
       readonly url: string
-      readonly groupProblem?: boolean
     }
   }
 }
@@ -57,6 +61,7 @@ const shownApps = 20
  * app.
  */
 export function userPage(app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
+  const declared = config.accounts.attributes
   const show = async ({ param, request, now, render }: AdminVisit, problem?: Text) => {
     const id = param('id')
     const { user, passkeys, secondFactor, sessions } = requireFound(
@@ -109,6 +114,12 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
           })),
         apps,
         appCount: count,
+        attributes: declared
+          .map((one) =>
+            attributeField(one, user, { texts: {}, language: request.language, isEditable: false }),
+          )
+          .filter(({ value }) => value !== ''),
+        hasAttributes: declared.length > 0,
         url: `${service.prefix}${adminPath('users')}/${encodeURIComponent(id)}`,
       },
       problem,

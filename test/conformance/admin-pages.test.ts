@@ -19,7 +19,8 @@ import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { passkey } from '../storage/samples.ts'
 
-const server = await startServer(t)
+const level = { name: 'level', type: 'number', visible: 'administrator', editable: 'administrator' } as const
+const server = await startServer(t, { accounts: { attributes: [level] } })
 const { store, keys, clock } = server.deps
 const root = `${server.issuer}/admin`
 const operator = () => ({ by: 'operator', at: clock() }) as const
@@ -175,6 +176,10 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   }),
   '/users/:id': async () => ({ path: `/users/${await invited()}`, form: { join: 'ADMINS' } }),
   '/users/:id/link': ofUser('link', false),
+  '/users/:id/attributes': async () => ({
+    path: `/users/${await invited()}/attributes`,
+    form: { 'attribute.level': '3' },
+  }),
   '/users/:id/lock': ofUser('lock'),
   '/users/:id/unlock': ofUser('unlock', false),
   '/users/:id/sign-out': ofUser('sign-out', false),

@@ -2,6 +2,7 @@ import type { Fault } from './fault.ts'
 
 const file = 'src/admin-pages/admin-page.ts'
 const tests = ['test/conformance/admin-pages.test.ts']
+const formTests = ['test/conformance/admin-forms.test.ts']
 
 /** Faults of the admin pages: each opens one to someone who must not have it. */
 export const adminPageFaults = [
@@ -88,6 +89,34 @@ export const adminPageFaults = [
     tests,
     file: 'src/clients/keys.ts',
     find: "if (left.length === 0) throw rejection('it is the only key; add another one first')",
+    replace: '',
+  },
+  {
+    id: 'admin-form-overwrites-an-app',
+    tests: formTests,
+    file: 'src/admin-pages/client.ts',
+    find: 'assertVersion(form, formOf(client))',
+    replace: '',
+  },
+  {
+    id: 'admin-form-overwrites-keys',
+    tests: formTests,
+    file: 'src/admin-pages/client-keys.ts',
+    find: 'assertVersion(visit.form, shownOf(client))',
+    replace: '',
+  },
+  {
+    id: 'admin-form-overwrites-a-group',
+    tests: formTests,
+    file: 'src/admin-pages/group.ts',
+    find: 'assertVersion(form, shownOf(known))',
+    replace: '',
+  },
+  {
+    id: 'admin-form-overwrites-attributes',
+    tests: formTests,
+    file: 'src/admin-pages/user-attributes.ts',
+    find: 'assertVersion(form, attributesOf(declared, user))',
     replace: '',
   },
 ] as const satisfies readonly Fault[]

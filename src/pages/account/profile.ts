@@ -1,23 +1,26 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import {
-  type Attribute,
   type AttributeChange,
   attributeChange,
-  attributeFault,
   attributeNames,
-  attributesOf,
   changedAttributes,
 } from '../../domain/attributes.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
 import { accept, withWrites } from '../../domain/decision.ts'
-import { localized } from '../../domain/localized.ts'
 import type { User } from '../../domain/model.ts'
-import { type Parameters, single } from '../../domain/parameters.ts'
+import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
 import { changeProfile } from '../../users/rules/user.ts'
+import {
+  type AttributeField,
+  type AttributeTexts,
+  attributeField,
+  attributeFieldFault,
+  attributeTexts,
+} from '../attributes.ts'
 import { msg } from '../i18n/i18n.ts'
 import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
 import { isVerificationSent } from './email.ts'
@@ -48,17 +51,6 @@ declare module '../pages.ts' {
   }
 }
 
-interface AttributeField {
-  readonly name: string
-  readonly label: string
-  /** Absent: it cannot be changed here. */
-  readonly type?: Attribute['type']
-  readonly values?: readonly string[]
-  /** Empty: none. */
-  readonly value: string
-  readonly fault?: 'tooLong' | 'invisible' | 'number' | 'value'
-}
-
 type TypedClaims = Readonly<Partial<Record<TextClaim, string>>>
 
 /** The claims of the user; those the operator permits can be changed. The email address has its own page. */
@@ -71,14 +63,16 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Ap
   const visible = config.accounts.attributes.filter((one) => one.visible === 'user')
   const own = visible.filter((one) => one.editable === 'user')
 
-  const show = ({ user, request, render }: Visit, typed: TypedClaims = {}, texts: Texts = {}) =>
+  const show = ({ user, request, render }: Visit, typed: TypedClaims = {}, texts: AttributeTexts = {}) =>
     render('account-profile', {
       username: user.username,
-      attributes: visible.map((attribute) => ({
-        name: attribute.name,
-        label: localized(attribute, 'label', request.language) ?? attribute.name,
-        ...fieldOf(attribute, user, texts),
-      })),
+      attributes: visible.map((attribute) =>
+        attributeField(attribute, user, {
+          texts,
+          language: request.language,
+          isEditable: attribute.editable === 'user',
+        }),
+      ),
       fields: editable.map((claim) => {
         const fault = typed[claim] === undefined ? undefined : claimFault(claim, typed[claim])
         const value = typed[claim] ?? String(user.claims[claim] ?? '')
@@ -118,10 +112,10 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Ap
       if (single(form, 'verify') !== undefined)
         return done((await isVerificationSent(app, user, context)) ? 'email-sent' : 'email-saved')
       const typed = editable.map((claim) => [claim, (single(form, claim) ?? '').trim()] as const)
-      const texts = textsOf(form, own)
+      const texts = attributeTexts(form, own)
       const wanted = attributeChange(own, texts)
       const isWrong = typed.some(([claim, text]) => claimFault(claim, text) !== undefined)
-      if (isWrong || own.some((attribute) => faultOf(attribute, wanted) !== undefined)) {
+      if (isWrong || own.some((attribute) => attributeFieldFault(attribute, wanted) !== undefined)) {
         reply.code(400)
         return show(submission, Object.fromEntries(typed), texts)
       }
@@ -147,29 +141,4 @@ function factOf({ claims }: User, claim: string): { claim: string; text: string;
   const text = typeof value === 'object' ? Object.values(value).join(', ') : String(value)
   const known = ([...textClaims, 'phone_number', 'address'] as const).find((each) => each === claim)
   return [{ claim, text, ...(known && { label: msg(`claim.${known}`) }) }]
-}
-
-type Texts = Readonly<Record<string, string>>
-
-/** Reads the attributes that the user may change, and no others. */
-function textsOf(form: Parameters, own: readonly Attribute[]): Texts {
-  return Object.fromEntries(
-    own.map(({ name }) => [name, (single(form, `attribute.${name}`) ?? '').trim()] as const),
-  )
-}
-
-function faultOf(attribute: Attribute, { given }: AttributeChange): AttributeField['fault'] {
-  if (!Object.hasOwn(given, attribute.name) || given[attribute.name] === '') return undefined
-  const fault = attributeFault(attribute, given[attribute.name])
-  return fault === 'text' || fault === 'boolean' || fault === 'choice' ? 'value' : fault
-}
-
-function fieldOf(attribute: Attribute, user: User, texts: Texts): Omit<AttributeField, 'name' | 'label'> {
-  const { name, type, values = [], editable } = attribute
-  const [stored = ''] = Object.values(attributesOf([attribute], user))
-  if (editable !== 'user')
-    return { value: String(stored), values: type === 'boolean' ? ['true', 'false'] : [] }
-  const fault = faultOf(attribute, attributeChange([attribute], texts))
-  const value = Object.hasOwn(texts, name) ? (texts[name] ?? '') : String(stored)
-  return { type, values: type === 'boolean' ? ['true', 'false'] : values, value, ...(fault && { fault }) }
 }
