@@ -1367,6 +1367,8 @@ export interface operations {
                 readonly after?: string;
                 /** @description Only the user with this user name or email address. */
                 readonly login?: string;
+                /** @description Only users whose user name or email address begins with this, in the order of these. */
+                readonly search?: string;
                 readonly state?: "locked" | "unlocked";
             };
             readonly header?: never;

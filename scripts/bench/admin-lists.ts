@@ -121,6 +121,9 @@ const authorization = `Bearer ${issued.json().access_token}`
 const far = {
   '/users': cursorOf(Math.floor(users * 0.9)),
   '/users?state=unlocked': cursorOf(Math.floor(users * 0.9)),
+  '/users?state=locked': undefined,
+  '/users?search=user': cursorOf(`user${Math.floor(users * 0.9)}`),
+  [`/users?search=user${users - 1}@ex`]: undefined,
   '/clients': cursorOf(Math.floor(clients * 0.9)),
   '/groups': cursorOf('group_y'),
   [`/groups/${course.id}/members`]: cursorOf(`${course.id}/user_y`),

@@ -10,6 +10,7 @@ import { OAuthError } from '../domain/errors.ts'
 import { addMember, groupKind, membershipKind } from '../domain/group.ts'
 import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
+import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import { createInvitation } from '../mail/invitation.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import type { Reach } from '../users/delegation.ts'
@@ -19,10 +20,12 @@ import {
   canonicalLogin,
   changeProfile,
   createUser,
+  isNamed,
   lockUser,
   subPattern,
   unlockUser,
 } from '../users/rules/user.ts'
+import { searchUsers } from '../users/search.ts'
 import { storedKey, writePage } from './administration.ts'
 import { pageOfMembers } from './member-pages.ts'
 import { type Call, operationsOf, pageOfAll } from './operation.ts'
@@ -92,13 +95,21 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         login: Type.Optional(
           Type.String({ description: 'Only the user with this user name or email address.' }),
         ),
+        search: Type.Optional(
+          Type.String({
+            description:
+              'Only users whose user name or email address begins with this, in the order of these.',
+          }),
+        ),
         state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),
       }),
     },
     async (call) => {
       const [login, state] = [call.query('login'), call.query('state') as 'locked' | 'unlocked' | undefined] // as the schema says
-      const isWanted = ({ lockedAt }: User) =>
-        state === undefined || (lockedAt === undefined ? 'unlocked' : 'locked') === state
+      const search = call.query('search')
+      const isWanted = (user: User) =>
+        (state === undefined || (user.lockedAt === undefined ? 'unlocked' : 'locked') === state) &&
+        (search === undefined || isNamed(user, search))
       if (login !== undefined) {
         const canonical = canonicalLogin(login)
         const user = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
@@ -107,6 +118,12 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       }
       const reach = await admin.reachFor(call.request)
       if (reach !== undefined) return pageOfReach(call, reach, isWanted)
+      if (search !== undefined) {
+        const [limit, after] = [Number(call.query('limit') ?? 50), readKeyCursor(call.query('after'))]
+        const { users, next } = await searchUsers(store, search, { after, limit })
+        const items = users.filter(isWanted).map((user) => describeFor(call, user))
+        return { body: { items, ...(next !== undefined && { next: cursorOf(next) }) } }
+      }
       const { size, ...rows } = admin.pageOf(call.request)
       return {
         body: writePage(await store.page('user', { ...rows, only: state }), size, (user) =>
@@ -130,11 +147,11 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const pageOfReach = (call: Call, reach: Reach, isWanted: (user: User) => boolean) => {
     const ids = new Set(reach.groups.map(({ id }) => id))
     return pageOfMembers(call, store, reach.groups, async ({ groupId, userId }) => {
+      const user = await store.find('user', userId)
+      if (user === undefined || !isWanted(user)) return undefined
       const memberships = await store.listOf(membershipKind, userId)
       const [first] = memberships.flatMap((one) => (ids.has(one.groupId) ? one.groupId : [])).toSorted()
-      if (first !== groupId || !reach.includes(memberships)) return undefined
-      const user = await store.find('user', userId)
-      return user !== undefined && isWanted(user) ? describeFor(call, user) : undefined
+      return first === groupId && reach.includes(memberships) ? describeFor(call, user) : undefined
     })
   }
 

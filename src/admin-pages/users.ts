@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import type { Seconds, User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
-import { cursorOf, readCursor } from '../http/cursor.ts'
+import { cursorOf, readCursor, readKeyCursor } from '../http/cursor.ts'
 import { ago, displayName, type NamedUser } from '../pages/describe.ts'
-import { canonicalLogin } from '../users/rules/user.ts'
+import { searchUsers } from '../users/search.ts'
 import { type AdminModel, type AdminPage, adminPath } from './admin-page.ts'
 
 declare module '../pages/pages.ts' {
@@ -30,7 +30,7 @@ interface ListedUser extends NamedUser {
 
 const onPage = 50
 
-/** Every user, in the order in which they were added; or the one with a user name or an email address. */
+/** Every user, in the order in which they were added; or those whose user name or email address begins with a text. */
 export function usersPage(_app: FastifyInstance, { service, store }: AppDeps): AdminPage {
   const url = service.prefix + adminPath('users')
   const describe = (user: User, now: Seconds): ListedUser => ({
@@ -48,9 +48,15 @@ export function usersPage(_app: FastifyInstance, { service, store }: AppDeps): A
       const search = (single(query, 'search') ?? '').trim().slice(0, 300)
       const only = single(query, 'only') === 'locked' ? 'locked' : ''
       if (search !== '') {
-        const login = canonicalLogin(search)
-        const user = login === undefined ? undefined : await store.find('userByLogin', login)
-        return render('admin/users', { users: user ? [describe(user, now)] : [], search, only })
+        const after = readKeyCursor(single(query, 'after'))
+        const { users, next } = await searchUsers(store, search, { after, limit: onPage })
+        const more = next && { nextUrl: `${url}?${new URLSearchParams({ search, after: cursorOf(next) })}` }
+        return render('admin/users', {
+          users: users.map((user) => describe(user, now)),
+          search,
+          only,
+          ...more,
+        })
       }
       const rows = await store.page('user', {
         limit: onPage + 1,

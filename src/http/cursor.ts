@@ -8,7 +8,7 @@ export function cursorOf(key: number | string): string {
 /** Reads a cursor that is a key. @throws {OAuthError} `invalid_request` */
 export function readKeyCursor(cursor: string | undefined): string | undefined {
   if (cursor === undefined) return undefined
-  const [, key] = /^after ([\x21-\x7e]{1,200})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  const [, key] = /^after ([^\p{C}\p{Z}]{1,254})$/u.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
   check(
     key !== undefined,
     'lychgate-admin-cursor',

@@ -28,6 +28,7 @@ export function createStore(database: Database): Store {
     find: (kind, key) => read(reads.load(kind, key)),
     list: (kind) => read(reads.list(kind)),
     page: (kind, page) => read(reads.page(kind, page)),
+    usersFrom: (page) => read(reads.usersFrom(page)),
     listOf: (kind, userId) => read(reads.listOf(kind, userId)),
     listKind: (kind, page) => read(reads.listKind(kind, page)),
     listFrom: (kind, page) => read(reads.listFrom(kind, page)),

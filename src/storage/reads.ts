@@ -38,6 +38,7 @@ import type {
   RowPage,
   Rows,
   StoreFacts,
+  UserMatches,
   UserRead,
 } from './store.ts'
 
@@ -105,11 +106,45 @@ export function page<K extends 'client' | 'user'>(
   { after = 0, limit, only }: RowPage,
 ): Script<readonly Numbered<Rows[K]>[]> {
   const values = { after, limit, only }
+  const users = only === 'locked' ? 'pageOfLockedUsers' : 'pageOfUnlockedUsers'
   const pages = {
     client: () => many('pageOfClients', values, ({ seq, ...row }) => ({ seq, row: toClient(row) })),
-    user: () => many('pageOfUsers', values, ({ seq, ...row }) => ({ seq, row: toUser(row) })),
+    user: () =>
+      many(only === undefined ? 'pageOfUsers' : users, values, ({ seq, ...row }) => ({
+        seq,
+        row: toUser(row),
+      })),
   }
   return pages[kind]() as Script<readonly Numbered<Rows[K]>[]> // what the kind says
+}
+
+/**
+ * Lists users whose user name or email address begins with a text, in the order of what does, each once. A page reads
+ * as many rows as it may show, twice; it may show fewer and have a next one.
+ */
+export function* usersFrom({ prefix, after = '', limit }: PrefixPage): Script<UserMatches> {
+  const from = after.startsWith(prefix) ? after + firstCharacter : prefix
+  const values = { from, end: prefix + lastCharacter, limit: limit + 1 }
+  const byName = yield* many('usersByName', values, (row) => ({ key: row.username, user: toUser(row) }))
+  const byEmail = yield* many('usersByEmail', values, (row) => ({ key: row.email ?? '', user: toUser(row) }))
+  const found = [...byName, ...byEmail].toSorted((one, other) => compareBytes(one.key, other.key))
+  const last = found[Math.min(limit, found.length) - 1]
+  // What has the same key stays on one page: the next one begins after it.
+  const shown = found.filter(({ key }) => last !== undefined && compareBytes(key, last.key) <= 0)
+  const isFirst = ({ key, user }: (typeof shown)[number]) => {
+    const keys = [user.username, user.email].filter((one) => one?.startsWith(prefix))
+    return keys.every((one = '') => compareBytes(key, one) <= 0)
+  }
+  const users = new Map(shown.filter(isFirst).map(({ user }) => [user.id, user]))
+  return { users: [...users.values()], ...(shown.length < found.length && last && { next: last.key }) }
+}
+
+/** Before and after every character of a name: they are none themselves. */
+const [firstCharacter, lastCharacter] = ['\u0001', '\u{10ffff}']
+
+/** Compares texts as the databases order them. */
+function compareBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other))
 }
 
 /** Lists what belongs to a user, oldest first. */

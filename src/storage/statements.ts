@@ -158,6 +158,19 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
   const ofUser = eq(userSeq, seqOf(users, 'userId'))
 
   const limit = value('limit')
+  // By the number of the row: a page costs the same wherever it begins.
+  const pageOfUsers = (only?: SQL) =>
+    read({ ...columnsOf(users), seq: users.seq }, users, {
+      where: and(gt(users.seq, value('after')), only),
+      order: [users.seq],
+      limit,
+    })
+  const usersFrom = (key: typeof users.username | typeof users.email) =>
+    list(users, {
+      where: and(gte(key, value('from')), lte(key, value('end'))),
+      order: [key],
+      limit,
+    })
   const audit = (about: SQL) =>
     list(auditEvents, {
       where: and(
@@ -220,14 +233,12 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       order: [clients.seq],
       limit,
     }),
-    pageOfUsers: read({ ...columnsOf(users), seq: users.seq }, users, {
-      where: and(
-        gt(users.seq, value('after')),
-        letThrough(sql`case when ${users.lockedAt} is null then 'unlocked' else 'locked' end`, 'only'),
-      ),
-      order: [users.seq],
-      limit,
-    }),
+    pageOfUsers: pageOfUsers(),
+    // The exact conditions of their indexes.
+    pageOfLockedUsers: pageOfUsers(sql`locked_at is not null`),
+    pageOfUnlockedUsers: pageOfUsers(sql`locked_at is null`),
+    usersByName: usersFrom(users.username),
+    usersByEmail: usersFrom(users.email),
     anyUser: read({ id: users.id }, users, { limit: 1 }),
     // The exact condition of the index, so that only its rows are read.
     seededUsers: read({ username: users.username }, users, { where: sql`seeded`, order: [users.username] }),

@@ -280,6 +280,13 @@ export interface PrefixPage {
   readonly limit: number
 }
 
+/** A page of the users whose names begin with a text. */
+export interface UserMatches {
+  readonly users: readonly User[]
+  /** The `after` of the next page; absent on the last. */
+  readonly next?: string
+}
+
 /** What `doctor` reads from a store without changing anything in it. */
 export interface StoreFacts {
   /** Such as `PostgreSQL 17.2`. */
@@ -334,6 +341,11 @@ export interface Store {
   list<K extends ListKind>(kind: K): Promise<readonly Rows[K][]>
   /** One page of the rows of a kind. It costs the same wherever the page begins. */
   page<K extends 'client' | 'user'>(kind: K, page: RowPage): Promise<readonly Numbered<Rows[K]>[]>
+  /**
+   * A page of the users whose user name or email address begins with a text, by index; `after` is `next` of the page
+   * before. A page may show few users and have a next one.
+   */
+  usersFrom(page: PrefixPage): Promise<UserMatches>
   /** Everything of this kind that belongs to the user, oldest first, expired or not. */
   listOf<K extends OwnedKind>(kind: K, userId: string): Promise<readonly Found<K>[]>
   /**

@@ -6,6 +6,8 @@ import type { AuditEvent, Client, StoredKey } from '../domain/model.ts'
 export const sqliteColumns = {
   table: sqliteTable,
   text,
+  /** Text in the order of its bytes, so that a range of it is what begins with a text. */
+  orderedText: (name: string) => text(name),
   integer: (name: string) => integer(name),
   bool: (name: string) => integer(name, { mode: 'boolean' }),
   bytes: (name: string) => blob(name, { mode: 'buffer' }),
@@ -30,6 +32,7 @@ export type Tables = ReturnType<typeof defineTables>
 export function defineTables({
   table,
   text,
+  orderedText,
   integer,
   bool,
   bytes,
@@ -62,8 +65,8 @@ export function defineTables({
     {
       seq: lastingSeq(),
       id: text('id').notNull().unique('users_id'),
-      username: text('username').notNull().unique('users_username'),
-      email: text('email').unique('users_email'),
+      username: orderedText('username').notNull().unique('users_username'),
+      email: orderedText('email').unique('users_email'),
       passwordHash: text('password_hash'),
       claims: text('claims').notNull(),
       attributes: text('attributes'),
@@ -72,8 +75,13 @@ export function defineTables({
       createdAt: integer('created_at').notNull(),
       updatedAt: integer('updated_at').notNull(),
     },
-    // Empty in production: a start reads it to reject a database with development users.
-    (row) => [index('users_seeded').on(row.username).where(sql`seeded`)],
+    (row) => [
+      // Empty in production: a start reads it to reject a database with development users.
+      index('users_seeded').on(row.username).where(sql`seeded`),
+      // A list of either kind reads nothing of the other, however many there are.
+      index('users_locked').on(row.seq).where(sql`locked_at is not null`),
+      index('users_unlocked').on(row.seq).where(sql`locked_at is null`),
+    ],
   )
 
   const sessions = table(

@@ -652,6 +652,38 @@ t.test('a link, a registration token and a retired key', async (t) => {
   )
 })
 
+t.test('users are found by the beginning of their user name or email address', async (t) => {
+  const token = await machineToken(machine, 'admin:users:read admin:users:write')
+  const add = async (username: string, email: string) =>
+    String((await call(token, 'POST', '/users', { body: { username, email } })).body['sub'])
+  const one = await add('Zoë', 'first@zo.test')
+  const two = await add('other-zo', 'ZOFIA@example.test')
+  const three = await add('zora', 'zora@example.test')
+  const find = async (query: string, by = token) => {
+    const { status, body } = await call(by, 'GET', `/users?${query}`)
+    return status === 200 ? [body.items?.map(({ sub }) => sub), body['next']] : status
+  }
+  t.strictSame(await find('search=zo'), [[two, three, one], undefined], 'in the order of what begins so')
+  t.strictSame(await find('search=ZO%C3%8B'), [[one], undefined], 'in any case')
+  t.strictSame(await find('search=zora@'), [[three], undefined])
+  t.strictSame(await find('search=zo&login=zora'), [[three], undefined])
+  t.strictSame(await find('search=zi&login=zora'), [[], undefined])
+  t.strictSame(await find('search=ora'), [[], undefined], 'not in the middle')
+  for (const none of ['%25', '_', 'zo%E2%80%8B', '%EF%BF%BF', 'z'.repeat(2000)])
+    t.strictSame(await find(`search=${none}`), [[], undefined], none.slice(0, 20))
+  const found: unknown[] = []
+  let next = ''
+  for (let pages = 0; pages < 9 && next !== 'undefined'; pages += 1) {
+    const { body } = await call(token, 'GET', `/users?search=zo&limit=1${next && `&after=${next}`}`)
+    found.push(...(body.items ?? []).map(({ sub }) => sub))
+    next = String(body['next'])
+  }
+  t.strictSame(found, [two, three, one], 'by pages')
+  await call(token, 'POST', `/users/${three}/lock`)
+  t.strictSame(await find('search=zo&state=locked'), [[three], undefined])
+  t.strictSame(await find(`search=zo&after=${Buffer.from('after \u0000').toString('base64url')}`), 400)
+})
+
 t.test('the audit log has the filters of the command line', async (t) => {
   const token = await machineToken(machine, 'admin:audit:read')
   const { id } = await addClient()

@@ -344,6 +344,20 @@ t.test('lists, filters and cursors show the members and nothing of others', asyn
     t.strictSame(await find(email), missing, name)
   }
   t.match((await find(member.username)).text, member.id)
+  // Their names begin with u, and so do their addresses.
+  t.strictSame((await everyPage('/users?search=U')).map(({ sub }) => sub).toSorted(), visible)
+  t.strictSame(
+    (await everyPage(`/users?search=${member.email?.slice(0, -3)}`)).map(({ sub }) => sub),
+    [member.id],
+  )
+  const search = async (text: string) => seen(await call(delegate, 'GET', `/users?search=${text}`))
+  const none = await search('no-such-user')
+  for (const [name, { id }] of Object.entries(hidden)) {
+    const { username = '', email = '' } = (await store.find('user', id)) ?? {}
+    // `u1` is the beginning of `u10`.
+    t.notMatch((await search(username)).text, id, name)
+    t.strictSame(await search(email), none, name)
+  }
   const membersOf = async (id: string) => (await everyPage(`/groups/${id}/members`)).map(({ sub }) => sub)
   t.strictSame((await membersOf(school.id)).toSorted(), [member, ...more].map(({ id }) => id).toSorted())
   t.strictSame((await membersOf(course.id)).toSorted(), [below, ...more].map(({ id }) => id).toSorted())

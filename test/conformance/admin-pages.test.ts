@@ -373,6 +373,8 @@ t.test('users are found by name and address, and listed by pages', async (t) => 
   const found = await open(agent, '/users?search=BOB')
   t.match(found.html, `/admin/users/${ids.bob}`)
   t.notMatch(found.html, `/admin/users/${ids.alice}`)
+  const many = (await open(agent, '/users?search=BO')).html
+  t.match(many, `/admin/users/${ids.bob}`, 'by the beginning of the name')
   t.match((await open(agent, '/users?search=%3Cscript%3E')).html, 'There is nothing here.')
   t.equal((await agent.send(`${root}/users?after=x`)).status, 400)
   t.equal((await agent.send(`${root}/users/user_none`)).status, 404)

@@ -44,6 +44,20 @@ export const adminFaults = [
     replace: "operationId: 'readSettings', delegates: true,",
   },
   {
+    id: 'admin-search-beyond-the-group',
+    tests: delegation,
+    file: 'src/admin-api/users.ts',
+    find: 'if (reach !== undefined) return pageOfReach(',
+    replace: 'if (reach !== undefined && search === undefined) return pageOfReach(',
+  },
+  {
+    id: 'admin-search-without-the-filter',
+    tests: [...tests, ...delegation],
+    file: 'src/admin-api/users.ts',
+    find: '(search === undefined || isNamed(user, search))',
+    replace: '(search === undefined || user.id.length > 0)',
+  },
+  {
     id: 'admin-client-without-the-scope',
     tests,
     file: rules,

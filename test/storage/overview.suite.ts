@@ -22,6 +22,57 @@ export function overview(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.counts(1), { users: 1, clients: 1, groups: 0 })
   })
 
+  t.test('users are found by what their names begin with, each once, by pages of any size', async (t) => {
+    const store = await openEmpty(t)
+    const user = (username: string, email?: string) =>
+      insert('user', { ...sample.user, id: `user_${username}`, username, ...(email && { email }) })
+    // In the order of their bytes: no language sorts these so.
+    const names = ['ali', 'ali-z', 'ali.b', 'ali2', 'alia', 'ali_', 'alié', 'ali\uffee', 'ali😀'].toSorted(
+      (one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)),
+    )
+    await store.write(
+      ...names.map((name) => user(name, `${name}@example.test`)),
+      user('al'),
+      user('alj'),
+      user('bea', 'ali+bea@example.test'),
+      // The user name of one is the address of another.
+      user('cem@example.test', 'ali!cem@example.test'),
+      user('ali!cem@example.test'),
+      user('zed', 'zed@ali.test'),
+    )
+    const expected = [...names, 'ali!cem@example.test', 'bea', 'cem@example.test'].toSorted()
+    const usersOf = (page: { users: readonly { username: string }[] }) =>
+      page.users.map(({ username }) => username)
+    for (const limit of [1, 2, 3, 5, 200]) {
+      const all: string[] = []
+      let after: string | undefined
+      do {
+        const found = await store.usersFrom({ prefix: 'ali', after, limit })
+        t.ok(found.users.length <= limit + 1)
+        all.push(...usersOf(found))
+        after = found.next
+      } while (after !== undefined)
+      t.strictSame(all.toSorted(), expected, `pages of ${limit}`)
+    }
+    t.strictSame(usersOf(await store.usersFrom({ prefix: 'zed', limit: 9 })), ['zed'])
+    t.strictSame(usersOf(await store.usersFrom({ prefix: 'nobody', limit: 9 })), [])
+    const elsewhere = await store.usersFrom({ prefix: 'ali2', after: 'al', limit: 9 })
+    t.strictSame(usersOf(elsewhere), ['ali2'], 'no other text to begin after shows others')
+  })
+
+  t.test('users are listed by whether they are locked', async (t) => {
+    const store = await openEmpty(t)
+    const user = (username: string, lockedAt?: number) =>
+      insert('user', { ...sample.user, id: `user_${username}`, username, ...(lockedAt && { lockedAt }) })
+    await store.write(user('one'), user('two', 5), user('three'), user('four', 6))
+    const listed = async (only: 'locked' | 'unlocked', after?: number) =>
+      (await store.page('user', { only, after, limit: 9 })).map(({ row }) => row.username)
+    t.strictSame(await listed('locked'), ['two', 'four'])
+    t.strictSame(await listed('unlocked'), ['one', 'three'])
+    const [first] = await store.page('user', { only: 'locked', limit: 1 })
+    t.strictSame(await listed('locked', first?.seq), ['four'])
+  })
+
   t.test('sign-ins are counted by day', async (t) => {
     const store = await openEmpty(t)
     await store.write(

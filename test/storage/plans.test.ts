@@ -87,6 +87,12 @@ async function wholeFlow(t: Test, server: TestServer): Promise<void> {
   await obtainCode(server, client, { agent })
 }
 
+/** Reads a page of every list of users. */
+async function listUsers(store: Store): Promise<void> {
+  await store.usersFrom({ prefix: 'user 9', limit: 5 })
+  for (const only of [undefined, 'locked', 'unlocked'] as const) await store.page('user', { only, limit: 5 })
+}
+
 // SQLite
 
 /** The texts of the statements that run on connections opened afterwards. */
@@ -146,6 +152,21 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
     .flatMap(({ details }) => details.filter((detail) => detail.startsWith('SCAN')))
   // Reads the oldest twenty, `first`, in the order they are stored.
   t.strictSame(scans, ['SCAN audit_events', 'SCAN first'], 'a sweep finds all else by when it is due')
+
+  ran.clear()
+  await listUsers(server.deps.store)
+  const lists = [...ran].map(planOf).flatMap(({ details }) => details)
+  t.strictSame(
+    lists.toSorted(),
+    [
+      'SEARCH users USING INDEX users_email (email>? AND email<?)',
+      'SEARCH users USING INDEX users_locked (seq>?)',
+      'SEARCH users USING INDEX users_unlocked (seq>?)',
+      'SEARCH users USING INDEX users_username (username>? AND username<?)',
+      'SEARCH users USING INTEGER PRIMARY KEY (rowid>?)',
+    ],
+    'a list of users reads its page of an index, in its order',
+  )
 
   ran.clear()
   await server.deps.store.population()
@@ -209,6 +230,7 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
   const ran = recordPostgres(t)
   await wholeFlow(t, server)
   await server.deps.store.population()
+  await listUsers(server.deps.store)
   const plans = new Map<string, readonly PlanNode[]>()
   for (const [name, statement] of ran) plans.set(name, await explain(client, statement))
   return plans
@@ -237,6 +259,14 @@ t.test('on PostgreSQL every request looks rows up by key, and its grant by nothi
   for (const name of hot) t.ok(plans.has(name), `${name} ran`)
   const [asked] = plans.get('find_seededUsers') ?? []
   t.match(asked, { 'Index Name': 'users_seeded' }, 'a start reads an index of development users')
+  for (const list of ['usersByName', 'usersByEmail', 'pageOfUsers', 'pageOfUnlockedUsers']) {
+    const [, plan = []] = [...plans].find(([name]) => name.endsWith(`_${list}`)) ?? []
+    t.match(plan[1]?.['Node Type'], /^Index Scan$/, list)
+    t.notOk(
+      plan.some((node) => node['Node Type'] === 'Sort'),
+      `${list} is in the order of its index`,
+    )
+  }
   for (const [name, plan] of plans) {
     const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
     // The few keys fit one page and are read once a minute; a start reads the first user it finds.

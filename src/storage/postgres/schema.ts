@@ -10,6 +10,7 @@ const seq = () => bigserial('seq', { mode: 'number' }).primaryKey()
 const columns = {
   table: pgTable,
   text,
+  orderedText: customType<{ data: string }>({ dataType: () => 'text collate "C"' }),
   integer: (name: string) => bigint(name, { mode: 'number' }),
   bool: (name: string) => boolean(name),
   bytes: customType<{ data: Buffer }>({ dataType: () => 'bytea' }),

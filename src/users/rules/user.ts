@@ -56,6 +56,18 @@ export function canonicalLogin(text: string): string | undefined {
   return canonicalUsername(text) ?? canonicalEmail(text)
 }
 
+/** What user names and email addresses begin with, as the store knows them; undefined when none can. */
+export function canonicalPrefix(text: string): string | undefined {
+  const prefix = canonical(text, longestEmail)
+  return prefix === '' || invisible.test(prefix) ? undefined : prefix
+}
+
+/** Whether the user name or the email address of a user begins with a text. */
+export function isNamed({ username, email }: Pick<User, 'username' | 'email'>, text: string): boolean {
+  const prefix = canonicalPrefix(text)
+  return prefix !== undefined && [username, email].some((name) => name?.startsWith(prefix))
+}
+
 /**
  * Creates a user. The id, 128 random bits, is the `sub` (OpenID Connect Core §2). It is not derived from a name, so a
  * user who is removed and added again is another one.
