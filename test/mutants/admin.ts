@@ -363,8 +363,8 @@ export const adminFaults = [
     id: 'admin-delegate-lists-hidden-users',
     tests: delegation,
     file: 'src/admin-api/users.ts',
-    find: 'if (first !== groupId || !reach.includes(memberships)) return undefined',
-    replace: 'if (first !== groupId) return undefined',
+    find: 'first === groupId && reach.includes(memberships) ?',
+    replace: 'first === groupId ?',
   },
   {
     id: 'admin-delegate-lists-hidden-members',
