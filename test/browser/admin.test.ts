@@ -50,6 +50,27 @@ async function look(t: Test, page: Page, name: string): Promise<void> {
   looked += performance.now() - began
 }
 
+/** Runs in the page: what the focus is on, and whether that shows. */
+const focus = `(() => {
+  const it = document.activeElement
+  const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(it)
+  return {
+    name: (it.labels?.[0] ?? it).innerText.trim(),
+    isShown: it.matches(':focus-visible') && ((outlineStyle !== 'none' && outlineWidth !== '0px') || boxShadow !== 'none'),
+  }
+})()`
+
+/** Presses Tab until the focus is on what has this name. Every focus on the way shows. */
+async function tabTo(t: Test, page: Page, wanted: string): Promise<void> {
+  for (let stop = 0; stop < 60; stop += 1) {
+    await page.keyboard.press('Tab')
+    const { name, isShown } = await page.evaluate<{ name: string; isShown: boolean }>(focus)
+    t.ok(isShown, `the focus on ${name} shows`)
+    if (name === wanted) return
+  }
+  t.fail(`Tab does not reach ${wanted}`)
+}
+
 t.test('the first user comes from the link to an app that works, in less than two minutes', async (t) => {
   const [data, port] = [newFolder(t), await freePort()]
   const issuer = `http://localhost:${port}`
@@ -151,6 +172,10 @@ t.test('the first user comes from the link to an app that works, in less than tw
     [`/admin/clients/${clientId}`, '9-app'],
     [`/admin/clients/${clientId}/edit`, '10-app-edit'],
     [`/admin/clients/${clientId}/remove`, '11-app-remove'],
+    [`/admin/clients/${clientId}/keys`, '15-app-keys'],
+    ['/admin/keys', '16-keys'],
+    ['/admin/keys/rotate', '17-keys-rotate'],
+    ['/admin/keys/1/retire', '18-key-retire'],
     ['/admin/audit', '12-log'],
     ['/admin/errors', '13-errors'],
   ] as const) {
@@ -161,4 +186,22 @@ t.test('the first user comes from the link to an app that works, in less than tw
   await page.getByRole('link', { name: 'ada' }).click()
   await headed('ada')
   await look(t, page, '14-user')
+
+  // With the keyboard alone.
+  await page.goto(`${issuer}/admin`)
+  await tabTo(t, page, 'Apps')
+  await page.keyboard.press('Enter')
+  await headed('Apps')
+  await tabTo(t, page, 'Portal')
+  await page.keyboard.press('Enter')
+  await headed('Portal')
+  await tabTo(t, page, 'Lock, reset or delete')
+  await page.keyboard.press('Enter')
+  await tabTo(t, page, 'Lock Portal')
+  await page.keyboard.press('Enter')
+  await headed('Lock Portal')
+  await tabTo(t, page, 'To confirm, type Portal')
+  await page.keyboard.type('Portal')
+  await page.keyboard.press('Enter')
+  await page.getByRole('status').getByText('The app is locked').waitFor()
 })

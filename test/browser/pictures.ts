@@ -15,6 +15,7 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { launchBrowser } from '../helpers/chromium.ts'
+import { adminPages, hostileAdminPages } from '../http/admin-samples.ts'
 import { hostile, ordinary, type Sample } from '../http/page-samples.ts'
 import { buildSamples, sampleConfig } from '../http/read-page.ts'
 
@@ -44,7 +45,7 @@ const furtherLooks: readonly Theme[] = [
 ]
 
 /** Runs in the page: every visible control outside a sentence must have at least 44 px. */
-const smallTargets = `[...document.querySelectorAll('a, button, summary, label:has(input), input:not([type=hidden], [type=checkbox])')]
+const smallTargets = `[...document.querySelectorAll('a, button, summary, label:has(input), input:not([type=hidden], [type=checkbox], [type=radio])')]
   .filter((it) => it.offsetParent !== null && !it.closest('p'))
   .map((it) => [it, it.getBoundingClientRect()])
   .filter(([, { width, height }]) => width < 44 || height < 44)
@@ -77,9 +78,9 @@ const browser = await launchBrowser()
 const pictures: string[] = []
 let problems = 0
 
-await takePictures(ordinary, sampleConfig, [...looks, ...furtherLooks])
+await takePictures({ ...ordinary, ...adminPages }, sampleConfig, [...looks, ...furtherLooks])
 await takePictures(
-  hostile,
+  { ...hostile, ...hostileAdminPages },
   sampleConfig,
   looks.filter(({ width }) => judgedWidths.includes(width)),
 )
