@@ -24,6 +24,8 @@ export interface RecordRow {
   readonly expiresAt?: Seconds | undefined
   /** JSON of the whole record. */
   readonly body: string
+  /** See `RecordColumns`. It is not stored. */
+  readonly isBrief?: true
 }
 
 /** Which members of a record are columns of its row. */
@@ -33,6 +35,11 @@ export interface RecordColumns<T> {
   clientId?(record: T): string | undefined
   madeAt?(record: T): Seconds
   expiresAt?(record: T): Seconds
+  /**
+   * They count for seconds: a commit of nothing else does not wait for the disk (SQLite). A process that is killed
+   * loses none; a power cut may lose the last ones.
+   */
+  readonly isBrief?: true
 }
 
 /** Defines a kind of record. `name` is stored: renaming a kind needs a migration. */
@@ -47,6 +54,7 @@ export function recordKind<T extends object>(name: string, columns: RecordColumn
       madeAt: columns.madeAt?.(record),
       expiresAt: columns.expiresAt?.(record),
       body: JSON.stringify(record),
+      ...(columns.isBrief && { isBrief: true }),
     }),
     // `as`: only rowOf writes rows of this kind.
     parse: (body) => JSON.parse(body) as T,

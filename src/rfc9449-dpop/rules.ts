@@ -9,6 +9,7 @@ import { recordKind } from '../domain/record.ts'
 export const usedProofKind = recordKind<UsedProof>('dpop-proof', {
   id: ({ id }) => id,
   expiresAt: ({ expiresAt }) => expiresAt,
+  isBrief: true,
 })
 
 type RequestExtra = NonNullable<AuthorizationRequest['extra']>

@@ -1,4 +1,4 @@
-import type { Decision } from '../domain/decision.ts'
+import type { Decision, Write } from '../domain/decision.ts'
 import * as reads from './reads.ts'
 import type { Script } from './script.ts'
 import { type FindKind, type Found, lockOf, type Store, type StoreActivity } from './store.ts'
@@ -14,8 +14,9 @@ export interface Database extends Pick<Store, 'contents' | 'replace' | 'ping' | 
   /**
    * Runs a script in one transaction; transactions under the same lock wait for each other. `script` may be called
    * more than once. A rejection is thrown after the commit.
+   * @param isBrief A power cut may lose it.
    */
-  transact<T>(script: () => Script<Outcome<T>>, lock?: string): Promise<T>
+  transact<T>(script: () => Script<Outcome<T>>, lock?: string, isBrief?: boolean): Promise<T>
   /** Counts the connections of a pool. */
   connections?(): NonNullable<StoreActivity['connections']>
 }
@@ -47,7 +48,7 @@ export function createStore(database: Database): Store {
       ...(connections !== undefined && { connections: connections() }),
     }),
     transact: (kind, key, decide) => transact(() => decideOn(kind, key, decide), lockOf(kind, key)),
-    write: (...writes) => transact(() => resultOf(apply(writes))),
+    write: (...writes) => transact(() => resultOf(apply(writes)), undefined, writes.every(isBrief)),
     sweep: sweep.run,
     contents,
     replace,
@@ -71,6 +72,10 @@ function* decideOn<K extends FindKind, T>(
   }
   yield* apply(decision.writes)
   return decision
+}
+
+function isBrief(write: Write): boolean {
+  return 'record' in write && write.kind === 'record' && write.record.isBrief === true
 }
 
 function* resultOf<T>(script: Script<T>): Script<Outcome<T>> {

@@ -23,6 +23,13 @@ export const storageFaults = [
     tests: ['test/storage/group-commit.test.ts'],
   },
   {
+    id: 'writes-not-flushed-beside-a-used-proof',
+    file: 'src/storage/sqlite/group-commit.ts',
+    find: 'batch.some(({ isBrief }) => !isBrief)',
+    replace: 'batch.every(({ isBrief }) => !isBrief)',
+    tests: ['test/storage/group-commit.test.ts'],
+  },
+  {
     id: 'journal-that-is-never-brought-into-the-file',
     file: 'src/storage/sqlite/group-commit.ts',
     find: 'if (this.#isCheckpointDue) this.#checkpoints.run()\n      else if',

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { newFolder } from '../helpers/command.ts'
 import {
   callApi,
@@ -12,6 +13,7 @@ import {
 } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
+import { type Proven, postProven, signProof, tokenPath } from '../helpers/proofs.ts'
 import type { TestServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
@@ -65,6 +67,30 @@ t.test('everything acknowledged before the process was killed is true afterwards
   t.equal((await exchange(server, client, redeemed)).status, 400, 'a code that was used')
   t.notOk(await works(server, tokens.access_token), 'and its replay still revokes')
   t.equal((await obtainTokens(server, client, { agent, user })).token_type, 'Bearer', 'the login lives')
+})
+
+t.test('[rfc9449-11.1-jti-replay] a proof that was used is known after the process was killed', async (t) => {
+  const { server, killed } = await mortal(t)
+  const [client, key] = [await register(server), makeClientKey('ES256')]
+  const code = await obtainCode(server, client, { user: devAlice })
+  const proofFor = (path: string, more: Partial<Proven>) =>
+    signProof(key, { url: server.issuer + path, now: Math.floor(Date.now() / 1000), ...more })
+  const fields = {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: client.redirectUri,
+    code_verifier: 'v'.repeat(43),
+  }
+  const response = await postProven(server, client, tokenPath, fields, proofFor(tokenPath, {}))
+  const { access_token: token } = (await response.json()) as Tokens
+  const userInfo = '/api/oauth/userinfo'
+  const proof = proofFor(userInfo, { method: 'GET', token })
+  const call = async (dpop: string) =>
+    (await fetch(server.issuer + userInfo, { headers: { authorization: `DPoP ${token}`, dpop } })).status
+  t.equal(await call(proof), 200)
+  await killed()
+  t.equal(await call(proof), 401, '[rfc9449-11.1-jti-replay] the same again')
+  t.equal(await call(proofFor(userInfo, { method: 'GET', token })), 200, 'another')
 })
 
 t.test('killed in the middle of refreshes, the family continues with the token the client has', async (t) => {

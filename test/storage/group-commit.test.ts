@@ -12,9 +12,11 @@ function open(t: Test) {
   client.exec('create table numbers (n integer primary key check (n >= 0)) strict')
   t.teardown(() => [client, outside].map((connection) => connection.close()))
   const count = { begun: 0, committed: 0 }
+  const flushes: boolean[] = []
   const disk = { isFull: false }
   const transactions: Transactions = {
-    begin() {
+    begin(flush) {
+      flushes.push(flush)
       count.begun++
       client.exec('begin immediate')
     },
@@ -37,7 +39,7 @@ function open(t: Test) {
   const insert = client.prepare('insert into numbers values (?)')
   const add = (n: number) => commits.submit(() => ({ result: insert.run(n).changes }))
   const visible = () => outside.prepare('select n from numbers order by n').pluck().all()
-  return { commits, count, add, visible, outside, disk }
+  return { commits, count, flushes, add, visible, outside, disk }
 }
 
 t.test('jobs of one turn share a transaction, at most 256 each', async (t) => {
@@ -45,6 +47,15 @@ t.test('jobs of one turn share a transaction, at most 256 each', async (t) => {
   await Promise.all(Array.from({ length: 300 }, (_, n) => add(n)))
   t.strictSame(count, { begun: 2, committed: 2 })
   t.equal(visible().length, 300)
+})
+
+t.test('a commit waits for the disk unless every job of it is brief', async (t) => {
+  const { commits, add, flushes } = open(t)
+  const brief = () => commits.submit(() => ({ result: undefined }), true)
+  await Promise.all([brief(), brief()])
+  await Promise.all([brief(), add(1)])
+  await brief()
+  t.strictSame(flushes, [false, true, false])
 })
 
 t.test('jobs of callbacks of one event-loop phase share a transaction', async (t) => {

@@ -2,9 +2,13 @@ import type { Outcome } from '../create-store.ts'
 import { type Commit, commitChannel, StoreUnavailable } from '../store.ts'
 import type { Checkpoints } from './checkpoints.ts'
 
-/** The connection as far as committing needs it. `begin` takes the write lock. */
+/** The connection as far as committing needs it. */
 export interface Transactions {
-  begin(): void
+  /**
+   * Takes the write lock.
+   * @param flush The commit waits until it is on disk, with all that was committed before.
+   */
+  begin(flush: boolean): void
   commit(): void
   /** Must be safe to call when the database has rolled back by itself. */
   rollback(): void
@@ -18,6 +22,8 @@ interface Job {
   /** Does the work and returns how to settle its promise once it is on disk. */
   readonly run: () => () => void
   readonly reject: (error: unknown) => void
+  /** A power cut may lose it. */
+  readonly isBrief: boolean
   /** When it met a lock first, in milliseconds of `performance`; Infinity while it has met none. */
   lockedSince: number
 }
@@ -54,15 +60,18 @@ export class GroupCommit {
     this.#checkpoints = checkpoints
   }
 
-  /** Runs `work` in a transaction and resolves when that is on disk. `work` may run more than once. */
-  submit<T>(work: () => Outcome<T>): Promise<T> {
+  /**
+   * Runs `work` in a transaction and resolves when that is on disk. `work` may run more than once.
+   * @param isBrief Resolves when it is committed: a power cut may lose it.
+   */
+  submit<T>(work: () => Outcome<T>, isBrief = false): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreUnavailable(new Error('the store is closed')))
     return new Promise((resolve, reject) => {
       const run = () => {
         const outcome = work()
         return 'rejection' in outcome ? () => reject(outcome.rejection) : () => resolve(outcome.result)
       }
-      this.#jobs.push({ run, reject, lockedSince: Infinity })
+      this.#jobs.push({ run, reject, isBrief, lockedSince: Infinity })
       this.#schedule()
     })
   }
@@ -132,7 +141,7 @@ export class GroupCommit {
   #commit(batch: readonly Job[]): Fault | undefined {
     const start = commitChannel.hasSubscribers ? performance.now() : 0
     try {
-      this.#transactions.begin()
+      this.#transactions.begin(batch.some(({ isBrief }) => !isBrief))
       const settles = batch.map((job) => job.run())
       this.#transactions.commit()
       if (start > 0) publish(batch.length, start)

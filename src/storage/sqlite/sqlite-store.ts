@@ -32,7 +32,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
 
   const store = createStore({
     read: (script) => read(() => run(script)),
-    transact: (script) => commits.submit(() => run(script())),
+    transact: (script, _lock, isBrief) => commits.submit(() => run(script()), isBrief),
     contents: () => read(() => run(readContents(dialect))),
     replace: (contents) => commits.submit(() => ({ result: run(writeContents(contents, dialect)) })),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
@@ -69,9 +69,13 @@ function transactionsOf(client: Database.Database, turns: BatchedReads) {
   const [begin, commit, rollback] = ['begin immediate', 'commit', 'rollback'].map((text) =>
     client.prepare(text),
   )
+  let isFlushed = true
   return {
-    begin: () => {
+    begin: (flush: boolean) => {
       turns.end()
+      // NORMAL leaves the journal to the system, which survives this process.
+      if (flush !== isFlushed) client.pragma(`synchronous = ${flush ? 'FULL' : 'NORMAL'}`)
+      isFlushed = flush
       begin?.run()
     },
     commit: () => void commit?.run(),
