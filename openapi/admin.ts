@@ -992,7 +992,7 @@ export interface components {
             /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned. */
             readonly initiate_login_uri?: string;
             /** @description The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names. */
-            readonly allowed_groups?: string;
+            readonly allowed_groups?: string | readonly string[];
             /** @description A JSON file with claims of its tokens; lychgate client claims describes it, and takes names. */
             readonly token_claims?: readonly unknown[];
             /** @description The name that users see. */
@@ -1082,7 +1082,7 @@ export interface components {
             /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned. */
             readonly initiate_login_uri?: string;
             /** @description The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names. */
-            readonly allowed_groups?: string;
+            readonly allowed_groups?: string | readonly string[];
             /** @description A JSON file with claims of its tokens; lychgate client claims describes it, and takes names. */
             readonly token_claims?: readonly unknown[];
             /** @description The name that users see. */
@@ -1168,7 +1168,7 @@ export interface components {
             /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned. */
             readonly initiate_login_uri?: string;
             /** @description The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names. */
-            readonly allowed_groups?: string;
+            readonly allowed_groups?: string | readonly string[];
             /** @description A JSON file with claims of its tokens; lychgate client claims describes it, and takes names. */
             readonly token_claims?: readonly unknown[];
             /** @description The name that users see. */

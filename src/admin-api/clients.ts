@@ -6,7 +6,6 @@ import {
   addIntegration,
   changeIntegration,
   clientIdPattern,
-  type IntegrationRequest,
   lockClient,
   removeClient,
   replaceIntegration,
@@ -16,8 +15,8 @@ import {
 } from '../clients/integration.ts'
 import {
   clientMembers,
-  integrationDefaults,
   readClientMembers,
+  readIntegration,
   writeClientMembers,
 } from '../clients/integration-members.ts'
 import type { AppDeps } from '../deps.ts'
@@ -69,11 +68,6 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     client_id: client.id,
     ...(client.origin !== 'registered' && { configured: writeClientMembers(requestOf(client)) }),
   })
-  /** Reads all that an operator says about a client: what is absent has its default. */
-  const readRequest = (body: Record<string, unknown>) => {
-    const { name = '', ...wanted } = readClientMembers(body)
-    return { ...integrationDefaults, ...wanted, name } as IntegrationRequest // nothing is undefined
-  }
   const newClient = clientMembers(declared, 'NewClient', ['client_name'])
   /** Finds the client under its lock, if the caller may change it. */
   const requireWithin = (request: FastifyRequest, found: Client | undefined): Client => {
@@ -136,7 +130,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
     async (request, reply) => {
       const { client_id: id = random(16), client_secret: given, ...body } = request.body as NewClient // as the schema says
-      const wanted = readRequest(body)
+      const wanted = readIntegration(body)
       const context = admin.contextOf(request)
       return once(request, reply, deps, taken, async (keep) => {
         const added = addIntegration(wanted, known, { id, secret: given ?? random(32) }, context.at)
@@ -186,7 +180,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       summary: 'Replace the metadata of a client that an operator added; what is not named has its default',
       body: clientMembers(declared, 'ReplacedClient', ['client_name']),
       decide: (client: Client, body: Record<string, unknown>) =>
-        replaceIntegration(client, readRequest(body), known),
+        replaceIntegration(client, readIntegration(body), known),
     },
   }
   for (const [method, { decide, ...described }] of Object.entries(changes)) {

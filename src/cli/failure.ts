@@ -4,7 +4,7 @@ import { ForeignKeys, WrongSecret } from '../keys/seal.ts'
 import { visibleLines } from './print.ts'
 
 /** Exit codes of the command line, those of sysexits.h where it has one. */
-export const exitCode = { ok: 0, failed: 1, wouldChange: 2, usage: 64, config: 78 } as const
+export const exitCode = { ok: 0, failed: 1, wouldChange: 2, usage: 64, tryAgain: 75, config: 78 } as const
 
 /** A command that failed for a known reason; the message is one line for the operator. */
 export class CommandFailed extends Error {
@@ -22,6 +22,14 @@ export class WrongUsage extends CommandFailed {
   }
 }
 
+/** Another change came first, or the server has no time: the same command may succeed if it is run again. */
+export class TryAgain extends CommandFailed {
+  constructor(line: string) {
+    super(line)
+    this.name = 'TryAgain'
+  }
+}
+
 /** A dry run found that something would change. It is no failure, and everything is printed. */
 export class WouldChange extends Error {}
 
@@ -36,6 +44,7 @@ export function reportFailure(error: unknown): number {
   const isConfigured =
     error instanceof ConfigError || error instanceof WrongSecret || error instanceof ForeignKeys
   if (error instanceof WrongUsage) return exitCode.usage
+  if (error instanceof TryAgain) return exitCode.tryAgain
   return isConfigured ? exitCode.config : exitCode.failed
 }
 

@@ -85,6 +85,12 @@ export function readClientMembers(body: Readonly<Record<string, unknown>>): Inte
   })
 }
 
+/** Reads all that an operator says about a client: what is absent has its default. */
+export function readIntegration(body: Readonly<Record<string, unknown>>): IntegrationRequest {
+  const { name = '', ...wanted } = readClientMembers(body)
+  return { ...integrationDefaults, ...wanted, name } as IntegrationRequest // nothing is undefined
+}
+
 /** Writes a request as a body of this schema, without members that have their default. */
 export function writeClientMembers(request: IntegrationRequest): Readonly<Record<string, unknown>> {
   const { name, redirectUris, postLogoutRedirectUris, grantTypes = [], scope, resources = [] } = request

@@ -36,7 +36,7 @@ export const groups: Feature = {
   clientMetadata: {
     allowed_groups: {
       operatorOnly: true,
-      schema: Type.String({
+      schema: Type.Union([Type.String(), Type.Array(Type.String())], {
         description:
           'The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names.',
       }),

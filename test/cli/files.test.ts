@@ -153,7 +153,7 @@ for (const [name, url] of Object.entries(stores)) {
   })
 
   t.test(`${name}: --prune deletes what no file has, of the kinds that files have`, async (t) => {
-    const { applied, ok, apply, write, run } = await begin(t, await url())
+    const { applied, ok, apply, write, run, audit } = await begin(t, await url())
     await applied(school)
     write('groups: [{ name: staff, description: Everyone who works here }]\n')
     t.match(await apply('--dry-run'), { code: 0 }, 'nothing without --prune')
@@ -168,6 +168,15 @@ for (const [name, url] of Object.entries(stores)) {
     t.match(await run('user', 'show', 'carol'), { code: 1 })
     t.equal(await ok('client', 'list'), '')
     t.equal(await ok('group', 'list'), '')
+    const deletions = (await audit()).filter(({ event }) => /-(?:removed|deleted)$/.test(event))
+    t.strictSame(
+      deletions.map(({ event, file }) => [event, file]).sort(),
+      ['client-removed', 'client-removed', 'group-deleted', 'group-deleted', 'user-removed'].map((event) => [
+        event,
+        'all.yaml',
+      ]),
+      'each deletion names the files that have the kind, and not the object',
+    )
   })
 }
 

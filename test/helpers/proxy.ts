@@ -31,6 +31,8 @@ export interface TestProxy {
   readonly port: number
   /** May be changed at any time. */
   behaviour: Behaviour
+  /** Forwards a request that `answers` kept. */
+  forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void>
 }
 
 interface Test {
@@ -47,7 +49,9 @@ export async function startProxy(
   credentials?: Credentials,
 ): Promise<TestProxy> {
   const listener = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    if (proxy.behaviour.answers?.(incoming, outgoing)) return
+    if (!proxy.behaviour.answers?.(incoming, outgoing)) await forward(incoming, outgoing)
+  }
+  const forward = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const answer = await passOn(incoming, upstream(), proxy.behaviour)
     const { 'transfer-encoding': _encoding, ...headers } = answer.headers
     outgoing.writeHead(answer.status, { ...headers, 'content-length': answer.body.length }).end(answer.body)
@@ -59,7 +63,7 @@ export async function startProxy(
     server.close()
   })
   // `as`: the address of a listening server.
-  const proxy: TestProxy = { port: (server.address() as AddressInfo).port, behaviour: {} }
+  const proxy: TestProxy = { port: (server.address() as AddressInfo).port, behaviour: {}, forward }
   return proxy
 }
 

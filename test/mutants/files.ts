@@ -3,6 +3,10 @@ import type { Fault } from './fault.ts'
 const apply = 'src/cli/files/apply.ts'
 const clients = 'src/cli/files/clients.ts'
 const tests = ['test/cli/files.test.ts']
+const store = 'src/cli/files/store-target.ts'
+const api = 'src/cli/files/admin-api.ts'
+const target = 'src/cli/files/api-target.ts'
+const server = ['test/cli/files-server.test.ts']
 
 /** Faults of `lychgate apply`: what it must not write, delete or show. */
 export const fileFaults = [
@@ -29,21 +33,21 @@ export const fileFaults = [
   },
   {
     id: 'files-prune-the-last-administrator',
-    file: 'src/cli/files/users.ts',
-    find: ": keepAdministrator(accept(undefined, removeUser(id, systemClock()), userEvent('user-removed', id)))",
-    replace: ": accept(undefined, removeUser(id, systemClock()), userEvent('user-removed', id))",
+    file: store,
+    find: ': guard(accept(undefined, removeUser(id, context.at), event))',
+    replace: ': accept(undefined, removeUser(id, context.at), event)',
     tests,
   },
   {
     id: 'files-lock-the-last-administrator',
-    file: 'src/cli/files/users.ts',
-    find: 'keepAdministrator(decide(user))',
+    file: store,
+    find: 'isLocked ? guard(decide(user)) : decide(user)',
     replace: 'decide(user)',
     tests,
   },
   {
     id: 'files-locked-user-invited',
-    file: 'src/cli/files/users.ts',
+    file: store,
     find: 'const isInvited = lockedAt === undefined',
     replace: 'const isInvited = true',
     tests,
@@ -82,5 +86,54 @@ export const fileFaults = [
     find: 'allowed.map((id) => nameOf(String(id)))',
     replace: 'allowed.map((id) => nameOf(String(id))).filter((name) => !name.startsWith("group_"))',
     tests,
+  },
+  {
+    id: 'files-prune-without-the-file',
+    file: 'src/cli/files/plan.ts',
+    find: "file: (files[kind] ?? []).join(' ').slice(0, 200)",
+    replace: "file: ''",
+    tests,
+  },
+  {
+    id: 'files-server-in-the-clear',
+    file: api,
+    find: "url === undefined || (url.protocol !== 'https:' && !isLoopback)",
+    replace: 'url === undefined',
+    tests: server,
+  },
+  {
+    id: 'files-server-more-scope-than-needed',
+    file: api,
+    find: 'const changesUsers = writes && ',
+    replace: 'const changesUsers = true || ',
+    tests: server,
+  },
+  {
+    id: 'files-server-changes-what-it-did-not-see',
+    file: target,
+    find: 'if (!isDeepStrictEqual(lasting(now), lasting(seen.get(path) ?? {})))',
+    replace: 'if (false)',
+    tests: server,
+  },
+  {
+    id: 'files-server-any-entity-tag',
+    file: target,
+    find: 'ifMatch: etag,',
+    replace: "ifMatch: '*',",
+    tests: server,
+  },
+  {
+    id: 'files-server-adds-twice',
+    file: api,
+    find: "method === 'POST' ? randomUUID() : undefined",
+    replace: 'undefined',
+    tests: server,
+  },
+  {
+    id: 'files-server-prunes-itself',
+    file: 'src/cli/files/clients.ts',
+    find: 'callerId !== undefined && !named.has(callerId)',
+    replace: 'false && callerId !== undefined && !named.has(callerId)',
+    tests: server,
   },
 ] as const satisfies readonly Fault[]

@@ -1,7 +1,5 @@
 import type { Command } from 'commander'
 import { ConfigError } from '../../config/error.ts'
-import { systemClock } from '../../system.ts'
-import { keepAdministrator } from '../../users/administrators.ts'
 import { WouldChange } from '../failure.ts'
 import {
   addForceFlag,
@@ -11,14 +9,14 @@ import {
   type DestructiveFlags,
   type ForceFlag,
 } from '../flags.ts'
-import { withStore } from '../open.ts'
-import { administratorsIn, confirmOrAbort } from '../operator.ts'
+import { confirmOrAbort } from '../operator.ts'
 import { jsonText, printJson, printMembers, visible } from '../print.ts'
 import { planClients, pruneClients } from './clients.ts'
 import { planGroups, pruneGroups } from './groups.ts'
+import { addServerFlags, type ServerFlags, serverHelp, withTarget } from './open-target.ts'
 import type { Batch, Change, Difference, Setting } from './plan.ts'
 import { readFiles, type Wanted } from './read.ts'
-import { readState, type State } from './state.ts'
+import type { State } from './target.ts'
 import { planUsers, pruneUsers } from './users.ts'
 
 const help = `
@@ -34,13 +32,13 @@ Examples:
   lychgate export --to config
   lychgate apply -f config --dry-run
   lychgate apply -f config --prune --yes
-`
+  lychgate apply -f config --server https://id.example.com --client-id client_x1f8… --secret-env APPLY_SECRET
+${serverHelp}`
 
-interface ApplyFlags extends DestructiveFlags, ForceFlag {
+interface ApplyFlags extends DestructiveFlags, ForceFlag, ServerFlags {
   readonly file: readonly string[]
   readonly prune?: true
   readonly dryRun?: true
-  readonly print?: true
 }
 
 /** Adds `lychgate apply`. */
@@ -52,27 +50,19 @@ export function addApplyCommand(program: Command): void {
     .option('--prune', 'delete what no file has, of the kinds that some file has')
     .option('--dry-run', 'only print what would change; the exit code is 2 if something would')
     .option('--print', 'print the links of invitations instead of sending them')
-  addOperatorFlags(addForceFlag(addYesFlag(command)), help).action(apply)
+  addOperatorFlags(addForceFlag(addYesFlag(addServerFlags(command))), help).action(apply)
 }
 
-async function apply({ file, prune, dryRun, print, ...flags }: ApplyFlags): Promise<void> {
+async function apply({ file, prune, dryRun, ...flags }: ApplyFlags): Promise<void> {
   const wanted = readFiles(file)
-  await withStore(flags, async (store, config) => {
+  await withTarget(flags, { wanted, writes: dryRun !== true }, async (target) => {
     const told: Readonly<Record<string, unknown>>[] = []
     const tell = (members: Readonly<Record<string, unknown>>) => {
       if (flags.json) told.push(members)
       else printMembers(members)
     }
-    const administrators = administratorsIn(config, flags)
-    const setting: Setting = {
-      store,
-      config,
-      faults: [],
-      keepAdministrator: (decision) => keepAdministrator(decision, administrators, systemClock()),
-      isPrinted: print === true,
-      tell,
-    }
-    const planned = plan(setting, await readState(store), wanted, prune === true)
+    const setting: Setting = { target, faults: [], tell }
+    const planned = plan(setting, await target.readState(wanted), wanted, prune === true)
     const changes = [...planned.kept, ...planned.pruned].flatMap((batch) => batch.changes)
     if (!flags.json) printChanges(changes)
     const isWritten = dryRun !== true && changes.length > 0
@@ -98,9 +88,9 @@ function plan(setting: Setting, state: State, wanted: Wanted, isPruned: boolean)
   const pruned = !isPruned
     ? []
     : [
-        wanted.clients === undefined ? [] : pruneClients(setting, state.clients, wanted.clients),
-        wanted.users === undefined ? [] : pruneUsers(setting, state.users, users.named),
-        wanted.groups === undefined ? [] : (pruneGroups(setting, groups, wanted.groups) ?? []),
+        wanted.clients === undefined ? [] : pruneClients(setting, state.clients, wanted),
+        wanted.users === undefined ? [] : pruneUsers(setting, state.users, users.named, wanted),
+        wanted.groups === undefined ? [] : (pruneGroups(setting, groups, wanted) ?? []),
       ].flat()
   return { kept: [...batches, ...users.batches, ...clients], pruned }
 }

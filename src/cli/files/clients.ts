@@ -1,17 +1,15 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { knownTo } from '../../clients/describe.ts'
 import {
   addIntegration,
   type IntegrationRequest,
   type Known,
   lockClient,
-  removeClient,
   replaceIntegration,
   rotateClientSecret,
   unlockClient,
 } from '../../clients/integration.ts'
-import { integrationDefaults, readClientMembers } from '../../clients/integration-members.ts'
+import { readIntegration } from '../../clients/integration-members.ts'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
@@ -19,13 +17,10 @@ import type { Group } from '../../domain/group.ts'
 import type { AuditEventName, Client } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
-import { declared } from '../../features.ts'
 import { systemRandom } from '../../system.ts'
 import { namesOf } from '../../users/groups.ts'
 import { mapRoles } from '../client-access.ts'
-import { subjectTaken } from '../client-metadata.ts'
 import { CommandFailed } from '../failure.ts'
-import { operatorContext } from '../operator.ts'
 import { requireAmong } from './groups.ts'
 import {
   attempt,
@@ -34,12 +29,14 @@ import {
   contextOf,
   differences,
   membersOfNew,
+  pruningContext,
   resultOf,
   type Setting,
 } from './plan.ts'
-import type { Placed } from './read.ts'
+import type { Placed, Wanted } from './read.ts'
 import type { ClientEntry } from './schema.ts'
-import { clientEntry, type State } from './state.ts'
+import { clientEntry } from './state.ts'
+import type { State } from './target.ts'
 
 type Entry = Placed<ClientEntry>
 
@@ -61,12 +58,11 @@ interface Secret {
 /** Plans what entries say about clients. @param groups Those there are when the clients are changed. */
 export function planClients(
   setting: Setting,
-  { clients, otherClientIds }: Pick<State, 'clients' | 'otherClientIds'>,
+  { clients, otherClientIds, known }: Pick<State, 'clients' | 'otherClientIds' | 'known'>,
   groups: readonly Group[],
   entries: readonly Entry[],
 ): readonly Batch[] {
   const byId = new Map(clients.map((client) => [client.id, client]))
-  const known = knownTo(setting.config, declared)
   const entryOf = (client: Client) => clientEntry(client, namesOf(groups))
   return entries.flatMap((placed) => {
     const { client_id: clientId } = placed.entry
@@ -89,15 +85,14 @@ function requestOf(entry: ClientEntry, groups: readonly Group[]): IntegrationReq
   // One that was deleted is named by its id: the client stays closed to everyone else.
   const idOf = (member: string) => (name: string) =>
     /^group_[\w-]{22}$/.test(name) ? name : requireAmong(groups, name, member)
-  const { name = '', ...wanted } = readClientMembers({
+  return readIntegration({
     ...metadata,
     ...(Array.isArray(allowed) && { allowed_groups: allowed.map(String).map(idOf('allowed_groups')) }),
     ...(Array.isArray(rules) && { token_claims: mapRoles(rules, idOf('token_claims')) }),
   })
-  return { ...integrationDefaults, ...omitUndefined(wanted), name } as IntegrationRequest // nothing is undefined
 }
 
-function secretOf({ entry, folder }: Entry): Secret | undefined {
+export function secretOf({ entry, folder }: Entry): Secret | undefined {
   const { secret, secretFile, newSecretFile } = entry
   const named = Object.keys(omitUndefined({ secret, secretFile, newSecretFile }))
   if (named.length > 1) throw new CommandFailed(`${named.join(' and ')} exclude each other`)
@@ -121,7 +116,7 @@ function secretOf({ entry, folder }: Entry): Secret | undefined {
 type EntryOf = (client: Client) => ClientEntry
 
 function addition(
-  { store, tell }: Setting,
+  { target, tell }: Setting,
   placed: Entry,
   { request, secret: given }: Said,
   known: Known,
@@ -145,7 +140,7 @@ function addition(
       // The file first: a client without its secret would be of no use.
       if (given?.target !== undefined)
         writeFileSync(given.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
-      await store.write(...writes, ...lock.writes, ...events).catch(subjectTaken)
+      await target.addClient(resultOf(lock), secret, [...writes, ...lock.writes, ...events])
       if (secret !== undefined && given === undefined)
         tell({
           client_id: clientId,
@@ -161,7 +156,7 @@ function newSecret(given: Secret | undefined): string {
 }
 
 function change(
-  { store }: Setting,
+  { target }: Setting,
   placed: Entry,
   said: Said,
   known: Known,
@@ -178,14 +173,18 @@ function change(
   if (members.length === 0) return []
   return {
     changes: [{ action: 'change', kind: 'client', name: before.id, members }],
-    write: async () => {
-      await store
-        .transact('client', before.id, (found): Decision<void> => {
-          if (found === undefined) throw new CommandFailed(`${before.id} was removed in the meantime`)
-          return accept(undefined, ...settle(found, placed, said, known, entryOf).writes)
-        })
-        .catch(subjectTaken)
-    },
+    write: () =>
+      target.changeClient(
+        {
+          before,
+          after: client,
+          decide: (found) => {
+            if (found === undefined) throw new CommandFailed(`${before.id} was removed in the meantime`)
+            return accept(undefined, ...settle(found, placed, said, known, entryOf).writes)
+          },
+        },
+        isSecretReplaced ? said.secret?.text : undefined,
+      ),
   }
 }
 
@@ -230,19 +229,18 @@ function settle(
 
 /** Plans the removal of the clients that no entry describes. Those that registered themselves stay. */
 export function pruneClients(
-  { store }: Setting,
+  { target }: Setting,
   clients: readonly Client[],
-  entries: readonly Entry[],
+  wanted: Wanted,
 ): readonly Batch[] {
-  const named = new Set(entries.map(({ entry }) => entry.client_id))
+  const named = new Set(wanted.clients?.map(({ entry }) => entry.client_id))
+  const { callerId } = target
+  if (callerId !== undefined && !named.has(callerId) && clients.some(({ id }) => id === callerId))
+    throw new CommandFailed(`${callerId} calls the admin API, and no file has it: it would delete itself`)
   return clients
     .filter(({ id }) => !named.has(id))
-    .map(({ id }) => ({
-      changes: [{ action: 'delete', kind: 'client', name: id, members: [] }],
-      write: async () => {
-        await store.transact('client', id, (client) =>
-          client === undefined ? accept(false) : removeClient(client, operatorContext()),
-        )
-      },
+    .map((client) => ({
+      changes: [{ action: 'delete', kind: 'client', name: client.id, members: [] }],
+      write: () => target.deleteClient(client, pruningContext(wanted, 'clients')),
     }))
 }

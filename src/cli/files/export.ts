@@ -5,10 +5,10 @@ import { stringify } from 'yaml'
 import { declared } from '../../features.ts'
 import { CommandFailed } from '../failure.ts'
 import { addOperatorFlags, type OperatorFlags } from '../flags.ts'
-import { withStore } from '../open.ts'
 import { printJson, visible } from '../print.ts'
+import { addServerFlags, type ServerFlags, serverHelp, withTarget } from './open-target.ts'
 import { filesSchema, kinds } from './schema.ts'
-import { entriesOf, readState } from './state.ts'
+import { entriesOf } from './state.ts'
 
 const help = `
 Writes users, groups and clients as lychgate apply reads them: groups.yaml, users.yaml and clients.yaml, with a JSON
@@ -19,9 +19,10 @@ Examples:
   lychgate export
   lychgate export --to config
   lychgate export --schema > lychgate.schema.json
-`
+  lychgate export --to config --server https://id.example.com --token-file token
+${serverHelp}`
 
-interface ExportFlags extends OperatorFlags {
+interface ExportFlags extends OperatorFlags, ServerFlags {
   readonly to?: string
   readonly schema?: true
 }
@@ -33,7 +34,7 @@ export function addExportCommand(program: Command): void {
     .description('write users, groups and clients as files for lychgate apply')
     .option('--to <folder>', 'write files into this folder instead of printing one')
     .option('--schema', 'print the JSON Schema of these files')
-  addOperatorFlags(command, help).action(exportAll)
+  addOperatorFlags(addServerFlags(command), help).action(exportAll)
 }
 
 /** The name of the schema next to the files. */
@@ -43,8 +44,8 @@ const firstLine = `# yaml-language-server: $schema=${schemaName}\n`
 
 async function exportAll({ to, schema, ...flags }: ExportFlags): Promise<void> {
   if (schema) return printJson(filesSchema(declared))
-  await withStore(flags, async (store) => {
-    const entries = entriesOf(await readState(store))
+  await withTarget(flags, {}, async (target) => {
+    const entries = entriesOf(await target.readState())
     if (to === undefined) {
       if (flags.json) printJson(entries)
       else process.stdout.write(firstLine + yaml(entries))

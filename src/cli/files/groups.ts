@@ -1,3 +1,4 @@
+import type { AuditContext } from '../../domain/audit.ts'
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import {
   bytesOfGroupId,
@@ -8,9 +9,8 @@ import {
   type Group,
 } from '../../domain/group.ts'
 import { systemRandom } from '../../system.ts'
-import { changeGroups, findAmong, namesOf } from '../../users/groups.ts'
+import { findAmong, namesOf } from '../../users/groups.ts'
 import { CommandFailed } from '../failure.ts'
-import { operatorContext } from '../operator.ts'
 import {
   attempt,
   type Batch,
@@ -18,12 +18,14 @@ import {
   contextOf,
   differences,
   membersOfNew,
+  pruningContext,
   resultOf,
   type Setting,
 } from './plan.ts'
-import type { Placed } from './read.ts'
+import type { Placed, Wanted } from './read.ts'
 import type { GroupEntry } from './schema.ts'
 import { groupEntry } from './state.ts'
+import type { Step } from './target.ts'
 
 type Entry = Placed<GroupEntry>
 
@@ -31,6 +33,7 @@ type Entry = Placed<GroupEntry>
 interface Settled {
   readonly groups: readonly Group[]
   readonly changes: readonly Change[]
+  readonly steps: readonly Step<Group>[]
   readonly writes: readonly Write[]
 }
 
@@ -46,7 +49,7 @@ export function planGroups(
     before: readonly Group[],
     each: (entry: Entry, step: () => Settled) => Settled | undefined,
   ) => {
-    let settled: Settled = { groups: before, changes: [], writes: [] }
+    let settled: Settled = { groups: before, changes: [], steps: [], writes: [] }
     for (const one of ordered) {
       const step = () => settleOne(settled, one, fresh.get(one) ?? systemRandom(16))
       settled = each(one, step) ?? settled
@@ -55,13 +58,10 @@ export function planGroups(
     for (const one of ordered) settled = each(one, () => settleAdministrators(settled, one)) ?? settled
     return settled
   }
-  const { groups, changes } = settle(known, (one, step) => attempt(setting, one, step))
-  const write = async () => {
-    await changeGroups(setting.store, (current) => {
-      const { writes } = settle(current, (_, step) => step())
-      return setting.keepAdministrator(accept(undefined, ...writes))
-    })
-  }
+  const { groups, changes, steps } = settle(known, (one, step) => attempt(setting, one, step))
+  const decide = (current: readonly Group[]) =>
+    accept(undefined, ...settle(current, (_, step) => step()).writes)
+  const write = () => setting.target.changeGroups(steps, decide)
   return { groups, batches: changes.length === 0 ? [] : [{ changes, write }] }
 }
 
@@ -70,7 +70,7 @@ function freshOf({ id }: GroupEntry): Buffer {
   return id === undefined ? systemRandom(16) : bytesOfGroupId(id)
 }
 
-function settleOne({ groups, changes, writes }: Settled, placed: Entry, fresh: Buffer): Settled {
+function settleOne({ groups, changes, steps, writes }: Settled, placed: Entry, fresh: Buffer): Settled {
   const { name, id, description = '', parent } = placed.entry
   const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
   const parentId = parent === undefined ? '' : requireAmong(groups, parent, 'parent')
@@ -83,6 +83,7 @@ function settleOne({ groups, changes, writes }: Settled, placed: Entry, fresh: B
     return {
       groups: [...groups, after],
       changes: [...changes, { action: 'add', kind: 'group', name: after.name, members }],
+      steps: [...steps, { after }],
       writes: [...writes, ...decision.writes],
     }
   }
@@ -91,7 +92,7 @@ function settleOne({ groups, changes, writes }: Settled, placed: Entry, fresh: B
     entryOf(before),
     entryOf(resultOf(changeGroup(groups, before, wanted, context))),
   )
-  if (members.length === 0) return { groups, changes, writes }
+  if (members.length === 0) return { groups, changes, steps, writes }
   const differs = (member: string) => members.some((one) => one.member === member)
   const decision = changeGroup(
     groups,
@@ -107,12 +108,13 @@ function settleOne({ groups, changes, writes }: Settled, placed: Entry, fresh: B
   return {
     groups: groups.map((one) => (one.id === after.id ? after : one)),
     changes: [...changes, { action: 'change', kind: 'group', name: before.name, members }],
+    steps: [...steps, { before, after }],
     writes: [...writes, ...decision.writes],
   }
 }
 
 function settleAdministrators(settled: Settled, placed: Entry): Settled {
-  const { groups, changes, writes } = settled
+  const { groups, changes, steps, writes } = settled
   const { name, id, administrators } = placed.entry
   const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
   const administratorsId =
@@ -130,6 +132,7 @@ function settleAdministrators(settled: Settled, placed: Entry): Settled {
           change.name === before.name ? { ...change, members: [...change.members, ...members] } : change,
         )
       : [...changes, { action: 'change', kind: 'group', name: before.name, members }],
+    steps: [...steps, { before, after }],
     writes: [...writes, ...decision.writes],
   }
 }
@@ -156,35 +159,50 @@ function parentsFirst(entries: readonly Entry[]): readonly Entry[] {
 
 /** Plans the deletion of the groups that no entry describes. */
 export function pruneGroups(
-  { store, keepAdministrator }: Setting,
+  { target }: Setting,
   groups: readonly Group[],
-  entries: readonly Entry[],
+  wanted: Wanted,
 ): Batch | undefined {
+  const { groups: entries = [] } = wanted
   const isKept = ({ id, name }: Group) =>
     entries.some(({ entry }) =>
       entry.id === undefined ? canonicalGroupName(entry.name) === canonicalGroupName(name) : entry.id === id,
     )
   const ids = new Set(groups.filter((group) => !isKept(group)).map(({ id }) => id))
   if (ids.size === 0) return undefined
+  const context = pruningContext(wanted, 'groups')
   return {
     changes: groups
       .filter(({ id }) => ids.has(id))
       .map(({ name }) => ({ action: 'delete', kind: 'group', name, members: [] })),
-    write: () => changeGroups(store, (current) => keepAdministrator(deleteAll(current, ids))),
+    write: () => target.deleteGroups(lowestFirst(groups, ids), (current) => deleteAll(current, ids, context)),
   }
 }
 
-/** Deletes groups, the lowest first: one that has groups below it cannot be deleted. */
-function deleteAll(groups: readonly Group[], ids: ReadonlySet<string>): Decision<void> {
+/** One that has groups below it cannot be deleted. */
+function lowestFirst(groups: readonly Group[], ids: ReadonlySet<string>): readonly Group[] {
+  const ordered: Group[] = []
+  let due = groups.filter(({ id }) => ids.has(id))
+  for (;;) {
+    const next = due.find(({ id }) => !due.some(({ parentId }) => parentId === id))
+    if (next === undefined) return ordered
+    ordered.push(next)
+    due = due.filter(({ id }) => id !== next.id)
+  }
+}
+
+function deleteAll(
+  groups: readonly Group[],
+  ids: ReadonlySet<string>,
+  context: AuditContext,
+): Decision<void> {
   const writes: Write[] = []
   let left = groups
-  for (;;) {
-    const due = left.filter(({ id }) => ids.has(id))
-    const next = due.find(({ id }) => !due.some(({ parentId }) => parentId === id))
-    if (next === undefined) return accept(undefined, ...writes)
-    const decision = deleteGroup(left, next, operatorContext())
+  for (const next of lowestFirst(groups, ids)) {
+    const decision = deleteGroup(left, next, context)
     resultOf(decision)
     writes.push(...decision.writes)
     left = left.filter(({ id }) => id !== next.id)
   }
+  return accept(undefined, ...writes)
 }

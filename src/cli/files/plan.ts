@@ -1,13 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Config } from '../../config/schema.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import type { Decision } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { isObject } from '../../domain/is-object.ts'
-import type { Store } from '../../storage/store.ts'
 import { CommandFailed } from '../failure.ts'
 import { operatorContext } from '../operator.ts'
-import type { Placed } from './read.ts'
+import type { Kind, Placed, Wanted } from './read.ts'
+import type { Target } from './target.ts'
 
 /** What changes about one object. */
 export interface Change {
@@ -34,14 +33,9 @@ export interface Batch {
 
 /** What planning needs besides the entries. */
 export interface Setting {
-  readonly store: Store
-  readonly config: Config
+  readonly target: Target
   /** Collects what cannot be applied, with the place in the file. */
   readonly faults: string[]
-  /** Has a decision leave an administrator. */
-  readonly keepAdministrator: <T>(decision: Decision<T>) => Decision<T>
-  /** Invitations are printed, also if there is a mail server. */
-  readonly isPrinted: boolean
   /** Tells the operator about something that was done, by name. */
   readonly tell: (members: Readonly<Record<string, unknown>>) => void
 }
@@ -49,6 +43,11 @@ export interface Setting {
 /** Returns the audit context of what an entry says. */
 export function contextOf({ file }: Pick<Placed<unknown>, 'file'>): AuditContext {
   return { ...operatorContext(), facts: { file } }
+}
+
+/** Returns the audit context of a deletion: the files that have this kind, and not the object. */
+export function pruningContext({ files }: Wanted, kind: Kind): AuditContext {
+  return contextOf({ file: (files[kind] ?? []).join(' ').slice(0, 200) })
 }
 
 /** Plans one entry. What the domain rejects becomes a fault at its place. */

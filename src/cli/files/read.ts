@@ -7,6 +7,8 @@ import { isObject } from '../../domain/is-object.ts'
 import { declared } from '../../features.ts'
 import { type Entries, filesSchema, type Kind, kinds } from './schema.ts'
 
+export type { Kind } from './schema.ts'
+
 /** An entry of a file, and where it is. */
 export interface Placed<T> {
   readonly entry: T
@@ -19,7 +21,10 @@ export interface Placed<T> {
 }
 
 /** The entries of all files. A kind that no file has is absent: it may have none, which is another thing. */
-export type Wanted = { readonly [K in Kind]?: readonly Placed<Entries[K]>[] }
+export type Wanted = { readonly [K in Kind]?: readonly Placed<Entries[K]>[] } & {
+  /** The names of the files that have a kind. */
+  readonly files: { readonly [K in Kind]?: readonly string[] }
+}
 
 /** What names an entry of a kind. */
 const keys: Readonly<Record<Kind, readonly string[]>> = {
@@ -37,18 +42,21 @@ export function readFiles(paths: readonly string[]): Wanted {
   const validate = compile()
   const faults: string[] = []
   const found: { [K in Kind]?: Placed<Entries[K]>[] } = {}
+  const names: { [K in Kind]?: string[] } = {}
   for (const path of files) {
     const { content, faults: own } = readFile(path, validate)
     faults.push(...own)
     for (const kind of kinds) {
       const entries = content[kind]
       // `as`: the schema says what the entries of each kind are.
-      if (entries !== undefined) found[kind] = [...(found[kind] ?? []), ...entries] as never
+      if (entries === undefined) continue
+      found[kind] = [...(found[kind] ?? []), ...entries] as never
+      names[kind] = [...(names[kind] ?? []), basename(path)]
     }
   }
   faults.push(...kinds.flatMap((kind) => keys[kind].flatMap((key) => repeated(found[kind] ?? [], key))))
   if (faults.length > 0) throw new ConfigError(faults)
-  return found
+  return { ...found, files: names }
 }
 
 function filesOf(path: string): readonly string[] {

@@ -1,57 +1,13 @@
 import { requestOf } from '../../clients/integration.ts'
 import { writeClientMembers } from '../../clients/integration-members.ts'
 import { textClaims } from '../../domain/claims.ts'
-import { type Group, membershipKind } from '../../domain/group.ts'
+import type { Group } from '../../domain/group.ts'
 import type { Client, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
-import type { Store } from '../../storage/store.ts'
-import { inOrder, listGroups, namesOf } from '../../users/groups.ts'
+import { inOrder, namesOf } from '../../users/groups.ts'
 import { mapRoles } from '../client-access.ts'
 import type { ClientEntry, Entries, GroupEntry, UserEntry } from './schema.ts'
-
-/** What a store has of what files describe. */
-export interface State {
-  readonly groups: readonly Group[]
-  readonly users: readonly User[]
-  /** Those that an operator added. */
-  readonly clients: readonly Client[]
-  /** The client ids that others have: of clients that registered themselves, or publish their metadata. */
-  readonly otherClientIds: ReadonlySet<string>
-  /** The ids of the groups that a user was added to, by the `sub` of the user. */
-  readonly memberships: ReadonlyMap<string, readonly string[]>
-}
-
-const pageSize = 10_000
-
-/** Reads everything that files can describe. */
-export async function readState(store: Store): Promise<State> {
-  const [groups, users, all] = await Promise.all([
-    listGroups(store),
-    store.list('user'),
-    store.list('client'),
-  ])
-  const memberships = new Map<string, string[]>()
-  let after: string | undefined
-  for (;;) {
-    const page = await store.listFrom(membershipKind, { prefix: '', after, limit: pageSize })
-    for (const { userId, groupId } of page) {
-      const known = memberships.get(userId)
-      if (known === undefined) memberships.set(userId, [groupId])
-      else known.push(groupId)
-    }
-    const last = page.at(-1)
-    if (page.length < pageSize || last === undefined) break
-    after = membershipKind.rowOf(last).id
-  }
-  const isOwn = ({ origin }: Client) => origin !== 'registered'
-  return {
-    groups,
-    users,
-    clients: all.filter(isOwn),
-    otherClientIds: new Set(all.filter((client) => !isOwn(client)).map(({ id }) => id)),
-    memberships,
-  }
-}
+import type { State } from './target.ts'
 
 /** Writes a group as an entry of a file. */
 export function groupEntry(

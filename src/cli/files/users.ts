@@ -1,18 +1,17 @@
-import type { AttributeChange } from '../../domain/attributes.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import type { TextClaim } from '../../domain/claims.ts'
-import { accept, type Decision, insert, removeUser, type Write } from '../../domain/decision.ts'
+import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
-import { systemClock, systemRandom } from '../../system.ts'
-import { addToGroup, namesOf, removeFromGroup } from '../../users/groups.ts'
+import { systemRandom } from '../../system.ts'
+import { namesOf } from '../../users/groups.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../../users/rules/one-time-link.ts'
 import { canonicalUsername, changeProfile, createUser, lockUser, unlockUser } from '../../users/rules/user.ts'
 import { CommandFailed } from '../failure.ts'
-import { requireUser, userEvent } from '../find.ts'
-import { demands, taken, unlessTaken } from '../user-profile.ts'
+import { requireUser } from '../find.ts'
+import { demands, taken } from '../user-profile.ts'
 import { requireAmong } from './groups.ts'
 import {
   attempt,
@@ -21,19 +20,21 @@ import {
   contextOf,
   differences,
   membersOfNew,
+  pruningContext,
   resultOf,
   type Setting,
 } from './plan.ts'
-import type { Placed } from './read.ts'
+import type { Placed, Wanted } from './read.ts'
 import type { UserEntry } from './schema.ts'
-import { type State, userEntry } from './state.ts'
+import { userEntry } from './state.ts'
+import type { State } from './target.ts'
 
 type Entry = Placed<UserEntry>
 
 /** Plans what entries say about users. @param groups Those there are when the users are changed. */
 export function planUsers(
   setting: Setting,
-  { users, memberships }: Pick<State, 'users' | 'memberships'>,
+  { users, memberships, attributes }: Pick<State, 'users' | 'memberships' | 'attributes'>,
   groups: readonly Group[],
   entries: readonly Entry[],
 ): { readonly named: ReadonlySet<string>; readonly batches: readonly Batch[] } {
@@ -49,11 +50,12 @@ export function planUsers(
     return (
       attempt(setting, placed, () => {
         const wanted = (placed.entry.groups ?? []).map((name) => requireAmong(groups, name, 'groups'))
-        const after = before === undefined ? newUser(setting, placed) : settle(setting, before, placed).user
+        const after =
+          before === undefined ? newUser(attributes, placed) : settle(attributes, before, placed).user
         if (before !== undefined) for (const login of loginsOf(before)) logins.delete(login)
         if (loginsOf(after).some((login) => logins.has(login))) throw taken()
         for (const login of loginsOf(after)) logins.set(login, after.id)
-        return planUser(setting, placed, before, after, { groups, known, wanted })
+        return planUser(setting, placed, before, after, { groups, known, wanted, attributes })
       }) ?? []
     )
   })
@@ -64,11 +66,13 @@ function loginsOf({ username, email }: User): readonly string[] {
   return email === undefined ? [username] : [username, email]
 }
 
-interface Groups {
+/** What a user is planned with. */
+interface Around {
   readonly groups: readonly Group[]
   /** The ids of the groups that the user was added to. */
   readonly known: readonly string[]
   readonly wanted: readonly string[]
+  readonly attributes: State['attributes']
 }
 
 function planUser(
@@ -76,7 +80,7 @@ function planUser(
   placed: Entry,
   before: User | undefined,
   after: User,
-  { groups, known, wanted }: Groups,
+  { groups, known, wanted, attributes }: Around,
 ): Batch | [] {
   const nameOf = namesOf(groups)
   const entryOf = (user: User, ids: readonly string[]) => userEntry(user, [...new Set(ids)].map(nameOf))
@@ -88,72 +92,52 @@ function planUser(
     known.filter((id) => !wanted.includes(id)),
   ]
   const groupsOf = (ids: readonly string[]) => groups.filter(({ id }) => ids.includes(id))
-  const { store, keepAdministrator } = setting
+  const { target, tell } = setting
   return {
     changes: [
       { action: before === undefined ? 'add' : 'change', kind: 'user', name: after.username, members },
     ],
     write: async () => {
-      if (before === undefined) await addUser(setting, placed, after)
-      else {
-        const decide = (user: User | undefined) => changeUser(setting, requireUser(user), placed)
-        const locking = (user: User | undefined) => keepAdministrator(decide(user))
-        await unlessTaken(store.transact('user', before.id, placed.entry.locked === true ? locking : decide))
+      if (before === undefined) {
+        const invited = await target.addUser(after, contextOf(placed))
+        if (invited !== undefined) tell({ username: after.username, ...invited })
+      } else {
+        const decide = (user: User | undefined) => changeUser(attributes, requireUser(user), placed)
+        await target.changeUser({ before, after, decide })
       }
-      for (const group of groupsOf(added)) await addToGroup(store, group, after.id, contextOf(placed))
+      for (const group of groupsOf(added)) await target.addMember(group, after, contextOf(placed))
     },
     // After all additions: another user may be the next administrator.
     finish: async () => {
-      for (const group of groupsOf(left))
-        await removeFromGroup(store, group, after.id, contextOf(placed), keepAdministrator)
+      for (const group of groupsOf(left)) await target.removeMember(group, after, contextOf(placed))
     },
   }
 }
 
-function newUser(setting: Setting, placed: Entry): User {
+function newUser(declared: State['attributes'], placed: Entry): User {
   const { sub, username, email, email_verified: emailVerified = false, locked } = placed.entry
   const claims = Object.fromEntries(Object.entries(claimsOf(placed.entry)).filter(([, text]) => text !== ''))
   const { at } = contextOf(placed)
-  const attributes = attributesOf(setting, placed)
+  const attributes = { declared, given: placed.entry.attributes ?? {} }
   const profile = { username, emailVerified, claims, attributes, ...(email && { email }) }
   const user = createUser(profile, sub ?? systemRandom(16), at)
   return locked === true ? resultOf(lockUser(user, at)) : user
 }
 
-/** Adds a user, and invites them unless they are locked. */
-async function addUser(
-  { store, config, isPrinted, tell }: Setting,
-  placed: Entry,
-  user: User,
-): Promise<void> {
-  // Loaded late: most runs invite no user.
-  const { createInvitation } = await import('../../mail/invitation.ts')
-  const context = contextOf(placed)
-  const { id: userId, username, lockedAt } = user
-  const isInvited = lockedAt === undefined
-  const sources = { config, random: systemRandom }
-  const invitation = isInvited ? createInvitation(sources, user, !isPrinted, context) : undefined
-  const event = auditEvent(isInvited ? 'user-invited' : 'user-added', context, { userId })
-  await unlessTaken(store.write(insert('user', user), event, ...(invitation?.writes ?? [])))
-  const error = (line: string) =>
-    process.stderr.write(`lychgate: ${line}; give the link to ${username} yourself\n`)
-  if (invitation !== undefined) tell({ username, ...(await invitation.deliver({ error })) })
-}
-
 /** Decides what an entry changes about a user that exists, besides their groups. */
-function changeUser(setting: Setting, user: User, placed: Entry): Decision<User> {
-  const { user: after, writes } = settle(setting, user, placed)
+function changeUser(declared: State['attributes'], user: User, placed: Entry): Decision<User> {
+  const { user: after, writes } = settle(declared, user, placed)
   return accept(after, ...writes)
 }
 
 function settle(
-  setting: Setting,
+  declared: State['attributes'],
   user: User,
   placed: Entry,
 ): { readonly user: User; readonly writes: readonly Write[] } {
   const { username, email, email_verified: emailVerified, locked } = placed.entry
   const context = contextOf(placed)
-  const attributes = attributesOf(setting, placed)
+  const attributes = { declared, given: placed.entry.attributes ?? {} }
   const change = { claims: claimsOf(placed.entry), attributes, ...omitUndefined({ email, emailVerified }) }
   const profile = changeProfile(user, change, context.at)
   let after = resultOf(profile)
@@ -180,10 +164,6 @@ function settle(
   return { user: after, writes }
 }
 
-function attributesOf({ config }: Setting, { entry: { attributes = {} } }: Entry): AttributeChange {
-  return { declared: config.accounts.attributes, given: attributes }
-}
-
 function claimsOf({ claims = {} }: UserEntry): Readonly<Record<string, string>> {
   const texts = Object.entries(omitUndefined(claims)).map(([name, text = '']) => [name, text.trim()] as const)
   for (const [name, text] of texts) {
@@ -196,21 +176,15 @@ function claimsOf({ claims = {} }: UserEntry): Readonly<Record<string, string>> 
 
 /** Plans the removal of the users that no entry describes. */
 export function pruneUsers(
-  { store, keepAdministrator }: Setting,
+  { target }: Setting,
   users: readonly User[],
   named: ReadonlySet<string>,
+  wanted: Wanted,
 ): readonly Batch[] {
   return users
     .filter(({ id }) => !named.has(id))
-    .map(({ id, username }) => ({
-      changes: [{ action: 'delete', kind: 'user', name: username, members: [] }],
-      write: () =>
-        store.transact('user', id, (user) =>
-          user === undefined
-            ? accept(undefined)
-            : keepAdministrator(
-                accept(undefined, removeUser(id, systemClock()), userEvent('user-removed', id)),
-              ),
-        ),
+    .map((user) => ({
+      changes: [{ action: 'delete', kind: 'user', name: user.username, members: [] }],
+      write: () => target.deleteUser(user, pruningContext(wanted, 'users')),
     }))
 }

@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import * as oauth from 'oauth4webapi'
+import type { AdminScope } from '../../admin-api/scopes.ts'
+import { isObject } from '../../domain/is-object.ts'
+import { CommandFailed, TryAgain } from '../failure.ts'
+import type { Use } from './target.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** A response that has what was asked for. */
+export interface Answer {
+  readonly body: Json
+  readonly etag: string
+}
+
+/** The admin API of a running server. */
+export interface AdminApi {
+  readonly callerId?: string | undefined
+  /** Reads every page of a list. */
+  list(path: string): Promise<readonly Json[]>
+  /** Sends one request. @param what What it is about, for messages. */
+  send(method: string, path: string, what: string, sent?: Sent): Promise<Answer>
+}
+
+interface Sent {
+  readonly body?: object
+  readonly ifMatch?: string
+}
+
+/** How the admin API is called. */
+export type Credentials =
+  | { readonly token: string }
+  | { readonly clientId: string; readonly clientSecret: string }
+
+/** Returns the scopes that a use needs, and no other. */
+export function scopesFor({ wanted, writes = false }: Use): readonly AdminScope[] {
+  const hasClients = wanted === undefined || wanted.clients !== undefined
+  const hasSecrets = wanted?.clients?.some(
+    ({ entry }) => (entry.secret ?? entry.secretFile ?? entry.newSecretFile) !== undefined,
+  )
+  const changesUsers = writes && (wanted?.users ?? wanted?.groups) !== undefined
+  return [
+    'admin:users:read',
+    ...(changesUsers ? (['admin:users:write'] as const) : []),
+    ...(hasClients ? (['admin:clients:read'] as const) : []),
+    // Comparing a secret needs it, too.
+    ...(hasClients && (writes || hasSecrets) ? (['admin:clients:write'] as const) : []),
+  ]
+}
+
+/** Gets an access token, and returns the admin API of the server. */
+export async function connectAdminApi(
+  server: string,
+  credentials: Credentials,
+  scopes: readonly AdminScope[],
+): Promise<AdminApi> {
+  const { href } = requireSafe(server, '--server')
+  const root = `${href.replace(/\/$/, '')}/api/admin/v1`
+  const obtain = () => obtainToken(href, credentials, scopes)
+  let token = await obtain()
+
+  async function send(method: string, path: string, what: string, { body, ifMatch }: Sent = {}) {
+    const key = method === 'POST' ? randomUUID() : undefined
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await fetch(root + path, {
+        method,
+        redirect: 'error',
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(body && { 'content-type': 'application/json' }),
+          ...(key && { 'idempotency-key': key }),
+          ...(ifMatch && { 'if-match': ifMatch }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      }).catch((cause: unknown) => unreachable(href, cause))
+      const mayRepeat = attempt < attempts
+      const { status, headers } = response
+      if ((status === 429 || status === 503) && mayRepeat) {
+        await setTimeout(waitOf(headers) * 1000)
+        continue
+      }
+      const challenge = headers.get('www-authenticate') ?? ''
+      if (
+        status === 401 &&
+        challenge.includes('error="invalid_token"') &&
+        mayRepeat &&
+        'clientId' in credentials
+      ) {
+        token = await obtain()
+        continue
+      }
+      const answer = await bodyOf(response)
+      if (response.ok) return { body: answer, etag: headers.get('etag') ?? '' }
+      const isList = path.includes('?limit=')
+      throw failureOf(status, challenge, `${what}: ${said(answer, status)}`, isList)
+    }
+  }
+
+  return {
+    callerId: 'clientId' in credentials ? credentials.clientId : undefined,
+    send,
+    async list(path) {
+      const items: Json[] = []
+      let after = ''
+      for (;;) {
+        const { body } = await send('GET', `${path}?limit=200${after}`, `${root}${path}`)
+        // `as`: what a list of the API has.
+        items.push(...((body['items'] ?? []) as Json[]))
+        if (typeof body['next'] !== 'string') return items
+        after = `&after=${encodeURIComponent(body['next'])}`
+      }
+    },
+  }
+}
+
+const attempts = 10
+const longestWait = 120
+
+function waitOf(headers: Headers): number {
+  const seconds = Number(headers.get('retry-after') ?? 1)
+  return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 0), longestWait) : 1
+}
+
+async function bodyOf(response: Response): Promise<Json> {
+  const text = await response.text()
+  try {
+    const body: unknown = JSON.parse(text)
+    return isObject(body) ? body : {}
+  } catch {
+    return {}
+  }
+}
+
+function said({ error_description: description, error }: Json, status: number): string {
+  return String(description ?? error ?? `the server responded with ${status}`)
+}
+
+function failureOf(status: number, challenge: string, line: string, isList: boolean): CommandFailed {
+  if (challenge.includes('insufficient_user_authentication'))
+    return new CommandFailed(`${line}; get a token after a sign-in with two factors`)
+  if (status === 404 && isList) return new CommandFailed(`${line}; is admin.api on?`)
+  const isPassing = [404, 412, 429, 502, 503, 504].includes(status)
+  return isPassing ? new TryAgain(`${line}; run the command again`) : new CommandFailed(line)
+}
+
+function unreachable(server: string, error: unknown): never {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const reason = cause instanceof Error ? ('code' in cause ? String(cause.code) : cause.message) : cause
+  throw new TryAgain(`${server} does not respond (${reason})`)
+}
+
+/**
+ * Finds the authorization server by the metadata of the API (RFC 9728, RFC 8414), and gets a token for the API
+ * (RFC 6749 §4.4, RFC 8707).
+ * @throws {CommandFailed}
+ */
+async function obtainToken(
+  server: string,
+  credentials: Credentials,
+  scopes: readonly AdminScope[],
+): Promise<string> {
+  if ('token' in credentials) return credentials.token
+  const { clientId, clientSecret } = credentials
+  try {
+    const api = requireSafe(server, '--server')
+    const found = await oauth.resourceDiscoveryRequest(api, optionsFor(api))
+    const { resource, authorization_servers: issuers = [] } = await oauth.processResourceDiscoveryResponse(
+      api,
+      found,
+    )
+    const issuer = requireSafe(issuers[0] ?? '', 'the authorization server of the admin API')
+    const metadata = await oauth.discoveryRequest(issuer, { ...optionsFor(issuer), algorithm: 'oauth2' })
+    const as = await oauth.processDiscoveryResponse(issuer, metadata)
+    const endpoint = requireSafe(as.token_endpoint ?? '', 'the token endpoint')
+    const client = { client_id: clientId }
+    const response = await oauth.clientCredentialsGrantRequest(
+      as,
+      client,
+      oauth.ClientSecretBasic(clientSecret),
+      { resource, scope: scopes.join(' ') },
+      optionsFor(endpoint),
+    )
+    const tokens = await oauth.processClientCredentialsResponse(as, client, response)
+    return tokens.access_token
+  } catch (error) {
+    if (error instanceof CommandFailed) throw error
+    if (error instanceof oauth.WWWAuthenticateChallengeError)
+      throw new CommandFailed(`${clientId}: the server does not know this client, or it has another secret`)
+    if (error instanceof oauth.ResponseBodyError)
+      throw new CommandFailed(`${clientId}: ${error.error_description ?? error.error}`)
+    if (error instanceof TypeError) return unreachable(server, error)
+    throw new CommandFailed(`${server}: ${error instanceof Error ? error.message : error}`)
+  }
+}
+
+/** Only this computer is called without TLS. */
+function optionsFor({ protocol }: URL) {
+  return { [oauth.allowInsecureRequests]: protocol === 'http:' }
+}
+
+/** @throws {CommandFailed} for what a credential must not be sent to in the clear. */
+function requireSafe(text: string, what: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isLoopback = url?.protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
+  if (url === undefined || (url.protocol !== 'https:' && !isLoopback))
+    throw new CommandFailed(`${what} must be an https URL, or one of this computer`)
+  return url
+}

@@ -1,0 +1,82 @@
+import type { Command } from 'commander'
+import { ConfigError, readSecret } from '../../config/error.ts'
+import { WrongUsage } from '../failure.ts'
+import type { ForceFlag, OperatorFlags } from '../flags.ts'
+import { withStore } from '../open.ts'
+import { administratorsIn } from '../operator.ts'
+import type { Credentials } from './admin-api.ts'
+import type { Target, Use } from './target.ts'
+
+/** Flags that name a running server, and what its admin API is called with. */
+export interface ServerFlags extends OperatorFlags, ForceFlag {
+  readonly print?: true
+  readonly server?: string
+  readonly clientId?: string
+  readonly secretFile?: string
+  readonly secretEnv?: string
+  readonly tokenFile?: string
+}
+
+/** What the help of these flags says. */
+export const serverHelp = `
+With --server it works on a running server, by its admin API (admin.api: on), and needs no store. The access token is in
+--token-file, or is requested for a client that has client_credentials and scopes of the admin API: --client-id with
+--secret-file or --secret-env. A change that someone else made at the same time ends it with exit code 75: run it again.
+`
+
+/** Adds these flags. */
+export function addServerFlags(command: Command): Command {
+  return command
+    .option('--server <url>', 'the issuer of a running server, to use its admin API instead of a store')
+    .option('--client-id <id>', 'the client that calls the admin API')
+    .option('--secret-file <file>', 'the file with its secret')
+    .option('--secret-env <name>', 'the environment variable with its secret')
+    .option('--token-file <file>', 'a file with an access token, instead of a client')
+}
+
+/** Runs a command on a running server, or on the store of this configuration. */
+export async function withTarget(
+  flags: ServerFlags,
+  use: Use,
+  action: (target: Target) => Promise<void>,
+): Promise<void> {
+  const { server, clientId, secretFile, secretEnv, tokenFile } = flags
+  if (server === undefined) {
+    if ([clientId, secretFile, secretEnv, tokenFile].some((flag) => flag !== undefined))
+      throw new WrongUsage('--client-id, --secret-file, --secret-env and --token-file need --server')
+    // Loaded late, as below: a server needs no store, and a store no requests.
+    const { storeTarget } = await import('./store-target.ts')
+    return withStore(flags, (store, config) =>
+      action(
+        storeTarget({
+          store,
+          config,
+          administrators: administratorsIn(config, flags),
+          isPrinted: flags.print === true,
+        }),
+      ),
+    )
+  }
+  const excluded = ['config', 'data', 'force'] as const
+  for (const name of excluded)
+    if (flags[name] !== undefined) throw new WrongUsage(`--${name} is for a store, and not for --server`)
+  const { connectAdminApi, scopesFor } = await import('./admin-api.ts')
+  const { apiTarget } = await import('./api-target.ts')
+  const api = await connectAdminApi(server, credentialsOf(flags), scopesFor(use))
+  await action(apiTarget(api, flags.print === true))
+}
+
+function credentialsOf({ clientId, secretFile, secretEnv, tokenFile }: ServerFlags): Credentials {
+  if (tokenFile !== undefined) {
+    if ([clientId, secretFile, secretEnv].some((flag) => flag !== undefined))
+      throw new WrongUsage('--token-file and --client-id exclude each other')
+    return { token: readSecret(tokenFile, '--token-file').trim() }
+  }
+  if (clientId === undefined) throw new WrongUsage('--server needs --client-id or --token-file')
+  if ((secretFile === undefined) === (secretEnv === undefined))
+    throw new WrongUsage('--client-id needs one of --secret-file and --secret-env')
+  if (secretFile !== undefined) return { clientId, clientSecret: readSecret(secretFile, '--secret-file') }
+  const clientSecret = process.env[secretEnv ?? '']
+  if (!clientSecret) throw new ConfigError(`--secret-env: the variable ${secretEnv} is not set`)
+  return { clientId, clientSecret }
+}
