@@ -8,6 +8,7 @@ import {
   membershipKind,
   membershipPrefix,
 } from '../domain/group.ts'
+import type { RecordKind } from '../domain/record.ts'
 import { isAdministrator } from './administrators.ts'
 
 /*
@@ -16,6 +17,9 @@ import { isAdministrator } from './administrators.ts'
  * administrators of groups that they do not administer.
  */
 
+/** What these rules read. */
+type GroupReads = Pick<RecordReads, 'find' | 'listOf' | 'listFrom'>
+
 /** The ids of the groups of a user who administers groups, with those above them. */
 export type OwnGroups = ReadonlySet<string>
 
@@ -23,7 +27,7 @@ export type OwnGroups = ReadonlySet<string>
  * Reads the groups of a user, with those above them. In a transaction the memberships and the groups stay as they are
  * until it ends.
  */
-export function* readGroupsOf(read: RecordReads, userId: string): Reading<readonly Group[]> {
+export function* readGroupsOf(read: GroupReads, userId: string): Reading<readonly Group[]> {
   const found = new Map<string, Group>()
   let wanted: string[] = []
   for (const { groupId } of yield* read.listOf(membershipKind, userId)) {
@@ -45,7 +49,7 @@ export function* readGroupsOf(read: RecordReads, userId: string): Reading<readon
 }
 
 /** Reads a group and the groups above it. Empty if there is no such group. */
-export function* readLineOf(read: RecordReads, groupId: string): Reading<readonly Group[]> {
+export function* readLineOf(read: GroupReads, groupId: string): Reading<readonly Group[]> {
   const line: Group[] = []
   let next: string | undefined = groupId
   while (next !== undefined && line.length < deepestGroup) {
@@ -57,14 +61,14 @@ export function* readLineOf(read: RecordReads, groupId: string): Reading<readonl
 }
 
 /** Whether the members of one of these groups administer some group. */
-export function* administersAny(read: RecordReads, own: OwnGroups): Reading<boolean> {
+export function* administersAny(read: GroupReads, own: OwnGroups): Reading<boolean> {
   for (const id of own) if ((yield* administeredBy(read, id, 1)).length > 0) return true
   return false
 }
 
 /** Whether a user can be seen and changed by those who are in these groups. */
 export function* mayAdministerUser(
-  read: RecordReads,
+  read: GroupReads,
   own: OwnGroups,
   userId: string,
   administrators: string,
@@ -74,7 +78,7 @@ export function* mayAdministerUser(
 
 /** Whether a group can be seen, and its members changed, by those who are in these groups. */
 export function* mayAdministerGroup(
-  read: RecordReads,
+  read: GroupReads,
   own: OwnGroups,
   groupId: string,
   administrators: string,
@@ -84,7 +88,7 @@ export function* mayAdministerGroup(
 
 /** One who is in a group has what it and the groups above it give: a group is judged like a user who is in it. */
 function* isInReach(
-  read: RecordReads,
+  read: GroupReads,
   own: OwnGroups,
   groups: readonly Group[],
   administrators: string,
@@ -106,7 +110,7 @@ function isAdministered(groups: readonly Group[], own: OwnGroups): boolean {
   return groups.some(({ administratorsId }) => administratorsId !== undefined && own.has(administratorsId))
 }
 
-function* administeredBy(read: RecordReads, id: string, limit: number): Reading<readonly string[]> {
+function* administeredBy(read: GroupReads, id: string, limit: number): Reading<readonly string[]> {
   const prefix = membershipPrefix(id)
   const found = yield* read.listFrom(groupAdministrationKind, { prefix, after: prefix, limit })
   return found.map(({ groupId }) => groupId)
@@ -124,23 +128,22 @@ export interface Reach {
 export function reachOf(all: readonly Group[], own: OwnGroups, administrators: string): Reach {
   const byId = new Map(all.map((group) => [group.id, group]))
   const administered = Map.groupBy(all, ({ administratorsId }) => administratorsId ?? '')
-  const readsOf = (memberships: readonly Membership[]): RecordReads => {
-    const at = function* (value: unknown): Reading<unknown> {
-      return yield value
+  const readsOf = (memberships: readonly Membership[]): GroupReads => {
+    const at = function* (value: unknown): Reading<never> {
+      return (yield value) as never // a record of the kind
     }
-    // `as`: these rules read nothing else.
     return {
-      find: ({ name }: { readonly name: string }, key: string) =>
+      find: (kind: 'user' | RecordKind<unknown>, key: string) =>
         at(
-          name === groupKind.name
+          kind === groupKind
             ? byId.get(key)
             : // Of the user without an id, below.
               memberships.find(({ groupId }) => membershipPrefix(groupId) === key),
         ),
       listOf: () => at(memberships),
-      listFrom: (_: unknown, { prefix, limit }: { readonly prefix: string; readonly limit: number }) =>
+      listFrom: (_, { prefix, limit }) =>
         at((administered.get(prefix.trimEnd()) ?? []).slice(0, limit).map(({ id }) => ({ groupId: id }))),
-    } as unknown as RecordReads
+    }
   }
   const reads = readsOf([])
   return {

@@ -17,11 +17,14 @@ import { createUser } from '../../src/users/rules/user.ts'
 import { ask, integrate, sentAway, signedIn } from '../helpers/authorization.ts'
 import { exchange, type Tokens } from '../helpers/flow.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
+import { createDatabase } from '../helpers/nodes.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 
 const mailbox = await startMailbox(t)
+const postgres = process.env['TEST_POSTGRES']
 const server = await startServer(t, {
+  ...(postgres !== undefined && { store: await createDatabase(postgres) }),
   admin: { api: 'on', secondFactor: 'off' },
   accounts: {
     attributes: [

@@ -17,13 +17,14 @@ export interface Administrator {
 }
 
 const root = '/api/admin/v1'
-const reading = ['admin:users:read', 'admin:clients:read']
+const reading = ['admin:users:read', 'admin:clients:read', 'admin:audit:read']
 /** What the client that administers may do. */
 export const adminScope = [...reading, 'admin:clients:write']
 const scopes = [adminScope, adminScope, adminScope, adminScope, reading, ['admin:users:write']] as const
 
 /** A request to the admin API, or for a token for it. */
 export function administer(world: World, dice: Dice): Draft | undefined {
+  if (dice.oneIn(3)) return readAsDelegate(world, dice)
   const { id, tokens } = world.administrator
   const access = dice.draw([...tokens.keys()].slice(-6))
   if (access === undefined || dice.oneIn(8)) {
@@ -46,6 +47,7 @@ function read(world: World, dice: Dice, headers: readonly Pair[]): Draft {
     ['after', dice.pick(nasty)],
     ['origin', 'registered'],
     ['username', 'bob'],
+    ...filters(dice),
   ])
   const path = dice.pick([
     '/users',
@@ -54,8 +56,48 @@ function read(world: World, dice: Dice, headers: readonly Pair[]): Draft {
     `/clients/${segment(dice.draw(world.clients)?.id, dice)}`,
     `/clients/${segment(dice.draw([...world.administrator.added.keys()]), dice)}`,
     '/openapi.json',
+    '/settings',
+    '/audit',
+    '/groups',
+    '/keys',
   ])
   return { method: 'GET', path: root + path, query: dice.oneIn(3) ? [query] : [], headers }
+}
+
+/** Filters of lists: what users and events are looked for by. */
+function filters(dice: Dice): readonly [Pair, ...Pair[]] {
+  return [
+    ['search', dice.pick(['a', 'BO', 'carol@', 'c', ...nasty])],
+    ['state', dice.pick(['locked', 'unlocked', 'x'])],
+    ['login', dice.pick(['alice', 'carol', ...nasty])],
+    ['event', dice.pick(['sign-in', 'x'])],
+    ['since', dice.pick(['0', '99999999999', ...nasty])],
+    ['client_id', dice.pick(nasty)],
+  ]
+}
+
+/** A request of a user who administers one group: about users and groups, most of which they cannot see. */
+function readAsDelegate({ delegate, administrator }: World, dice: Dice): Draft {
+  const { token, groupId, hidden } = delegate
+  const user = segment(dice.draw([...administrator.userIds, ...hidden]), dice)
+  const group = segment(dice.pick([groupId, ...hidden]), dice)
+  const place = `after ${dice.pick([...hidden, 'alice', 'car'])}${dice.pick(['', `/${dice.pick(hidden)}`, '!'])}`
+  const query: Pair[] = [
+    ['limit', dice.pick(['1', '2', '200'])],
+    ...(dice.oneIn(2) ? [dice.pick(filters(dice))] : []),
+    ...(dice.oneIn(4) ? [['after', Buffer.from(place).toString('base64url')] as const] : []),
+  ]
+  const path = dice.draw([
+    ...['/users', '/users', '/groups', '/audit', '/settings', '/clients', '/keys', '/resources'],
+    ...['', '/sessions', '/grants', '/groups', '/links'].map((part) => `/users/${user}${part}`),
+    ...['', '/members'].map((part) => `/groups/${group}${part}`),
+  ])
+  return {
+    method: 'GET',
+    path: root + (path ?? ''),
+    query: dice.oneIn(2) ? query : [],
+    headers: [bearer(token)],
+  }
 }
 
 /** Members that only a client that registers itself has. */
@@ -99,8 +141,14 @@ function change(
     { ...post, path: `${one}/secret`, json: { keep_old_seconds: dice.below(3) } },
     { ...post, path: `${one}/${dice.pick(['lock', 'unlock', 'x'])}` },
     { ...post, path: `${root}/users`, json: { username: 'dave', email: 'dave@example.test' } },
+    { ...conditional, method: 'PATCH', path: `${root}/users/${dice.draw(userIds)}`, json: attributes(dice) },
+    { ...post, path: `${root}/groups`, json: { name: 'mine', administrators_id: dice.draw(userIds) ?? 'x' } },
     { ...conditional, method: dice.pick(['PATCH', 'DELETE']), path: `${root}/users/${dice.draw(userIds)}` },
   ])
+}
+
+function attributes(dice: Dice): Record<string, unknown> {
+  return { attributes: { [dice.pick(['badge', ...nasty])]: dice.pick<unknown>([1, true, '', ...nasty]) } }
 }
 
 function segment(id: string | undefined, dice: Dice): string {
@@ -122,18 +170,37 @@ export function learnAdministration(
   if (added.has(id) && headers['etag'] !== undefined) added.set(id, headers['etag'])
 }
 
+/** The scopes of the parts of the API. */
+const areas: Readonly<Record<string, string>> = {
+  users: 'users',
+  groups: 'users',
+  clients: 'clients',
+  resources: 'clients',
+  audit: 'audit',
+  settings: 'audit',
+  keys: 'keys',
+}
+
 /** What a success of the admin API does without a right; undefined if nothing. */
 export function faultOfAdministration(
   path: string,
   { method, headers, body, bytes }: Sent,
   answer: Answer,
-  { administrator }: World,
+  { administrator, delegate, secrets }: World,
 ): string | undefined {
-  const [, kind] = /^\/api\/admin\/v1\/+(users|clients)\b/.exec(path) ?? []
+  const [, part = ''] =
+    /^\/api\/admin\/v1\/+(users|groups|clients|audit|settings|keys|resources)\b/.exec(path) ?? []
+  const kind = areas[part]
   if (kind === undefined || answer.status >= 300 || method === 'OPTIONS' || bytes) return undefined
   const [, authorization = ''] = headers.find(([name]) => name === 'Authorization') ?? []
   const token = /^(?:bearer|dpop) +(\S+) *$/i.exec(authorization)?.[1] ?? ''
   const isRead = method === 'GET' || method === 'HEAD'
+  if (secrets.some((secret) => answer.body.includes(secret))) return 'it shows a secret'
+  if (token === delegate.token) {
+    if (!isRead || kind !== 'users' || path.endsWith('/links'))
+      return `${method} of ${path} by an administrator of a group`
+    return delegate.hidden.some((id) => answer.body.includes(id)) ? 'it shows what is hidden' : undefined
+  }
   const needed = `admin:${kind}:${isRead ? 'read' : 'write'}`
   if (!administrator.tokens.get(token)?.includes(needed)) return `${method} of ${path} without ${needed}`
   const isShownAgain = isRead || answer.headers['idempotent-replayed'] !== undefined

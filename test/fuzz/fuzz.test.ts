@@ -238,6 +238,12 @@ t.test('a response with forbidden contents is detected', async (t) => {
     undefined,
     'users for a client that may read them',
   )
+  const byDelegate: Sent['headers'] = [['Authorization', `Bearer ${world.delegate.token}`]]
+  t.equal(
+    faultOfRights(get('/api/admin/v1/users', byDelegate), json(`["${world.delegate.memberId}"]`), world),
+    undefined,
+    'members for an administrator of their group',
+  )
   const document = (name: string) =>
     get(`/oauth/authorize?client_id=${encodeURIComponent(`${world.site.origin}/${name}`)}`)
   world.site.usable.add(`${world.site.origin}/right`)
@@ -309,6 +315,17 @@ t.test('a response with forbidden contents is detected', async (t) => {
     'a bound token with the proof for another token': [access('DPoP lyc_access_b', 'p.4.x'), user],
     'a token that is not bound as one that is': [access('DPoP lyc_access_1', 'p.4.x'), user],
     'clients for a client that may read users': [get('/api/admin/v1/clients', users.headers), json('{}')],
+    'settings for a client that may read users': [get('/api/admin/v1/settings', users.headers), json('{}')],
+    'a user that an administrator of a group cannot see': [
+      get('/api/admin/v1/users?search=c', byDelegate),
+      json(`{"items":[{"sub":"${world.delegate.hidden[1]}"}]}`),
+    ],
+    'the audit log for an administrator of a group': [get('/api/admin/v1/audit', byDelegate), json('{}')],
+    'links for an administrator of a group': [get('/api/admin/v1/users/x/links', byDelegate), json('{}')],
+    'a secret among settings': [
+      get('/api/admin/v1/settings', users.headers),
+      json(JSON.stringify({ value: world.secrets[0] })),
+    ],
     'a change by a client that may read': [
       { ...users, method: 'POST' },
       { ...json('{}'), status: 201 },

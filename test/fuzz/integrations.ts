@@ -11,6 +11,8 @@ import type { LiveClient } from './world.ts'
 
 export const resourceServerName = 'resource server'
 export const administratorName = 'Administrator'
+/** The client of a user who administers a group. */
+export const delegateName = 'Delegate'
 export const boundName = 'Bound'
 /** The scope of the clients that act for themselves. */
 const machineScope = ['courses:read', 'orders:read']
@@ -100,6 +102,12 @@ export async function addIntegrations(
       postLogoutRedirectUris: [],
       grantTypes: ['client_credentials'],
       scope: adminScope,
+    },
+    {
+      ...common,
+      name: delegateName,
+      redirectUris: ['https://delegate.example/cb'],
+      scope: ['openid', 'admin:users:read'],
     },
   ]
   const clients: Integration[] = []

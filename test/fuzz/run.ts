@@ -160,7 +160,8 @@ function pathOf({ target, bytes }: Sent): string {
   if (bytes) return '(malformed)'
   const path = target.split('?', 1)[0] ?? ''
   if (path.startsWith('/api/oauth/register/client_')) return '/api/oauth/register/:client_id'
-  if (/^\/api\/admin\/v1\/(?:users|clients)/.test(path)) return path.split('/').slice(0, 5).join('/')
+  if (/^\/api\/admin\/v1\/(?:users|groups|clients|audit|settings|keys|resources)/.test(path))
+    return path.split('/').slice(0, 5).join('/')
   return /^\/(?:api\/oauth\/\w+|device(?:\/confirm)?|api\/\w+|oauth\/\w+|login|consent|openapi\.json|\.well-known\/[\w-]+|assets\/[\w.-]+|livez|readyz)?$/.test(
     path,
   )

@@ -15,10 +15,17 @@ import { cheapHash } from '../helpers/cheap-hash.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
 import type { Administrator } from './administration.ts'
 import type { Signer } from './assertions.ts'
+import { addDelegate, type Delegate } from './delegate.ts'
 import type { LiveDevice } from './devices.ts'
 import { fetchesLoopback, type Site, startSite } from './documents.ts'
 import { type Admission, makeAdmission } from './initial-tokens.ts'
-import { addIntegrations, administratorName, boundName, resourceServerName } from './integrations.ts'
+import {
+  addIntegrations,
+  administratorName,
+  boundName,
+  delegateName,
+  resourceServerName,
+} from './integrations.ts'
 import { makeProver, type Prover } from './proofs.ts'
 import type { Pair } from './request.ts'
 import { requesterName } from './request-objects.ts'
@@ -113,6 +120,7 @@ export interface World {
   /** Clients whose tokens must be bound to a key. */
   readonly boundClients: Set<string>
   readonly administrator: Administrator
+  readonly delegate: Delegate
   /** Every redirect URI that was ever registered, by client. */
   readonly redirectUris: Map<string, Set<string>>
   /** The CSRF tokens of the pages shown for each interaction. */
@@ -216,6 +224,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
       added: new Map(),
       userIds: users.map(({ id }) => id),
     },
+    delegate: await addDelegate(app, deps, idsOf(({ name }) => name === delegateName)[0] ?? ''),
     redirectUris: new Map(integrations.map(({ id, redirectUris }) => [id, new Set(redirectUris)])),
     shown: new Map(),
     registrations: new Map(),
@@ -258,6 +267,12 @@ function fuzzConfig(): Config {
     mode: 'dev',
     rateLimits: 'off',
     admin: { ...loaded.admin, api: 'on', secondFactor: 'required' },
+    accounts: {
+      ...loaded.accounts,
+      attributes: [
+        { name: 'badge', type: 'string', values: [], visible: 'administrator', editable: 'administrator' },
+      ],
+    },
     fetch: { ...loaded.fetch, perOriginPerMinute: many },
     deviceGrant: { ...loaded.deviceGrant, wrongCodesPerPrefix: many },
     resources: [
