@@ -4,6 +4,7 @@ import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, consentKind, endConnections } from '../domain/connections.ts'
 import { accept, endSessionsOf, insert, removeUser } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { keepAdministrator } from '../users/administrators.ts'
@@ -61,33 +62,36 @@ async function giveLink(
   user: User,
   flags: LinkFlags,
 ): Promise<void> {
-  if (user.lockedAt !== undefined) throw new CommandFailed(`${user.username} is locked; unlock first`)
-  const { composeEmail } = await import('../mail/emails.ts')
-  const { senderOf, sendEmail, MailFailed } = await import('../mail/mailer.ts')
-  const { makeLink } = await import('../users/one-time-links.ts')
-  const { id: userId, username, email } = user
-  const sender = flags.print ? undefined : senderOf(config)
-  const to = sender === undefined ? undefined : email
-  const recipient = { purpose, userId, ...(to !== undefined && { email: to }) }
-  const link = await makeLink({ config, store, random: systemRandom }, recipient, operatorContext())
-  const { url, expiresAt } = link
-  const show = () => {
-    const members = { username, link: url, 'valid until': instant(expiresAt) }
-    printResult(flags, { sub: userId, username, link: url, expires_at: expiresAt }, members)
-    if (!flags.json)
-      process.stdout.write('\nThe link works once, for anyone who has it: give it to this user only.\n')
-  }
-  if (sender === undefined || to === undefined) return show()
-  try {
-    const { language } = config.service
-    await sendEmail(sender, composeEmail(config, { purpose, user, to, link, language }))
-  } catch (error) {
-    if (!(error instanceof MailFailed)) throw error
-    show()
-    throw new CommandFailed(`${error.message}; the link was created, so give it to the user yourself`)
-  }
-  const members = { username, 'sent to': to, 'valid until': instant(expiresAt) }
-  printResult(flags, { sub: userId, username, sent_to: to, expires_at: expiresAt }, members)
+  // Loaded late: most commands give no link.
+  const { createInvitation } = await import('../mail/invitation.ts')
+  const sources = { config, random: systemRandom }
+  const made = createInvitation(sources, user, !flags.print, operatorContext(), purpose)
+  await store.transact('user', user.id, (found) => {
+    const { username, lockedAt } = requireUser(found)
+    if (lockedAt !== undefined) throw new CommandFailed(`${username} is locked; unlock first`)
+    return accept(undefined, ...made.writes)
+  })
+  let failure: string | undefined
+  const {
+    link,
+    sent_to: to,
+    expires_at: expires,
+  } = await made.deliver({
+    error: (line) => {
+      failure = line
+    },
+  })
+  const { id: sub, username } = user
+  const whole = { sub, username, ...omitUndefined({ sent_to: to, link }), expires_at: expires }
+  printResult(flags, whole, {
+    username,
+    ...omitUndefined({ 'sent to': to, link }),
+    'valid until': instant(expires),
+  })
+  if (link !== undefined && !flags.json)
+    process.stdout.write('\nThe link works once, for anyone who has it: give it to this user only.\n')
+  if (failure !== undefined)
+    throw new CommandFailed(`${failure}; the link was created, so give it to the user yourself`)
 }
 
 /** `lychgate user lock`: locks a user out and ends their sessions, links and grants. */
