@@ -24,7 +24,8 @@ Examples:
 Every option has a variable as well: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
 LYCHGATE_LIFETIMES_CODE_SECONDS. Flags override variables, and variables override the file.
 lychgate config print shows every setting and its source; docs/configuration.md describes them.
-Exit codes: 0 success, 1 failure, 2 a dry run would change something, 64 wrong usage, 78 wrong configuration.
+Exit codes: 0 success, 1 failure, 2 a dry run would change something, 64 wrong usage, 75 try again (another change came
+first, or the server did not respond), 78 wrong configuration.
 `
 
 /** The commands in the order of the help. Only the module of the command that runs is loaded. */
