@@ -10,7 +10,7 @@ import { addressPrefix } from '../http/address-prefix.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
 import { parametersOf } from '../http/parameters.ts'
 import type { Numbered, RowPage, Store } from '../storage/store.ts'
-import { isAdministrator, needsSecondFactor } from '../users/administrators.ts'
+import { isAdministrator, needsSecondFactor, storeRequiring } from '../users/administrators.ts'
 import { administersAny, type OwnGroups, type Reach, reachOf, readGroupsOf } from '../users/delegation.ts'
 import { listGroups } from '../users/groups.ts'
 import { readOutside } from '../users/reading.ts'
@@ -139,14 +139,7 @@ export const administration = fp<AppDeps>(
         if (fault !== undefined) throw fault
       },
       requireMay,
-      storeFor: (request, subject) => ({
-        transact: (kind, key, decide) =>
-          store.transact(kind, key, (found) => {
-            const decision = decide(found)
-            return { ...decision, writes: [requireMay(request, subject), ...decision.writes] }
-          }),
-        write: (...writes) => store.write(requireMay(request, subject), ...writes),
-      }),
+      storeFor: (request, subject) => storeRequiring(store, () => requireMay(request, subject)),
       reachFor: async ({ delegatedBy }) =>
         delegatedBy === undefined ? undefined : reachOf(await listGroups(store), delegatedBy, group),
       pageOf: ({ query }) => {

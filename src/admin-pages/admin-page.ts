@@ -3,6 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import { availableAcrs, lacksAcr, multiFactor } from '../domain/authentication-context.ts'
 import { check } from '../domain/check.ts'
+import type { Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds, Session, SignInRequest, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
@@ -15,7 +16,9 @@ import { assertOwnForm, type FormModel, isFromElsewhere } from '../pages/forms.t
 import { type Key, msg } from '../pages/i18n/i18n.ts'
 import type { Pages } from '../pages/pages.ts'
 import { findSignedIn } from '../pages/signed-in.ts'
-import { isAdministrator, needsSecondFactor } from '../users/administrators.ts'
+import type { Store } from '../storage/store.ts'
+import { isAdministrator, needsSecondFactor, storeRequiring } from '../users/administrators.ts'
+import { readGroupsOf } from '../users/delegation.ts'
 import { factorsOf } from '../users/factors.ts'
 import { groupsOf } from '../users/groups.ts'
 import { outdatedForm } from './version.ts'
@@ -63,6 +66,8 @@ declare module '../pages/pages.ts' {
   }
 }
 
+const membership = 'lychgate-admin-membership'
+
 /** A page for administrators. Its form has the same address. */
 export interface AdminPage {
   /** Below `adminRoot`: empty for the first page. */
@@ -85,6 +90,10 @@ export interface AdminVisit {
   readonly form: Parameters
   /** For audit events about what the administrator does here. */
   readonly context: AuditContext
+  /** Changes go through it: they are made only if the user is an administrator at that time. */
+  readonly store: Pick<Store, 'find' | 'listKind' | 'transact' | 'write'>
+  /** What that store adds to each change. */
+  requireAdministrator(): Write
   /** Returns a part of the address that the path names. */
   param(name: string): string
   /** Sends the page; with a problem, its status is 400. */
@@ -111,20 +120,37 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
   const isStrong = ({ methods, authenticatedAt }: Session, now: Seconds) =>
     !isStrict || (!lacksAcr(methods, acr) && now - authenticatedAt <= secondFactorSeconds)
 
+  const deniedPage = {
+    title: msg('admin.denied'),
+    advice: msg('admin.denied.advice'),
+    link: { url: `${prefix}/account`, label: msg('sections.overview') },
+  }
+
   const assertAdministrator = async ({ id }: User) => {
     const groups = await groupsOf(store, id)
-    const page = {
-      title: msg('admin.denied'),
-      advice: msg('admin.denied.advice'),
-      link: { url: `${prefix}/account`, label: msg('sections.overview') },
+    check(isAdministrator(groups, group), membership, 'access_denied', 'the user is not an administrator', {
+      stored: groups.map(({ name }) => name),
+      received: group,
+      page: deniedPage,
+    })
+  }
+
+  /** The same in the transaction of a change: the membership may have ended in the meantime. */
+  const requireAdministrator = ({ id }: User): Write => {
+    const why = 'the user is no longer an administrator'
+    return {
+      op: 'require',
+      condition: {
+        rule: membership,
+        why,
+        *holds(read) {
+          const user = yield* read.find('user', id)
+          if (user === undefined || user.lockedAt !== undefined) return false
+          return isAdministrator(yield* readGroupsOf(read, id), group)
+        },
+        error: () => new OAuthError('access_denied', why, { rule: membership, page: deniedPage }),
+      },
     }
-    check(
-      isAdministrator(groups, group),
-      'lychgate-admin-membership',
-      'access_denied',
-      'the user is not an administrator',
-      { stored: groups.map(({ name }) => name), received: group, page },
-    )
   }
 
   const enter = async (request: FastifyRequest, reply: FastifyReply): Promise<AdminVisit | undefined> => {
@@ -179,6 +205,8 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
         from: addressPrefix(request.ip),
         facts: { actor: user.id, request: request.id },
       },
+      store: { ...store, ...storeRequiring(store, () => requireAdministrator(user)) },
+      requireAdministrator: () => requireAdministrator(user),
       param: (name) => (request.params as Readonly<Record<string, string>>)[name] ?? '', // as the path says
       render: (view, content, problem) => {
         const hidden = { ...content.hidden, csrf }
@@ -196,6 +224,7 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
       return await page.submit?.(visit)
     } catch (error) {
       if (!(error instanceof OAuthError) || error.status === 404 || error.status >= 500) throw error
+      if (error.detail.rule === membership) throw error
       recordRejection(error, visit.reply)
       visit.reply.code(error.status)
       // The form of a page that has changed shows what there is now.

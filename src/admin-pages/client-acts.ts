@@ -31,7 +31,7 @@ export function clientActPages(
     title: msg('admin.client.lock'),
     about: msg('admin.client.lock.about'),
     isTyped: true,
-    perform: async (client, { context, done }) => {
+    perform: async (client, { store, context, done }) => {
       const event = auditEvent('client-locked', context, { clientId: client.id })
       await store.transact('client', client.id, (found) =>
         withWrites(lockClient(requireFound(found, 'client'), context.at), event),
@@ -45,7 +45,7 @@ export function clientActPages(
     title: msg('admin.client.unlock'),
     about: msg('admin.client.unlock.about'),
     isTyped: false,
-    perform: async (client, { context, done }) => {
+    perform: async (client, { store, context, done }) => {
       const event = auditEvent('client-unlocked', context, { clientId: client.id })
       await store.transact('client', client.id, (found) =>
         withWrites(unlockClient(requireFound(found, 'client')), event),
@@ -59,7 +59,7 @@ export function clientActPages(
       ...base,
       ...texts,
       path,
-      perform: async (client, { context, render }) => {
+      perform: async (client, { store, context, render }) => {
         const { id: clientId, name = clientId } = client
         const keepUntil = keep > 0 ? context.at + keep : undefined
         const facts = { clientId, ...(keepUntil !== undefined && { oldWorksUntil: keepUntil }) }
@@ -97,7 +97,7 @@ export function clientActPages(
     title: msg('admin.client.remove'),
     about: msg('admin.client.remove.about'),
     isTyped: true,
-    perform: async ({ id }, { context, done }) => {
+    perform: async ({ id }, { store, context, done }) => {
       await store.transact('client', id, (found) => removeClient(requireFound(found, 'client'), context))
       return done('client-removed', '/clients')
     },

@@ -63,7 +63,7 @@ export function clientChoices(app: FastifyInstance, { service, declared }: AppDe
  * twice adds one client.
  */
 export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
-  const { config, service, store, random, declared } = deps
+  const { config, service, random, declared } = deps
   const known = knownTo(config, declared)
   const choices = clientChoices(app, deps)
   const url = service.prefix + adminPath('clients')
@@ -93,7 +93,7 @@ export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
       const { client, secret, writes } = added
       const { id: clientId, name = clientId } = client
       try {
-        await store.write(...writes, auditEvent('client-added', context, { clientId, name }))
+        await visit.store.write(...writes, auditEvent('client-added', context, { clientId, name }))
       } catch (error) {
         if (!(error instanceof RecordExists)) throw error
         return done('client-added', `/clients/${clientId}`)

@@ -64,7 +64,7 @@ export function clientKeysPage(
     show,
     submit: async (visit) => {
       const clientId = visit.param('id')
-      await store.transact('client', clientId, (found) => {
+      await visit.store.transact('client', clientId, (found) => {
         const client = requireFound(found, 'client')
         assertVersion(visit.form, shownOf(client))
         const description = changeOf(visit, client)

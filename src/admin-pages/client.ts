@@ -112,7 +112,7 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
   /** Changes which groups may use the client, from what they are when the change is written. */
   const changeAccess = async (visit: AdminVisit, change: (ids: readonly string[]) => readonly string[]) => {
     const clientId = visit.param('id')
-    await store.transact('client', clientId, (found) => {
+    await visit.store.transact('client', clientId, (found) => {
       const client = requireFound(found, 'client')
       const description = { [accessMember]: change(allowedGroupsOf(client) ?? []) }
       const event = auditEvent('client-changed', visit.context, { clientId, changed: accessMember })
@@ -173,7 +173,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
     section: 'clients',
     isForm: true,
     show,
-    submit: async ({ param, form, context, done }) => {
+    submit: async ({ store, param, form, context, done }) => {
       const clientId = param('id')
       await store.transact('client', clientId, (found) => {
         const client = requireFound(found, 'client')

@@ -91,7 +91,7 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
     const parentId = typedParent === '' ? '' : await idNamed(typedParent)
     if (parentId === undefined) return show(visit, msg('admin.user.noGroup'))
     const wanted = { name, description: single(form, 'description') ?? '', parentId }
-    await changeGroups(store, (groups) => {
+    await changeGroups(visit.store, (groups) => {
       const known = requireFound(
         groups.find((group) => group.id === id),
         'group',
@@ -106,7 +106,7 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
     const login = canonicalLogin(typed)
     const user = login === undefined ? undefined : await store.find('userByLogin', login)
     if (user === undefined) return show(visit, msg('admin.group.noUser'))
-    const isAdded = await addToGroup(store, group, user.id, visit.context)
+    const isAdded = await addToGroup(visit.store, group, user.id, visit.context)
     return visit.done(isAdded === undefined ? 'gone' : 'group-added', `/groups/${group.id}`)
   }
 
@@ -122,7 +122,7 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
       if (joins !== undefined) return join(visit, group, joins)
       const isRemoved =
         leaves !== undefined &&
-        (await removeFromGroup(store, group, leaves, context, (decision) =>
+        (await removeFromGroup(visit.store, group, leaves, context, (decision) =>
           keepAdministrator(decision, config.admin.group, context.at),
         ))
       return visit.done(isRemoved ? 'group-removed' : 'gone', `/groups/${group.id}`)
@@ -147,7 +147,7 @@ export function groupDeletePage(_app: FastifyInstance, { config, service, store 
       const subject = requireFound(await store.find(groupKind, id), 'group')
       return { subject, name: subject.name, url: `${service.prefix}${adminPath('groups')}/${id}` }
     },
-    perform: async ({ id }, { context, done }) => {
+    perform: async ({ id }, { store, context, done }) => {
       await changeGroups(store, (groups) => {
         const known = requireFound(
           groups.find((group) => group.id === id),

@@ -64,7 +64,7 @@ export function groupsPage(_app: FastifyInstance, { config, service, store, rand
     path: '/groups',
     section: 'groups',
     show,
-    submit: async ({ form, context, done }) => {
+    submit: async ({ store, form, context, done }) => {
       const wanted = { name: single(form, 'name'), description: single(form, 'description') }
       const fresh = random(16)
       const { id } = await changeGroups(store, (groups) => createGroup(groups, wanted, fresh, context))

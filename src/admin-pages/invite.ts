@@ -30,7 +30,7 @@ declare module '../pages/pages.ts' {
 
 /** Adds a user, who sets a password by a link. */
 export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
-  const { store, random } = deps
+  const { random } = deps
   const showLink = linkShower(deps)
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
     const text = (name: string) => (single(form, name) ?? '').trim()
@@ -55,7 +55,7 @@ export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
       const link = createInvitation(deps, user, single(form, 'show') === undefined, context)
       const event = auditEvent('user-invited', context, { userId: user.id })
       try {
-        await store.write(insert('user', user), event, ...link.writes)
+        await visit.store.write(insert('user', user), event, ...link.writes)
       } catch (error) {
         if (!(error instanceof RecordExists)) throw error
         return show(visit, msg('admin.invite.taken'))
@@ -84,7 +84,7 @@ export function userLinkPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
       const { context, request } = visit
       const purpose = user.passwordHash === undefined ? 'invitation' : 'password-reset'
       const link = createInvitation(deps, user, true, context, purpose)
-      const isGiven = await store.transact('user', user.id, (current) =>
+      const isGiven = await visit.store.transact('user', user.id, (current) =>
         current === undefined || current.lockedAt !== undefined
           ? accept(false)
           : accept(true, ...link.writes),

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { withWrites } from '../domain/decision.ts'
 import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
@@ -107,14 +108,15 @@ export function keysRotatePage(_app: FastifyInstance, { config, service, keys }:
     isForm: true,
     show: (visit) => show(visit),
     submit: async (visit) => {
-      const { form, context, done } = visit
+      const { form, context, done, requireAdministrator } = visit
       const algorithms = keyAlgorithms.filter((one) => every(form, 'algorithm').includes(one))
       if (algorithms.length === 0) return show(visit, msg('admin.keys.rotate.none'))
       const at = single(form, 'now') === undefined ? 'published' : 'once'
       await keys.change(
         {
           needs: (ring, now) => rotationNeeds(ring, algorithms, now),
-          decide: (ring, fresh, now) => rotateKeys(ring, { algorithms, at }, fresh, policy, now),
+          decide: (ring, fresh, now) =>
+            withWrites(rotateKeys(ring, { algorithms, at }, fresh, policy, now), requireAdministrator()),
         },
         context,
       )
@@ -164,11 +166,15 @@ export function keyRetirePage(
       const name = id.slice(0, typedLength)
       return { subject, name, url: service.prefix + adminPath('keys'), more: await lost(subject, ring) }
     },
-    perform: async ({ id }, { context, done }) => {
+    perform: async ({ id }, { context, done, requireAdministrator }) => {
       const retired = await keys.change(
         {
           needs: (ring, now) => retirementNeeds(ring, id, now),
-          decide: (ring, fresh, now) => retireKey(ring, id, fresh, policy, now),
+          decide: (ring, fresh, now) => {
+            const decision = retireKey(ring, id, fresh, policy, now)
+            // Without writes it is retired already.
+            return decision.writes.length === 0 ? decision : withWrites(decision, requireAdministrator())
+          },
         },
         context,
       )

@@ -30,9 +30,10 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
   /** Decides under the lock of the user, with what they can sign in with. */
   const decide = async (
     { id }: User,
+    visit: AdminVisit,
     decision: (current: UserCredentials) => Decision<unknown>,
   ): Promise<void> => {
-    await store.transact(userCredentials, id, (current) => decision(requireFound(current, 'user')))
+    await visit.store.transact(userCredentials, id, (current) => decision(requireFound(current, 'user')))
   }
   const backTo = ({ id }: User) => `/users/${encodeURIComponent(id)}`
 
@@ -45,7 +46,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     perform: async (user, visit) => {
       assertOther(user, visit)
       const { context } = visit
-      await decide(user, (current) =>
+      await decide(user, visit, (current) =>
         keepAdministrator(
           withWrites(lockUser(current.user, context.at), eventOf('user-locked', user, visit)),
           config.admin.group,
@@ -63,7 +64,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     isTyped: false,
     perform: async (user, visit) => {
       const { context } = visit
-      await decide(user, (current) =>
+      await decide(user, visit, (current) =>
         withWrites(unlockUser(current.user, context.at), eventOf('user-unlocked', user, visit)),
       )
       return visit.done('user-unlocked', backTo(user))
@@ -76,7 +77,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     about: msg('admin.user.signOut.about'),
     isTyped: false,
     perform: async (user, visit) => {
-      await decide(user, (current) => endSessions(current.user, visit.context))
+      await decide(user, visit, (current) => endSessions(current.user, visit.context))
       return visit.done('user-signed-out', backTo(user))
     },
   }
@@ -89,7 +90,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     perform: async (user, visit) => {
       const { context, now } = visit
       const { page } = await store.connections(user.id, { now, limit: everyConnection, offset: 0 })
-      await decide(user, (current) => endAllAccess(current.user, page, context))
+      await decide(user, visit, (current) => endAllAccess(current.user, page, context))
       return visit.done('user-revoked', backTo(user))
     },
   }
@@ -100,7 +101,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     about: msg('admin.user.removeCodes.about'),
     isTyped: true,
     perform: async (user, visit) => {
-      await decide(user, (current) => removeCodes(current.user, visit.context))
+      await decide(user, visit, (current) => removeCodes(current.user, visit.context))
       return visit.done('factor-removed', backTo(user))
     },
   }
@@ -112,7 +113,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     isTyped: true,
     perform: async (user, visit) => {
       const { context } = visit
-      await decide(user, (current) =>
+      await decide(user, visit, (current) =>
         keepAdministrator(removePasskeys(current, context), config.admin.group, context.at),
       )
       return visit.done('factor-removed', backTo(user))
@@ -127,7 +128,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     perform: async (user, visit) => {
       assertOther(user, visit)
       const { context } = visit
-      await decide(user, () => {
+      await decide(user, visit, () => {
         const removal = accept(
           undefined,
           removeUser(user.id, context.at),

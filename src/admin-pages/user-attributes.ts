@@ -58,7 +58,7 @@ export function userAttributesPage(
         return show(visit, texts)
       }
       const userId = param('id')
-      await store.transact('user', userId, (found) => {
+      await visit.store.transact('user', userId, (found) => {
         const user = requireFound(found, 'user')
         assertVersion(form, attributesOf(declared, user))
         const attributes = changedAttributes(user, wanted)

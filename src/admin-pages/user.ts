@@ -129,7 +129,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
   const addGroup = async (visit: AdminVisit, user: User, typed: string) => {
     const named = await store.find(groupNameKind, canonicalGroupName(typed.trim()))
     const group = named && (await store.find(groupKind, named.id))
-    const isAdded = group && (await addToGroup(store, group, user.id, visit.context))
+    const isAdded = group && (await addToGroup(visit.store, group, user.id, visit.context))
     if (isAdded === undefined) return show(visit, msg('admin.user.noGroup'))
     return visit.done('group-added', backTo(user))
   }
@@ -138,7 +138,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
     const { context } = visit
     const isRemoved =
       group &&
-      (await removeFromGroup(store, group, user.id, context, (decision) =>
+      (await removeFromGroup(visit.store, group, user.id, context, (decision) =>
         keepAdministrator(decision, config.admin.group, context.at),
       ))
     return visit.done(isRemoved ? 'group-removed' : 'gone', backTo(user))
@@ -150,7 +150,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
       (await store.grantsOf(user.id, clientId, { now, limit: 1 })).length > 0
     if (!isConnected) return visit.done('gone', backTo(user))
     const writes = endConnection({ clientId }, { userId: user.id, ...context })
-    await store.transact('user', user.id, () => accept(undefined, ...writes))
+    await visit.store.transact('user', user.id, () => accept(undefined, ...writes))
     return visit.done('app-disconnected', backTo(user))
   }
 

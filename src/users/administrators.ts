@@ -23,6 +23,7 @@ import {
 } from '../domain/group.ts'
 import type { Seconds } from '../domain/model.ts'
 import { recordKind } from '../domain/record.ts'
+import type { Store } from '../storage/store.ts'
 import { changeGroups } from './groups.ts'
 import { passkeyKind } from './rules/passkey.ts'
 
@@ -112,6 +113,21 @@ function* hasUser(groupId: string, read: RecordReads): Reading<boolean> {
     }
     if (members.length < membersAtOnce) return false
     after = prefix + members.at(-1)?.userId
+  }
+}
+
+/** Returns a store that makes a change only if this holds in its transaction, whatever was checked before. */
+export function storeRequiring(
+  store: Pick<Store, 'transact' | 'write'>,
+  requirement: () => Write,
+): Pick<Store, 'transact' | 'write'> {
+  return {
+    transact: (kind, key, decide) =>
+      store.transact(kind, key, (found) => {
+        const decision = decide(found)
+        return { ...decision, writes: [requirement(), ...decision.writes] }
+      }),
+    write: (...writes) => store.write(requirement(), ...writes),
   }
 }
 

@@ -1,6 +1,6 @@
 /** Administrators of groups at the admin API: they see and change the members of their groups, and nothing else. */
-import t, { type Test } from 'tap'
-import { accept, insert, put, update, type Write } from '../../src/domain/decision.ts'
+import t from 'tap'
+import { accept, insert, put, update } from '../../src/domain/decision.ts'
 import {
   changeGroup,
   createGroup,
@@ -16,6 +16,7 @@ import { linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import { ask, integrate, sentAway, signedIn } from '../helpers/authorization.ts'
 import { exchange, type Tokens } from '../helpers/flow.ts'
+import { inBetween } from '../helpers/in-between.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
 import { createDatabase } from '../helpers/nodes.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -548,32 +549,6 @@ t.test('without its group of administrators a group has none', async (t) => {
   t.notOk('administrators_id' in body)
 })
 
-/** Makes a change in the middle of a call: after what is read for it, and before its transaction. */
-async function inBetween(t: Test, change: () => Promise<unknown>, act: () => Promise<unknown>) {
-  const { transact, write } = store
-  let isDone = false
-  const first = async () => {
-    if (isDone) return
-    isDone = true
-    await change()
-  }
-  Object.assign(store, {
-    transact: async (...[kind, key, decide]: Parameters<typeof transact<'user', unknown>>) => {
-      await first()
-      return transact(kind, key, decide)
-    },
-    write: async (...writes: readonly Write[]) => {
-      await first()
-      return write(...writes)
-    },
-  })
-  t.teardown(() => Object.assign(store, { transact, write }))
-  const result = await act()
-  Object.assign(store, { transact, write })
-  t.ok(isDone, 'the change was made in between')
-  return result
-}
-
 t.test('white-box: what ends in the middle of a call is noticed in its transaction', async (t) => {
   const lock = (token: string, id: string) => call(token, 'POST', `/users/${id}/lock`)
   const direct = { ...store }
@@ -592,9 +567,7 @@ t.test('white-box: what ends in the middle of a call is noticed in its transacti
     ['the administrator leaves', () => leave(admins, ids.alice), () => join(admins, ids.alice), full, 403],
   ]
   for (const [name, change, undo, token, status] of cases) {
-    const answer = (await inBetween(t, change, () => lock(token, member.id))) as Awaited<
-      ReturnType<typeof call>
-    >
+    const answer = await inBetween(t, store, change, () => lock(token, member.id))
     t.equal(answer.status, status, name)
     t.equal((await store.find('user', member.id))?.lockedAt, undefined, name)
     await undo()
@@ -603,13 +576,13 @@ t.test('white-box: what ends in the middle of a call is noticed in its transacti
   t.equal((await call(delegate, 'POST', `/users/${member.id}/unlock`)).status, 200)
   const email = 'between@example.test'
   const invite = () => call(delegate, 'POST', '/users', { body: { email, group_id: school.id } })
-  const late = (await inBetween(t, () => leave(leads, ids.bob), invite)) as Awaited<ReturnType<typeof call>>
+  const late = await inBetween(t, store, () => leave(leads, ids.bob), invite)
   t.equal(late.status, 404)
   t.equal(await store.find('userByLogin', email), undefined)
   await join(leads, ids.bob)
   const add = () => call(delegate, 'POST', `/groups/${course.id}/members`, { body: { sub: member.id } })
   await leave(course, member.id)
-  const added = (await inBetween(t, () => join(admins, member.id), add)) as Awaited<ReturnType<typeof call>>
+  const added = await inBetween(t, store, () => join(admins, member.id), add)
   t.equal(added.status, 404)
   await leave(admins, member.id)
 })

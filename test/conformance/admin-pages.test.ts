@@ -15,6 +15,7 @@ import { addToGroup, changeGroups, groupsOf, removeFromGroup } from '../../src/u
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { pageOf } from '../helpers/authorization.ts'
+import { inBetween } from '../helpers/in-between.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { passkey } from '../storage/samples.ts'
@@ -301,6 +302,26 @@ t.test('who is an administrator is read at every request', async (t) => {
   t.equal((await other.send(`${root}/users`)).status, 200)
   await removeFromGroup(store, admins, ids.bob, operator())
   t.equal((await other.send(`${root}/users`)).status, 403)
+})
+
+t.test('white-box: an administrator who leaves in the middle of a form changes nothing', async (t) => {
+  const direct = { ...store }
+  const leave = () => removeFromGroup(direct, admins, ids.alice, operator())
+  for (const [route, sample] of Object.entries(samples)) {
+    const { path, form } = await sample()
+    // It writes nothing.
+    if (form === undefined || route === '/errors') continue
+    const agent = await fresh()
+    const sent = { ...hiddenIn(await open(agent, path)), ...form }
+    const keysBefore = await store.list('key')
+    const response = await inBetween(t, store, leave, () => post(agent, path, sent))
+    t.equal(response.status, 403, route)
+    t.match(await response.text(), 'This page is for administrators', route)
+    t.same(await store.list('key'), keysBefore, route)
+    const { events } = await store.auditPage({ limit: 1 })
+    t.equal(events[0]?.name, 'group-member-removed', `${route}: nothing else`)
+    await addToGroup(store, admins, ids.alice, operator())
+  }
 })
 
 /** The newest audit event about a user. */

@@ -43,6 +43,27 @@ export const adminPageFaults = [
     replace: 'page.isForm && !isForm && !isStrong(session, now)',
   },
   {
+    id: 'admin-page-of-one-who-left',
+    tests,
+    file,
+    find: '{ ...store, ...storeRequiring(store, () => requireAdministrator(user)) }',
+    replace: 'store',
+  },
+  {
+    id: 'admin-keys-rotated-by-one-who-left',
+    tests,
+    file: 'src/admin-pages/keys.ts',
+    find: 'withWrites(rotateKeys(ring, { algorithms, at }, fresh, policy, now), requireAdministrator())',
+    replace: 'rotateKeys(ring, { algorithms, at }, fresh, policy, now)',
+  },
+  {
+    id: 'admin-key-retired-by-one-who-left',
+    tests,
+    file: 'src/admin-pages/keys.ts',
+    find: 'withWrites(decision, requireAdministrator())',
+    replace: 'decision',
+  },
+  {
     id: 'admin-page-cross-site-form',
     tests,
     file: 'src/admin-pages/plugin.ts',
@@ -67,8 +88,8 @@ export const adminPageFaults = [
     id: 'admin-key-retired-by-no-one',
     tests,
     file: 'src/admin-pages/keys.ts',
-    find: 'decide: (ring, fresh, now) => retireKey(ring, id, fresh, policy, now) }, context',
-    replace: 'decide: (ring, fresh, now) => retireKey(ring, id, fresh, policy, now) }, {}',
+    find: 'context) return done(retired ===',
+    replace: '{}); return done(retired ===',
   },
   {
     id: 'key-retired-twice',

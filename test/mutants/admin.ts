@@ -356,8 +356,8 @@ export const adminFaults = [
     id: 'admin-authority-ends-in-between',
     tests: delegation,
     file: administration,
-    find: 'writes: [requireMay(request, subject), ...decision.writes]',
-    replace: 'writes: decision.writes',
+    find: 'storeRequiring(store, () => requireMay(request, subject))',
+    replace: 'store',
   },
   {
     id: 'admin-delegate-lists-hidden-users',
