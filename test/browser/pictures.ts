@@ -28,12 +28,17 @@ interface Theme {
 }
 
 const schemes = ['light', 'dark'] as const
-/** Every page and state is shown in each of these. */
-const looks: readonly Theme[] = [320, 360, 900, 1280].flatMap((width) =>
-  schemes.map((colorScheme) => ({ width, colorScheme })),
-)
 /** axe looks at a document more than at its window: the widths between find it nothing new. */
 const judgedWidths: readonly number[] = [320, 900]
+const judgedLooks: readonly Theme[] = judgedWidths.flatMap((width) =>
+  schemes.map((colorScheme) => ({ width, colorScheme })),
+)
+/** Every page and state is shown in each of these. */
+const looks: readonly Theme[] = [
+  ...judgedLooks,
+  { width: 360, colorScheme: 'dark' },
+  { width: 1280, colorScheme: 'light' },
+]
 /** And in these: right to left, long words, no spaces, own colours, paper. */
 const furtherLooks: readonly Theme[] = [
   { width: 320, colorScheme: 'dark', locale: 'ar' },
