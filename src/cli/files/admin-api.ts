@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import * as oauth from 'oauth4webapi'
-import type { AdminScope } from '../../admin-api/scopes.ts'
 import { isObject } from '../../domain/is-object.ts'
 import { CommandFailed, TryAgain } from '../failure.ts'
 import type { Use } from './target.ts'
@@ -32,6 +31,9 @@ interface Sent {
 export type Credentials =
   | { readonly token: string }
   | { readonly clientId: string; readonly clientSecret: string }
+
+/** A scope of the admin API. Nothing of it is imported: it is another server's, and may be absent in this build. */
+type AdminScope = `admin:${'users' | 'clients'}:${'read' | 'write'}`
 
 /** Returns the scopes that a use needs, and no other. */
 export function scopesFor({ wanted, writes = false }: Use): readonly AdminScope[] {
