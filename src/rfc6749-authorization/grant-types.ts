@@ -102,15 +102,16 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       if (grant === undefined || 'rejection' in decision) return decision
       return withWrites(decision, ...app.tokenConditions.flatMap((of) => of(grant, client, now)))
     }
+    let issued: Issued
     try {
-      const issued = await store.transact('grant', grantId, decideWithConditions)
-      return await app.issueTokens(issued, { client, now, confirmation })
+      issued = await store.transact('grant', grantId, decideWithConditions)
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error
       return store.transact('grant', grantId, (grant) =>
         auditGrant(rejectEnded(grant, error.condition ?? sessionEnded, now), grant, contextOf),
       )
     }
+    return app.issueTokens(issued, { client, now, confirmation })
   })
 }
 
