@@ -1367,7 +1367,7 @@ export interface operations {
                 readonly after?: string;
                 /** @description Only the user with this user name or email address. */
                 readonly login?: string;
-                /** @description Only users whose user name or email address begins with this, in the order of these. */
+                /** @description Only users whose user name or email address begins with this text, sorted by what matches. */
                 readonly search?: string;
                 readonly state?: "locked" | "unlocked";
             };

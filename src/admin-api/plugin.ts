@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { readTextAsset } from '../assets.ts'
 import type { AppDeps } from '../deps.ts'
-import { adminRoot } from '../http/admin-listener.ts'
+import { adminApiRoot } from '../http/admin-listener.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
 import { securitySchemes } from '../http/openapi.ts'
 import { accessResource } from './access.ts'
@@ -32,7 +32,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     keyResource,
     activityResource,
   ])
-    await app.register(resource, { ...deps, prefix: adminRoot })
+    await app.register(resource, { ...deps, prefix: adminApiRoot })
   describe(app, deps)
 }
 
@@ -47,7 +47,7 @@ function describe(app: FastifyInstance, { config, service }: AppDeps): void {
     const components = { ...whole.components, securitySchemes: schemes }
     return { ...whole, servers: [{ url }], components }
   }
-  serveDocument(app, [`${adminRoot}/openapi.json`], {
+  serveDocument(app, [`${adminApiRoot}/openapi.json`], {
     content: () => {
       content ??= write()
       return content

@@ -98,7 +98,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         search: Type.Optional(
           Type.String({
             description:
-              'Only users whose user name or email address begins with this, in the order of these.',
+              'Only users whose user name or email address begins with this text, sorted by what matches.',
           }),
         ),
         state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),

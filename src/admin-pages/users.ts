@@ -30,7 +30,7 @@ interface ListedUser extends NamedUser {
 
 const onPage = 50
 
-/** Every user, in the order in which they were added; or those whose user name or email address begins with a text. */
+/** Lists users: all, oldest first, or those whose user name or email address begins with what was typed. */
 export function usersPage(_app: FastifyInstance, { service, store }: AppDeps): AdminPage {
   const url = service.prefix + adminPath('users')
   const describe = (user: User, now: Seconds): ListedUser => ({

@@ -15,13 +15,13 @@ declare module 'fastify' {
 }
 
 /** Where the admin API is, below the issuer. */
-export const adminRoot = '/api/admin/v1'
+export const adminApiRoot = '/api/admin/v1'
 
 /** Hides the admin API from the main listener if `admin.listener` is `management`. */
 export const adminListener = fp<AppDeps>(
   async (app: FastifyInstance, { config, service }) => {
     if (config.admin.listener !== 'management') return
-    const below = `${service.prefix}${adminRoot}/`
+    const below = `${service.prefix}${adminApiRoot}/`
     const managed = new WeakSet<IncomingMessage>()
     app.decorate('handleManaged', (request: IncomingMessage, response: ServerResponse) => {
       if (request.url?.startsWith(below) !== true) return false

@@ -119,8 +119,8 @@ export function page<K extends 'client' | 'user'>(
 }
 
 /**
- * Lists users whose user name or email address begins with a text, in the order of what does, each once. A page reads
- * as many rows as it may show, twice; it may show fewer and have a next one.
+ * Lists users whose user name or email address begins with a text, each once, sorted by what matches. A page reads
+ * at most twice as many rows as it may show. It may be short and still have a next page.
  */
 export function* usersFrom({ prefix, after = '', limit }: PrefixPage): Script<UserMatches> {
   const from = after.startsWith(prefix) ? after + firstCharacter : prefix

@@ -280,7 +280,7 @@ export interface PrefixPage {
   readonly limit: number
 }
 
-/** A page of the users whose names begin with a text. */
+/** One page of the users that a search finds. */
 export interface UserMatches {
   readonly users: readonly User[]
   /** The `after` of the next page; absent on the last. */
@@ -342,8 +342,8 @@ export interface Store {
   /** One page of the rows of a kind. It costs the same wherever the page begins. */
   page<K extends 'client' | 'user'>(kind: K, page: RowPage): Promise<readonly Numbered<Rows[K]>[]>
   /**
-   * A page of the users whose user name or email address begins with a text, by index; `after` is `next` of the page
-   * before. A page may show few users and have a next one.
+   * Finds users by the beginning of a user name or an email address, through an index. `after` is the `next` of the page
+   * before. A page may be short and still have a next page.
    */
   usersFrom(page: PrefixPage): Promise<UserMatches>
   /** Everything of this kind that belongs to the user, oldest first, expired or not. */

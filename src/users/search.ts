@@ -1,7 +1,7 @@
 import type { PrefixPage, Store, UserMatches } from '../storage/store.ts'
 import { canonicalPrefix } from './rules/user.ts'
 
-/** Returns a page of the users whose user name or email address begins with a text, as users may write it. */
+/** Finds users by the beginning of a user name or an email address, in any case. Returns one page. */
 export async function searchUsers(
   store: Pick<Store, 'usersFrom'>,
   text: string,

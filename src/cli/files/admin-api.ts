@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import * as oauth from 'oauth4webapi'
 import { isObject } from '../../domain/is-object.ts'
+import { adminApiRoot } from '../../http/admin-listener.ts'
 import { CommandFailed, TryAgain } from '../failure.ts'
 import type { Use } from './target.ts'
 
@@ -58,7 +59,7 @@ export async function connectAdminApi(
   scopes: readonly AdminScope[],
 ): Promise<AdminApi> {
   const { href } = requireSafe(server, '--server')
-  const root = `${href.replace(/\/$/, '')}/api/admin/v1`
+  const root = href.replace(/\/$/, '') + adminApiRoot
   const obtain = () => obtainToken(href, credentials, scopes)
   let token = await obtain()
 
