@@ -3,7 +3,9 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 
 import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
 import type { Origins, Setting } from './config/setting.ts'
+import type { ClientDocument } from './domain/client-document.ts'
 import type { DeclaredBindings } from './domain/confirmation.ts'
+import type { Write } from './domain/decision.ts'
 import type { Finding } from './domain/finding.ts'
 import type { Client, Seconds, StoredKey } from './domain/model.ts'
 import type { GuardedFetch } from './fetch/guarded-fetch.ts'
@@ -13,6 +15,13 @@ import type { DeclaredScopes, Service } from './service.ts'
 import type { Store } from './storage/store.ts'
 import type { Clock, RandomSource } from './system.ts'
 import type { PasswordCheck } from './users/passwords.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Fetches what an operator names, whatever the settings accept. Absent: nothing fetches clients. */
+    readonly publishedClients?: PublishedClients
+  }
+}
 
 /** Everything the application needs from outside; a plugin takes `Pick<Deps, …>`, which shows what it can use. */
 export interface Deps {
@@ -32,8 +41,14 @@ export interface PublishedClients {
    * what it was when the user approved it; the keys of another are those of its document.
    */
   known(clientId: string): Promise<Client | undefined>
-  /** Fetches the document, fresh or not, and stores the client. */
-  refresh(clientId: string): Promise<Client>
+  /**
+   * Fetches the document, fresh or not, and stores the client.
+   * @param also What to write with it.
+   */
+  refresh(
+    clientId: string,
+    also?: (stored: { readonly client: Client; readonly document: ClientDocument }) => readonly Write[],
+  ): Promise<Client>
 }
 
 /** What it takes to fetch such clients. */

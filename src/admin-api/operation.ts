@@ -2,7 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import type { AuditContext } from '../domain/audit.ts'
-import type { Write } from '../domain/decision.ts'
+import { accept, type Decision, type Write } from '../domain/decision.ts'
 import { single } from '../domain/parameters.ts'
 import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import { parametersOf } from '../http/parameters.ts'
@@ -59,6 +59,17 @@ interface Typed<Value> extends TSchema {
   static: Value
 }
 type Keep = (response: KeptResponse) => readonly Write[]
+
+/** The same decision, with the response to what it comes to. */
+export function responding<T>(
+  decision: Decision<T>,
+  respond: (result: T) => KeptResponse,
+  keep: Keep,
+): Decision<KeptResponse> {
+  if ('rejection' in decision) return decision
+  const response = respond(decision.result)
+  return accept(response, ...decision.writes, ...keep(response))
+}
 
 /** Adds the operations of a resource. Their statuses, headers and checks follow from the kind of each. */
 export function operationsOf(

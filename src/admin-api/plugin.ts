@@ -8,6 +8,7 @@ import { securitySchemes } from '../http/openapi.ts'
 import { accessResource } from './access.ts'
 import { activityResource } from './activity.ts'
 import { administration } from './administration.ts'
+import { clientDocumentResource } from './client-documents.ts'
 import { clientResource } from './clients.ts'
 import { groupResource } from './groups.ts'
 import { keyResource } from './keys.ts'
@@ -28,6 +29,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     accessResource,
     groupResource,
     clientResource,
+    clientDocumentResource,
     registrationResource,
     keyResource,
     activityResource,

@@ -77,6 +77,21 @@ export const ClientResource = Type.Object(
   { title: 'Client', description: 'Client metadata, RFC 7591 §2, and what an operator decides.', ...open },
 )
 
+/** A client metadata document: its client, when it was fetched, and whether it is denied. */
+export const ClientDocumentResource = Type.Object(
+  {
+    client_id: Type.String({ description: 'The URL of the document.' }),
+    host: Type.Optional(Type.String()),
+    fetched_at: Type.Optional(Type.Integer()),
+    fresh_until: Type.Optional(
+      Type.Integer({ description: 'From then on an authorization fetches it again.' }),
+    ),
+    sha256: Type.Optional(Type.String({ description: 'The hash of what was fetched, base64url.' })),
+    denied_at: Type.Optional(Type.Integer()),
+  },
+  { title: 'ClientDocument', description: 'With the members of its client, as a Client has them.', ...open },
+)
+
 /** The secret of a client, in the only response that has it. */
 export const ClientSecret = Type.Object(
   {

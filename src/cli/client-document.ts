@@ -1,12 +1,10 @@
 import type { Command } from 'commander'
-import { describeClient, knownTo } from '../clients/describe.ts'
-import { lockClient, unlockClient } from '../clients/integration.ts'
+import { knownTo } from '../clients/describe.ts'
+import { allowDocument, denyDocument, describeDocument, findDocument } from '../clients/documents.ts'
 import type { Config } from '../config/schema.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { clientDocumentKind, deniedDocumentKind } from '../domain/client-document.ts'
-import { accept, put, remove, type Write } from '../domain/decision.ts'
+import { deniedDocumentKind } from '../domain/client-document.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { omitUndefined } from '../domain/omit-undefined.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import type { Feature } from '../feature.ts'
 import { declared, features } from '../features.ts'
@@ -79,9 +77,12 @@ async function refresh(
       keys: { algorithms: ['RS256', 'ES256', 'EdDSA'] },
       byOperator: true,
     })
-    await clients.refresh(url).catch((error: unknown) => {
-      throw error instanceof OAuthError ? new CommandFailed(error.message, { cause: error }) : error
-    })
+    const event = auditEvent('client-changed', operatorContext(), { clientId: url, changed: 'document' })
+    await clients
+      .refresh(url, () => [event])
+      .catch((error: unknown) => {
+        throw error instanceof OAuthError ? new CommandFailed(error.message, { cause: error }) : error
+      })
     const description = await describe(store, config, url)
     printResult(flags, description, description)
   })
@@ -90,13 +91,10 @@ async function refresh(
 /** `lychgate client document deny`: denies a document, also one that was never fetched, and locks its client. */
 async function deny(url: string, flags: DestructiveFlags): Promise<void> {
   await confirmOrAbort(flags, `Deny ${url}? The tokens of its client are invalid.`, 'nothing was changed')
-  const deniedAt = systemClock()
   await withStore(flags, async (store) => {
-    await change(store, url, 'client-locked', (client) => [
-      ...(client === undefined ? [] : lockClient(client, deniedAt).writes),
-      put(deniedDocumentKind, { id: url, deniedAt }),
-    ])
-    printResult(flags, { client_id: url, denied_at: deniedAt }, { denied: url })
+    const context = operatorContext()
+    await store.transact('client', url, (client) => denyDocument(client, url, context))
+    printResult(flags, { client_id: url, denied_at: context.at }, { denied: url })
   })
 }
 
@@ -105,39 +103,14 @@ async function allow(url: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
     if ((await store.find(deniedDocumentKind, url)) === undefined)
       throw new CommandFailed('this document is not denied')
-    await change(store, url, 'client-unlocked', (client) => [
-      ...(client === undefined ? [] : unlockClient(client).writes),
-      remove(deniedDocumentKind, url),
-    ])
+    await store.transact('client', url, (client) => allowDocument(client, url, operatorContext()))
     printResult(flags, { client_id: url }, { allowed: url })
   })
 }
 
-async function change(
-  store: Store,
-  url: string,
-  event: 'client-locked' | 'client-unlocked',
-  writesOf: (client: Parameters<typeof lockClient>[0]) => readonly Write[],
-): Promise<void> {
-  await store.transact('client', url, (client) =>
-    accept(undefined, ...writesOf(client), auditEvent(event, operatorContext(), { clientId: url })),
-  )
-}
-
 async function describe(store: Store, config: Config, url: string) {
-  const client = await store.find('client', url)
-  const document = await store.find(clientDocumentKind, url)
-  const denied = await store.find(deniedDocumentKind, url)
-  if (client?.published === undefined && denied === undefined)
+  const stored = await findDocument(store, url)
+  if (stored === undefined)
     throw new CommandFailed('no document of this URL is stored; lychgate client document refresh fetches it')
-  return {
-    ...(client === undefined ? { client_id: url } : describeClient(client, knownTo(config, declared))),
-    ...omitUndefined({
-      host: client?.published?.host,
-      fetched_at: document?.fetchedAt,
-      fresh_until: document?.freshUntil,
-      sha256: document?.digest,
-      denied_at: denied?.deniedAt,
-    }),
-  }
+  return describeDocument(url, stored, knownTo(config, declared))
 }

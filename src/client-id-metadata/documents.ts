@@ -18,6 +18,8 @@ import {
   readDocument,
 } from './rules.ts'
 
+type Also = Parameters<PublishedClients['refresh']>[1]
+
 /** Fetches documents and stores their clients. Nothing is stored of a document that cannot be used. */
 export function publishedClients(deps: PublishedClientDeps): PublishedClients {
   const { config, store, clock, fetchUrl } = deps
@@ -25,7 +27,7 @@ export function publishedClients(deps: PublishedClientDeps): PublishedClients {
   const { floorSeconds, ceilingSeconds } = config.clientDocuments
   const loading = new Map<string, Promise<Client>>()
 
-  async function load(clientId: string): Promise<Client> {
+  async function load(clientId: string, also: Also = () => []): Promise<Client> {
     const { headers, body } = await fetched(clientId)
     const now = clock()
     const metadata = readDocument(jsonOf({ headers, body }), clientId, policy)
@@ -36,7 +38,7 @@ export function publishedClients(deps: PublishedClientDeps): PublishedClients {
       store.transact('client', clientId, (before) => {
         const client = clientOf(metadata, clientId, before, now)
         const write = before === undefined ? insert('client', client) : update('client', client)
-        return accept(client, write, put(clientDocumentKind, document))
+        return accept(client, write, put(clientDocumentKind, document), ...also({ client, document }))
       })
     // Another node was first.
     return save().catch((error) => {
@@ -64,8 +66,9 @@ export function publishedClients(deps: PublishedClientDeps): PublishedClients {
     return (await store.find(deniedDocumentKind, clientId)) !== undefined
   }
 
-  async function refresh(clientId: string): Promise<Client> {
+  async function refresh(clientId: string, also?: Also): Promise<Client> {
     await assertAcceptable(clientId)
+    if (also !== undefined) return load(clientId, also)
     const running = loading.get(clientId) ?? load(clientId).finally(() => loading.delete(clientId))
     loading.set(clientId, running)
     return running

@@ -11,6 +11,7 @@ import { isDocumentUrl } from './rules.ts'
 export const clientIdMetadata = fp<AppDeps>(
   async (app, deps) => {
     const clients = publishedClients(deps)
+    app.decorate('publishedClients', publishedClients({ ...deps, byOperator: true }))
     if (documentPolicy(deps).mode !== 'off') app.advertise({ client_id_metadata_document_supported: true })
     app.addClientResolver({
       owns: isDocumentUrl,

@@ -5,10 +5,10 @@ export function cursorOf(key: number | string): string {
   return Buffer.from(`after ${key}`).toString('base64url')
 }
 
-/** Reads a cursor that is a key. @throws {OAuthError} `invalid_request` */
+/** Reads a cursor that is a key: the longest one is a client_id that is a URL. @throws {OAuthError} `invalid_request` */
 export function readKeyCursor(cursor: string | undefined): string | undefined {
   if (cursor === undefined) return undefined
-  const [, key] = /^after ([^\p{C}\p{Z}]{1,254})$/u.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  const [, key] = /^after ([^\p{C}\p{Z}]{1,2048})$/u.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
   check(
     key !== undefined,
     'lychgate-admin-cursor',

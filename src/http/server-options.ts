@@ -37,7 +37,8 @@ export function serverOptions(
     // Requests on kept-alive connections still get their response; drain.ts then closes them.
     return503OnClosing: false,
     exposeHeadRoutes: true,
-    routerOptions: { querystringParser: parseParameters, maxParamLength: 200 },
+    // A client_id may be a URL, of which each character may be encoded.
+    routerOptions: { querystringParser: parseParameters, maxParamLength: 3 * 2048 },
     // Coercion would turn "x" into ["x"] and 5 into "5", and accept what RFC 7591 wants rejected. And the
     // schemas are TypeBox's: compiling the schema of schemas to check them is a tenth of a start.
     ajv: {

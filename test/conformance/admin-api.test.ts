@@ -173,6 +173,11 @@ async function addToken() {
   const { body } = await call(strong.access_token, 'POST', '/registration-tokens', { body: {} })
   return String(body['token_id'])
 }
+async function denyDocument() {
+  const url = `https://client.example/${systemRandom(8).toString('hex')}.json`
+  await call(strong.access_token, 'POST', `/client-documents/${encodeURIComponent(url)}/deny`)
+  return url
+}
 /** Fills in the parts of a path that it names. */
 function urlOf(path: string, { id, ids: parts = id === undefined ? [] : [id] }: Sample): string {
   const rest = [...parts]
@@ -182,7 +187,12 @@ function urlOf(path: string, { id, ids: parts = id === undefined ? [] : [id] }: 
 }
 
 /** How each operation is called so that it succeeds. A new operation has to be added here. */
-type Sample = Sent & { readonly ids?: readonly string[]; readonly id?: string }
+type Sample = Sent & {
+  readonly ids?: readonly string[]
+  readonly id?: string
+  /** How it is rejected, after the caller was let through. */
+  readonly error?: string
+}
 const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listUsers: async () => ({}),
   readUser: async () => ({ id: (await invite()).id }),
@@ -274,6 +284,12 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   },
   listEvents: async () => ({}),
   readSettings: async () => ({}),
+  listClientDocuments: async () => ({}),
+  readClientDocument: async () => ({ id: await denyDocument() }),
+  // No document is at such an address.
+  refreshClientDocument: async () => ({ id: 'https://10.0.0.1/client.json', error: 'invalid_client' }),
+  denyClientDocument: async () => ({ id: 'https://client.example/denied.json' }),
+  allowClientDocument: async () => ({ id: await denyDocument() }),
   lockClient: async () => ({ id: (await addClient()).id }),
   unlockClient: async () => ({ id: (await addClient()).id }),
 }
@@ -318,7 +334,8 @@ t.test('every operation is only for administrators, with its scope and a recent 
         t.match(challenged.challenge, `acr_values="${mfa}", max_age="600"`)
       }
       const allowed = await tryWith(scope.endsWith(':read') ? stale.access_token : strong.access_token)
-      t.ok(allowed.status < 300, `${allowed.status} ${JSON.stringify(allowed.body)}`)
+      if (sent.error === undefined) t.ok(allowed.status < 300, JSON.stringify(allowed.body))
+      t.equal(allowed.body['error'], sent.error)
       for (const token of [await machineToken(machine, scope)]) {
         const again = (await samples[operationId]?.()) ?? {}
         const answer = await call(token, method, urlOf(path, again), again)

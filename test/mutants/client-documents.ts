@@ -176,6 +176,20 @@ export const clientDocumentFaults = [
     replace: 'termsOf(client) !== undefined',
   },
   {
+    id: 'document-denied-that-is-no-url',
+    tests: ['test/conformance/admin-client-documents.test.ts'],
+    file: 'src/clients/documents.ts',
+    find: '/^https?:\\/\\/[\\x21-\\x7e]{1,2040}$/.test(url)',
+    replace: "url !== ''",
+  },
+  {
+    id: 'document-fetched-without-authority',
+    tests: ['test/conformance/admin-client-documents.test.ts'],
+    file: 'src/admin-api/client-documents.ts',
+    find: 'return [requireMay({}), event, ...keep(kept)]',
+    replace: 'return [event, ...keep(kept)]',
+  },
+  {
     id: 'document-host-not-shown',
     tests,
     file: 'src/pages/describe.ts',
