@@ -11,6 +11,7 @@ import { msg } from '../pages/i18n/i18n.ts'
 import { keyPolicy } from '../settings/key-policy.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { lossOf } from './key-loss.ts'
 
 declare module '../pages/pages.ts' {
   interface Pages {
@@ -134,22 +135,17 @@ export function keyRetirePage(
   { config, service, store, keys, clock }: AppDeps,
 ): AdminPage {
   const policy = keyPolicy(config)
-  const lost = async (key: StoredKey, ring: readonly StoredKey[]): Promise<readonly Text[]> => {
-    const state = stateOf(key, ring, clock())
-    if (state === 'retired') return [msg('admin.done.gone')]
-    if (state === 'waiting') return [msg('admin.keys.retire.waiting')]
-    const successor = msg('admin.keys.retire.successor', { reload: { duration: config.keys.reloadSeconds } })
-    const { activeGrants: count } = await store.activity()
-    const cache = { duration: config.lifetimes.metadataCacheSeconds }
-    return [
-      ...(key.kind === 'signing'
-        ? [msg('admin.keys.retire.signing', { cache })]
-        : [
-            msg('admin.keys.retire.handle'),
-            ...(count === undefined ? [] : [msg('admin.keys.retire.grants', { count })]),
-          ]),
-      ...(state === 'active' ? [successor] : []),
-    ]
+  const lost = async (key: StoredKey, ring: readonly StoredKey[]) => {
+    const { lifetimes } = config
+    const { reloadSeconds } = config.keys
+    const { activeGrants } = await store.activity()
+    const issued = {
+      lifetimes,
+      reloadSeconds,
+      resources: service.allResources,
+      ...(activeGrants !== undefined && { activeGrants }),
+    }
+    return lossOf(key, ring, clock(), issued)
   }
   return actPage<StoredKey>({
     path: '/keys/:id/retire',

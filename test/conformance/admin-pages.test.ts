@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TOTP } from 'otpauth'
 import t from 'tap'
+import { type Issued, lossOf } from '../../src/admin-pages/key-loss.ts'
 import { buildApp } from '../../src/app.ts'
 import { accept, put, update } from '../../src/domain/decision.ts'
 import { createGroup, type Group } from '../../src/domain/group.ts'
@@ -617,7 +618,13 @@ t.test('a key is retired once, and its page says what ends with it', async (t) =
   const key = await keyOf('ES256', 'active')
   const path = `/keys/${key?.id}/retire`
   const page = await open(agent, path)
-  t.match(page.html, 'Every ID Token and JWT access token that it signed becomes invalid.')
+  t.match(page.html, 'ID Tokens that it signed become invalid. The last of them would have expired')
+  t.notMatch(page.html, 'JWT access tokens that it signed', 'no API takes them')
+  t.match(page.html, 'With one that it signed, both fail')
+  t.match(page.html, 'refresh tokens stay valid')
+  const hint = await keys.sign('ES256', 'JWT', { iss: server.issuer, sub: ids.alice })
+  const signOut = async () => (await fetch(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)).status
+  t.equal(await signOut(), 200)
   t.match(page.html, 'Another key takes its place at once.')
   const form = { ...hiddenIn(page), confirm: key?.id.slice(0, 8) }
   t.equal((await post(agent, path, { ...form, confirm: 'ES256' })).status, 400)
@@ -628,6 +635,7 @@ t.test('a key is retired once, and its page says what ends with it', async (t) =
   t.match(await lastEvent('key-retired'), { by: 'operator', facts: { actor: ids.alice, key: key?.id } })
   t.equal((await post(agent, path, form)).headers.get('location'), '/admin/keys?done=gone', 'twice')
   t.strictSame(await store.list('key'), ring, 'its successor stays')
+  t.equal(await signOut(), 400, 'as its page said')
   t.notMatch((await open(agent, '/keys')).html, path)
   t.equal((await agent.send(`${root}/keys/none/retire`)).status, 404)
   const waiting = await keyOf('ES256', 'waiting')
@@ -635,6 +643,39 @@ t.test('a key is retired once, and its page says what ends with it', async (t) =
   const unused = (await keyOf('ES256', 'waiting'))?.id
   t.match((await open(agent, `/keys/${unused}/retire`)).html, 'Nothing ends: it has not been used yet.')
   t.match((await open(agent, '/keys/1/retire')).html, 'users have to sign in to their apps again')
+})
+
+t.test('white-box: the page of a key says until when what it signed or sealed would be valid', async (t) => {
+  const { lifetimes, keys: settings } = server.deps.config
+  const { reloadSeconds } = settings
+  const key = (id: string, activeAt: number, kind: StoredKey['kind'] = 'signing') =>
+    ({
+      id,
+      kind,
+      algorithm: kind === 'signing' ? 'RS256' : 'HS256',
+      createdAt: activeAt,
+      activeAt,
+    }) as StoredKey
+  const loss = (ring: readonly StoredKey[], now: number, more: Partial<Issued> = {}) =>
+    lossOf(ring[0] as StoredKey, ring, now, { lifetimes, reloadSeconds, resources: [], ...more }).map(
+      (text) => [text.key.replace('admin.keys.retire.', ''), ...Object.values(text.with ?? {})],
+    )
+  const signing = [key('old', 1000), key('new', 9000)]
+  const jwt = [
+    { tokenFormat: 'jwt', accessTokenSeconds: 20_000 },
+    { tokenFormat: 'opaque', accessTokenSeconds: 90_000 },
+  ] as const
+  const [idTokens, accessTokens] = loss(signing, 8000, { resources: jwt })
+  t.strictSame(idTokens, ['idTokens', { moment: 8000 + lifetimes.idTokenSeconds }])
+  t.strictSame(accessTokens, ['jwt', { moment: 28_000 }], 'one that is issued now')
+  const later = loss(signing, 25_000, { resources: jwt })
+  t.strictSame(later[0], ['idTokensOver'])
+  t.strictSame(later[1], ['jwt', { moment: 29_000 }], 'one that was issued until its successor came')
+  t.equal(loss(signing, 29_000, { resources: jwt })[1]?.[0], 'hints')
+  const handles = [key('1', 1000, 'handle'), key('2', 9000, 'handle')]
+  const names = (now: number) => loss(handles, now, { activeGrants: 7 }).map(([name]) => name)
+  t.strictSame(names(8000), ['handle', 'grants', 'browsers', 'sealedStay', 'successor'])
+  t.strictSame(loss(handles, 9500)[1], ['handleOld', { moment: 9000 }])
 })
 
 t.test('the log is filtered, followed without a script, and downloaded', async (t) => {

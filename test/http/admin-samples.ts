@@ -338,7 +338,10 @@ export const adminPages = {
       about: msg('admin.keys.retire.about'),
       more: [
         msg('admin.keys.retire.handle'),
+        msg('admin.keys.retire.handleOld', { since: { moment: now } }),
         msg('admin.keys.retire.grants', { count: 3400 }),
+        msg('admin.keys.retire.browsers'),
+        msg('admin.keys.retire.sealedStay'),
         msg('admin.keys.retire.successor', { reload: { duration: 60 } }),
       ],
       submit: msg('admin.keys.retire', { name: 'h0RcZrOm' }),
