@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { Declared } from '../deps.ts'
+import { offeredAlgorithms } from '../domain/key-term.ts'
 import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { catalogueOf, openScopesOf } from '../service.ts'
@@ -14,6 +15,7 @@ export function knownTo(config: Config, declared: Declared): Known {
     scopes: catalogue.map(({ name }) => name),
     openScopes: openScopesOf(catalogue),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
+    algorithms: offeredAlgorithms(config.keys),
     declared,
   }
 }

@@ -56,6 +56,8 @@ export interface Known {
   readonly openScopes?: readonly string[]
   /** Resource identifiers, the issuer among them. */
   readonly resources: readonly string[]
+  /** The algorithms that the server signs with; absent: all. */
+  readonly algorithms?: readonly SigningAlgorithm[]
   readonly declared: ClientDeclarations
 }
 
@@ -140,7 +142,7 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
   requirePolicy(request, isResourceServer, isConfidential)
   if (actsForItself(request, known)) requireMachine(request, isConfidential)
   requireKnown(request, known)
-  const extra = readExtra(request.description ?? {}, known.declared)
+  const extra = readExtra(request.description ?? {}, known.declared, known.algorithms)
   const { authenticationMethod = 'client_secret_basic' } = request
   known.declared.clientAuthentication[authenticationMethod]?.assertRegistered?.(extra.extra ?? {})
   return {
@@ -377,6 +379,13 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
     'rfc7591-2-scope-string',
     'invalid_client_metadata',
     'scope names something that is not in the scope catalogue',
+  )
+  check(
+    known.algorithms?.includes(request.idTokenSignedResponseAlg) ?? true,
+    'oidc-reg-2-id-token-alg',
+    'invalid_client_metadata',
+    'id-token-alg is not one that this server signs with: keys.ed25519 is off',
+    { received: request.idTokenSignedResponseAlg, ...(known.algorithms && { stored: known.algorithms }) },
   )
   check(
     !request.resources?.some((identifier) => !known.resources.includes(identifier)),

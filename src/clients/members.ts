@@ -1,6 +1,6 @@
 import type { Write } from '../domain/decision.ts'
 import { type ErrorDetail, OAuthError } from '../domain/errors.ts'
-import type { Client } from '../domain/model.ts'
+import type { Client, SigningAlgorithm } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { RecordRow } from '../domain/record.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
@@ -16,7 +16,8 @@ export interface ClientMember {
   readonly withToken?: true
   /** An operator may set it for all clients of an initial access token. */
   readonly byToken?: true
-  read(members: JsonObject, name: string): unknown
+  /** @param offered The algorithms that the server signs with; absent: all. */
+  read(members: JsonObject, name: string, offered?: readonly SigningAlgorithm[]): unknown
   /** The records by which clients are found by this member. They must have the client as their owner. */
   readonly recordsOf?: (clientId: string, value: unknown) => readonly RecordRow[]
 }
@@ -106,10 +107,11 @@ export function lastingMembers({
 export function readExtra(
   members: JsonObject,
   { clientMetadata }: Pick<ClientDeclarations, 'clientMetadata'>,
+  offered?: readonly SigningAlgorithm[],
 ): Pick<Client, 'extra'> {
   const extra: Record<string, unknown> = {}
   for (const [name, { read }] of Object.entries(clientMetadata)) {
-    const value = read(members, name)
+    const value = read(members, name, offered)
     if (value !== undefined) extra[name] = value
   }
   return Object.keys(extra).length > 0 ? { extra } : {}

@@ -107,7 +107,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
     ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
-    ...readExtra(members, { clientMetadata }),
+    ...readExtra(members, { clientMetadata }, policy.algorithms),
     ...omitUndefined({
       authenticationMethod: readChoice(
         members,

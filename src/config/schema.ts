@@ -322,8 +322,13 @@ export const CommonSettings = Type.Object(
           60,
           'How often a server checks for keys that are due, or that another process created or retired.',
         ),
+        ed25519: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+          default: 'on',
+          description:
+            'Whether the server signs with EdDSA; off for clients that fail at a key set with an Ed25519 key (kty OKP).',
+        }),
       },
-      section('When keys get a successor.'),
+      section('Which keys the server signs with, and when they get a successor.'),
     ),
     accounts: Type.Object(
       {

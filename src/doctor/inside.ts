@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import type { Finding } from '../domain/finding.ts'
-import { isRetired, keyAlgorithms, termsOf } from '../domain/key-term.ts'
+import { isRetired, termsOf } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 import { dueKeys } from '../keys/rules.ts'
 import { keyPolicy } from '../settings/key-policy.ts'
@@ -68,7 +68,8 @@ export function* examineTerms(
   ring: readonly StoredKey[],
   now: Seconds,
 ): Generator<Finding> {
-  const terms = keyAlgorithms.map((algorithm) => ({ algorithm, ...termsOf(ring, algorithm, now) }))
+  const policy = keyPolicy(config)
+  const terms = policy.algorithms.map((algorithm) => ({ algorithm, ...termsOf(ring, algorithm, now) }))
   const missing = terms.flatMap(({ algorithm, acting }) => (acting === undefined ? algorithm : []))
   if (missing.length > 0) {
     yield problem`keys: there is no active key for ${missing}
@@ -78,7 +79,7 @@ export function* examineTerms(
   }
   const active = terms.flatMap(({ acting }) => acting ?? [])
   const ahead = active.filter(({ createdAt }) => createdAt > now)
-  const due = dueKeys(ring, keyPolicy(config), now).flatMap(({ algorithm }) =>
+  const due = dueKeys(ring, policy, now).flatMap(({ algorithm }) =>
     missing.includes(algorithm) ? [] : algorithm,
   )
   if (ahead.length > 0) {
@@ -93,5 +94,5 @@ export function* examineTerms(
     yield warning`keys: are old, and keys.rotationSeconds is 0, so that only an operator rotates them
       change  lychgate keys rotate
       change  ${setting('keys.rotationSeconds', '7776000')}`
-  } else if (missing.length === 0) yield ok`keys: an active one for each of ${keyAlgorithms}`
+  } else if (missing.length === 0) yield ok`keys: an active one for each of ${policy.algorithms}`
 }

@@ -16,6 +16,11 @@ export type KeyAlgorithm = StoredKey['algorithm']
 /** Every algorithm there is a signing key of, RFC 7518 §3.1 and RFC 8037 §3.1. */
 export const signingAlgorithms: readonly SigningAlgorithm[] = ['RS256', 'ES256', 'EdDSA']
 
+/** The algorithms that a server with this setting signs with. */
+export function offeredAlgorithms({ ed25519 }: { readonly ed25519: 'on' | 'off' }) {
+  return signingAlgorithms.filter((algorithm) => algorithm !== 'EdDSA' || ed25519 === 'on')
+}
+
 /** Every algorithm a key ring has a key of; HS256 is that of the handles. */
 export const keyAlgorithms: readonly KeyAlgorithm[] = [...signingAlgorithms, 'HS256']
 
@@ -29,11 +34,13 @@ export function isRetired({ retiredAt }: KeyTerm, now: Seconds): boolean {
 
 /**
  * The active key: the one that became active last. If a clock was set back behind them all, the oldest, so that a
- * server with keys always has an active one.
+ * server with keys always has an active one. If even the last key has an end, the algorithm is no longer offered, and
+ * no key is active.
  * @param keys Keys of one algorithm.
  */
 export function actingKey<K extends KeyTerm>(keys: readonly K[], now: Seconds): K | undefined {
   const terms = inOrder(keys.filter((key) => !isRetired(key, now)))
+  if (terms.at(-1)?.retiredAt !== undefined) return undefined
   return terms.findLast(({ activeAt }) => activeAt <= now) ?? terms[0]
 }
 
@@ -41,7 +48,7 @@ export function actingKey<K extends KeyTerm>(keys: readonly K[], now: Seconds): 
 export function termsOf(ring: readonly StoredKey[], algorithm: KeyAlgorithm, now: Seconds) {
   const terms = inOrder(ring.filter((key) => key.algorithm === algorithm && !isRetired(key, now)))
   const acting = actingKey(terms, now)
-  const position = acting === undefined ? -1 : terms.indexOf(acting)
+  const position = acting === undefined ? terms.length : terms.indexOf(acting)
   return { terms, acting, position, waiting: acting && terms[position + 1] }
 }
 

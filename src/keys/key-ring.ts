@@ -24,6 +24,8 @@ export interface KeyRing {
   readonly handleSecrets: readonly string[]
   /** Algorithms there is an active signing key for. */
   readonly algorithms: readonly SigningAlgorithm[]
+  /** The algorithm that a client registered, or this other one if the server no longer signs with it. */
+  usable(registered: SigningAlgorithm, other?: SigningAlgorithm): SigningAlgorithm
   /** The JWK Set of every published signing key, RFC 7517 §5: public members only. */
   jwks(): { readonly keys: readonly PublicJwk[] }
   /** `openHandle` with these keys, and with those another process made in the meantime. */
@@ -158,6 +160,8 @@ function ringOver(
     get algorithms() {
       return live().now().algorithms
     },
+    usable: (registered, other = 'RS256') =>
+      live().now().algorithms.includes(registered) ? registered : other,
     jwks: () => live().now().jwks,
     async open(text, ...kinds) {
       const handle = openHandle(handles, text, ...kinds)

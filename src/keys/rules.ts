@@ -1,5 +1,12 @@
 import { accept, type Decision, insert, remove, update, type Write } from '../domain/decision.ts'
-import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf, termsOf } from '../domain/key-term.ts'
+import {
+  isRetired,
+  type KeyAlgorithm,
+  type KeyState,
+  keyAlgorithms,
+  stateOf,
+  termsOf,
+} from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 
 /*
@@ -13,6 +20,8 @@ import type { Seconds, StoredKey } from '../domain/model.ts'
 
 /** The configured lifetimes of keys. */
 export interface KeyPolicy {
+  /** The algorithms of the ring. A key of another one signs no more, and is kept as if it had a successor. */
+  readonly algorithms: readonly KeyAlgorithm[]
   /** An active key of this age gets a successor; 0: only an operator rotates. */
   readonly rotationSeconds: Seconds
   /** How long a successor is published before it is active. */
@@ -30,16 +39,14 @@ export interface DueKey {
 /** Retired keys stay a day: deleted by a clock that ran ahead, they would be missed once it is set right. */
 export const retiredKeyGraceSeconds: Seconds = 86_400
 
-/**
- * The keys this ring lacks now: for an algorithm without any, and the successors of those old enough or about to end.
- */
+/** The keys this ring lacks now: for an algorithm without any, and the successors of those old enough. */
 export function dueKeys(ring: readonly StoredKey[], policy: KeyPolicy, now: Seconds): readonly DueKey[] {
-  return keyAlgorithms.flatMap((algorithm) => {
-    const { acting, waiting } = termsOf(ring, algorithm, now)
-    if (acting === undefined) return { algorithm, activeAt: now }
-    const isOld = policy.rotationSeconds > 0 && now >= acting.activeAt + policy.rotationSeconds
-    const isNeeded = waiting === undefined && (isOld || acting.retiredAt !== undefined)
-    return isNeeded ? { algorithm, activeAt: now + policy.publishAheadSeconds } : []
+  return policy.algorithms.flatMap((algorithm) => {
+    const { terms, acting, waiting } = termsOf(ring, algorithm, now)
+    if (terms.length === 0) return { algorithm, activeAt: now }
+    const { activeAt = Number.POSITIVE_INFINITY } = acting ?? {}
+    const isOld = policy.rotationSeconds > 0 && now >= activeAt + policy.rotationSeconds
+    return isOld && waiting === undefined ? { algorithm, activeAt: now + policy.publishAheadSeconds } : []
   })
 }
 
@@ -160,7 +167,10 @@ export function retireKey(
   return accept({ ring: after, key, was, successor: heir }, ...difference(ring, after))
 }
 
-/** Sets the end of the overlap of every key that has a successor, or moves it forward. */
+/**
+ * Sets the end of the overlap of every key that has a successor, or moves it forward. The last key of an algorithm has
+ * an end only if the algorithm is not offered, and continues when it is offered again.
+ */
 function withEnds(ring: readonly StoredKey[], policy: KeyPolicy, now: Seconds): readonly StoredKey[] {
   const followers = new Map<string, StoredKey>()
   for (const algorithm of keyAlgorithms) {
@@ -169,8 +179,13 @@ function withEnds(ring: readonly StoredKey[], policy: KeyPolicy, now: Seconds): 
   }
   return ring.map((key) => {
     const follower = followers.get(key.id)
-    const { retiredAt = Number.POSITIVE_INFINITY } = key
-    if (follower === undefined || retiredAt <= follower.activeAt) return key
+    const { retiredAt = Number.POSITIVE_INFINITY, ...endless } = key
+    if (follower === undefined) {
+      if (isRetired(key, now)) return key
+      if (policy.algorithms.includes(key.algorithm)) return endless
+      return { ...key, retiredAt: key.retiredAt ?? now + policy.overlapSeconds[key.kind] }
+    }
+    if (retiredAt <= follower.activeAt) return key
     const end = follower.activeAt + policy.overlapSeconds[key.kind]
     return key.retiredAt !== undefined && key.retiredAt >= end ? key : { ...key, retiredAt: end }
   })

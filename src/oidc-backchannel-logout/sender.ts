@@ -74,7 +74,9 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
     if (client === undefined || uri === undefined) return { result: 'dropped' }
     const jti = random(16).toString('base64url')
     const claims = logoutTokenClaims(delivery, service.issuer, jti, clock())
-    const token = await keys.sign(client.idTokenSignedResponseAlg, 'logout+jwt', claims)
+    const { idTokenAlgorithms } = app.grantRulesOf(client)
+    const algorithm = keys.usable(client.idTokenSignedResponseAlg, idTokenAlgorithms?.[0])
+    const token = await keys.sign(algorithm, 'logout+jwt', claims)
     const form = new URLSearchParams({ logout_token: token })
     const { id: clientId } = client
     const sent = { id: jti, clientId, at: clock(), startedMs: performance.now(), url: uri, form: `${form}` }

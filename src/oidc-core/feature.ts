@@ -13,13 +13,8 @@ export const openidConnect: Feature = {
       schema: Type.String({
         description: `The algorithm that signs UserInfo responses as a JWT: ${signingAlgorithms.join(', ')}; JSON when left out.`,
       }),
-      read: (members, name) =>
-        readChoice(
-          members[name] === '' ? {} : members,
-          name,
-          signingAlgorithms,
-          'oidc-core-5.3.2-signed-userinfo',
-        ),
+      read: (members, name, offered = signingAlgorithms) =>
+        readChoice(members[name] === '' ? {} : members, name, offered, 'oidc-core-5.3.2-signed-userinfo'),
     },
     initiate_login_uri: {
       operatorOnly: true,

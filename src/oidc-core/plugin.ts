@@ -3,7 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { attributesOf } from '../domain/attributes.ts'
 import { contextClasses } from '../domain/authentication-context.ts'
 import { idTokenClaims } from '../domain/claims.ts'
-import { signingAlgorithms } from '../domain/key-term.ts'
+import { offeredAlgorithms } from '../domain/key-term.ts'
 import { idTokenPayload } from './rules.ts'
 import { userInfo } from './userinfo.ts'
 
@@ -15,7 +15,7 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { service, store, keys } = deps
   app.advertise({
     subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: signingAlgorithms,
+    id_token_signing_alg_values_supported: offeredAlgorithms(deps.config.keys),
     claim_types_supported: ['normal'],
     acr_values_supported: contextClasses,
   })
@@ -28,9 +28,9 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   app.addTokenMembers(async ({ grant, client, accessToken, idTokenSeconds, now }) => {
     const { userId: sub } = grant
     if (sub === undefined || !grant.scope.includes('openid')) return {}
-    const algorithm = client.idTokenSignedResponseAlg
-    const { idTokenAlgorithms = [algorithm] } = app.grantRulesOf(client)
-    if (!idTokenAlgorithms.includes(algorithm)) return {}
+    const { idTokenAlgorithms } = app.grantRulesOf(client)
+    const algorithm = keys.usable(client.idTokenSignedResponseAlg, idTokenAlgorithms?.[0])
+    if (idTokenAlgorithms?.includes(algorithm) === false) return {}
     const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
     const about = user && { claims: await app.claimsOf(user) }
     const { clientId, scope, claims: requested } = grant

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { bearerError } from '../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../domain/claims.ts'
-import { signingAlgorithms } from '../domain/key-term.ts'
+import { offeredAlgorithms, signingAlgorithms } from '../domain/key-term.ts'
 import { securityFor } from '../http/openapi.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
@@ -26,7 +26,7 @@ export const userInfo: FastifyPluginAsyncTypebox<
   Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>
 > = async (app, { config, service, store, keys }) => {
   app.advertise({
-    userinfo_signing_alg_values_supported: signingAlgorithms,
+    userinfo_signing_alg_values_supported: offeredAlgorithms(config.keys),
     claims_supported: [
       'sub',
       'iss',
@@ -63,10 +63,11 @@ export const userInfo: FastifyPluginAsyncTypebox<
     const granted = granting && (await granting)
     const claims = await app.claimsOf(user)
     const body = { ...granted, ...describe({ id: user.id, claims }, scope, requested, service.scopeClaims) }
-    const algorithm = signingAlgorithms.find(
+    const registered = signingAlgorithms.find(
       (name) => name === client?.extra?.['userinfo_signed_response_alg'],
     )
-    if (algorithm === undefined) return body
+    if (client === undefined || registered === undefined) return body
+    const algorithm = keys.usable(registered, app.grantRulesOf(client).idTokenAlgorithms?.[0])
     // OpenID Connect Core §5.3.2: the members iss and aud say whose it is.
     const signed = await keys.sign(algorithm, 'JWT', { ...body, iss: service.issuer, aud: clientId })
     return reply.type('application/jwt').send(signed)

@@ -167,7 +167,7 @@ function* lifetimeFaults({ lifetimes, resources }: Config): Generator<string> {
 function* keyFaults(config: Config): Generator<string> {
   const { rotationSeconds, publishAheadSeconds, reloadSeconds } = config.keys
   for (const [name, value] of Object.entries(config.keys)) {
-    if (value > longestLifetimeSeconds) {
+    if (typeof value === 'number' && value > longestLifetimeSeconds) {
       yield `keys.${name}: must be at most ${longestLifetimeSeconds} (ten years)`
     }
   }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { offeredAlgorithms } from '../domain/key-term.ts'
 import type { KeyPolicy } from '../keys/rules.ts'
 import { knownBrowserSeconds } from '../users/rules/known-browser.ts'
 
@@ -24,6 +25,7 @@ export function keyPolicy({
   // A server may learn of the successor that much later, and a client may keep the older keys that much longer.
   const lag = keys.reloadSeconds + lifetimes.metadataCacheSeconds
   return {
+    algorithms: [...offeredAlgorithms(keys), 'HS256'],
     rotationSeconds: keys.rotationSeconds,
     publishAheadSeconds: keys.publishAheadSeconds,
     overlapSeconds: {

@@ -1,6 +1,7 @@
 import { createHmac, hkdfSync, scryptSync } from 'node:crypto'
 import { CompactSign, calculateJwkThumbprint, compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import t, { type Test } from 'tap'
+import { keyAlgorithms } from '../../src/domain/key-term.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
 import { type KeyRing, type KeyRingSources, loadKeyRing } from '../../src/keys/key-ring.ts'
 import { deriveSealingKey, seal, unseal, WrongSecret } from '../../src/keys/seal.ts'
@@ -10,6 +11,7 @@ import { seededRandom, testClock } from '../helpers/clock.ts'
 
 const secret = 'a secret of at least thirty-two characters'
 const policy = {
+  algorithms: keyAlgorithms,
   rotationSeconds: 1000,
   publishAheadSeconds: 100,
   overlapSeconds: { signing: 500, handle: 2000 },

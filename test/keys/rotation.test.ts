@@ -15,6 +15,7 @@ import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
 
 const secret = 'a secret of at least thirty-two characters'
 const policy: KeyPolicy = {
+  algorithms: keyAlgorithms,
   rotationSeconds: 1000,
   publishAheadSeconds: 100,
   overlapSeconds: { signing: 500, handle: 2000 },

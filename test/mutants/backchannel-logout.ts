@@ -39,8 +39,8 @@ export const backchannelLogoutFaults = [
     id: 'logout-token-signed-by-default',
     rule: 'oidc-bcl-2.4-signed',
     file: 'src/oidc-backchannel-logout/sender.ts',
-    find: 'keys.sign(client.idTokenSignedResponseAlg,',
-    replace: "keys.sign('RS256',",
+    find: "keys.sign(algorithm, 'logout+jwt',",
+    replace: "keys.sign('RS256', 'logout+jwt',",
   },
   {
     id: 'silent-client-delays-others',

@@ -60,4 +60,18 @@ export const keyFaults = [
     find: '(index + 1) * numberBytes - digits.length',
     replace: 'index * numberBytes',
   },
+  {
+    id: 'algorithm-that-is-off-still-signs',
+    rule: 'oidc-core-10.1.1-rotation',
+    file: 'src/domain/key-term.ts',
+    find: 'if (terms.at(-1)?.retiredAt !== undefined) return undefined',
+    replace: '',
+  },
+  {
+    id: 'key-of-an-algorithm-that-is-off-ends-at-once',
+    rule: 'oidc-core-10.1.1-rotation',
+    file: 'src/keys/rules.ts',
+    find: 'retiredAt: key.retiredAt ?? now + policy.overlapSeconds[key.kind]',
+    replace: 'retiredAt: now',
+  },
 ] as const satisfies readonly Fault[]

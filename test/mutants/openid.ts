@@ -179,8 +179,8 @@ export const openidFaults = [
     id: 'userinfo-never-signed',
     rule: 'oidc-core-5.3.2-signed-userinfo',
     file: 'src/oidc-core/userinfo.ts',
-    find: 'if (algorithm === undefined) return body',
-    replace: 'if (algorithm !== null) return body',
+    find: 'if (client === undefined || registered === undefined) return body',
+    replace: 'if (client !== null || registered === undefined) return body',
   },
   {
     id: 'http-uri-where-https-is-required',

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
 import { accept, endSessionsOf, insert, put, remove, update } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
+import { keyAlgorithms } from '../../src/domain/key-term.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { Overtaken, type Store, type StoreOptions, StoreUnavailable } from '../../src/storage/store.ts'
@@ -85,6 +86,7 @@ t.test('two nodes that start and rotate at the same time have the same keys', as
   const url = await server.createDatabase()
   const clock = testClock()
   const policy = {
+    algorithms: keyAlgorithms,
     rotationSeconds: 1000,
     publishAheadSeconds: 100,
     overlapSeconds: { signing: 500, handle: 500 },

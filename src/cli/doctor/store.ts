@@ -1,10 +1,11 @@
 import { ok, problem, type Setup, setting, unchecked, warning } from '../../doctor/finding.ts'
 import { examineDisk, examineTerms } from '../../doctor/inside.ts'
 import type { Finding } from '../../domain/finding.ts'
-import { keyAlgorithms } from '../../domain/key-term.ts'
-import type { Seconds, StoredKey } from '../../domain/model.ts'
+import { offeredAlgorithms } from '../../domain/key-term.ts'
+import type { Seconds, SigningAlgorithm, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
 import { deriveSealingKey, ForeignKeys, isDevelopmentKey, WrongSecret } from '../../keys/seal.ts'
+import { keyPolicy } from '../../settings/key-policy.ts'
 import { storeUrl } from '../../settings/load.ts'
 import { examineStore } from '../../storage/open.ts'
 import type { StoreFacts } from '../../storage/store.ts'
@@ -12,6 +13,8 @@ import { readDevSecret, secretOf } from '../open.ts'
 
 /** Every response that changes something waits for one commit. */
 const slowCommitMilliseconds = 200
+/** How many clients are named. */
+const mostNamed = 5
 /** Lifetimes count in seconds, and clients allow little. */
 const mostSkewSeconds = 5
 const exampleStore = setting('store', 'sqlite:/var/lib/lychgate/lychgate.db')
@@ -62,6 +65,7 @@ function* judge(facts: StoreFacts | undefined, { config }: Setup): Generator<Fin
   if (facts.faults.length === 0) yield ok`database: ${facts.engine} opens and is sound`
   yield schemaFindings[facts.schema]
   yield* judgeContents(facts, config.mode)
+  yield* judgeAlgorithms(facts, offeredAlgorithms(config.keys))
 }
 
 function* judgeContents(
@@ -97,6 +101,21 @@ function* judgeContents(
   }
 }
 
+function* judgeAlgorithms(
+  { integrations = [], registeredClients = [] }: StoreFacts,
+  offered: readonly SigningAlgorithm[],
+): Generator<Finding> {
+  const clients = [...integrations, ...registeredClients]
+    .filter(({ idTokenSignedResponseAlg }) => !offered.includes(idTokenSignedResponseAlg))
+    .slice(0, mostNamed)
+  if (clients.length === 0) return
+  yield warning`clients: a client registered an algorithm for its ID Tokens that is off: they are signed with another
+    expected  ${offered}
+    found  ${clients.map(({ id, idTokenSignedResponseAlg }) => `${id}: ${idTokenSignedResponseAlg}`)}
+    change  ${setting('keys.ed25519', 'on')}
+    change  lychgate client set CLIENT --id-token-alg ES256`
+}
+
 /** Returns findings about the secret and the keys: whether it opens them, and whether one is missing or due. */
 export async function examineKeys(
   setup: Setup,
@@ -106,7 +125,7 @@ export async function examineKeys(
   if (ring === undefined) return [unchecked`keys: cannot be read from this store`]
   if (ring.length === 0) {
     const none = warning`keys: there are none yet; the server creates them when it first starts
-      expected  ${keyAlgorithms}
+      expected  ${keyPolicy(setup.config).algorithms}
       change  lychgate serve`
     return [none]
   }
