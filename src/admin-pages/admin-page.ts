@@ -7,6 +7,7 @@ import type { Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds, Session, SignInRequest, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
+import { isSameText } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { recordRejection } from '../http/errors.ts'
@@ -21,6 +22,7 @@ import { isAdministrator, needsSecondFactor, storeRequiring } from '../users/adm
 import { readGroupsOf } from '../users/delegation.ts'
 import { factorsOf } from '../users/factors.ts'
 import { groupsOf } from '../users/groups.ts'
+import { type KeptFields, keepForm, keptForm, typedLines } from './late-form.ts'
 import { outdatedForm } from './version.ts'
 
 /** The sections of the admin pages, in the order of their navigation. */
@@ -57,6 +59,8 @@ export interface AdminModel extends FormModel {
   readonly root: string
   /** Why a rule rejected the last form: the English description of the error. */
   readonly rejected?: string
+  /** What was typed into a form that came too late, where the form shows what there is now. */
+  readonly typedLate?: ReturnType<typeof typedLines>
 }
 
 declare module '../pages/pages.ts' {
@@ -75,6 +79,8 @@ export interface AdminPage {
   readonly section: AdminSection
   /** Opening it needs what its form needs, because filling in the form takes time. */
   readonly isForm?: true
+  /** What is kept of a form that comes after another change, or without a sign-in that suffices. */
+  readonly kept?: KeptFields
   show(visit: AdminVisit): FastifyReply | Promise<FastifyReply>
   submit?(visit: AdminVisit): FastifyReply | Promise<FastifyReply>
 }
@@ -86,7 +92,7 @@ export interface AdminVisit {
   readonly user: User
   readonly now: Seconds
   readonly query: Parameters
-  /** What came back with the form; empty until then. */
+  /** What came back with the form, or was typed into it before the sign-in; empty until then. */
   readonly form: Parameters
   /** For audit events about what the administrator does here. */
   readonly context: AuditContext
@@ -153,24 +159,45 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
     }
   }
 
+  /** Whether the form is of this browser, and of the session that has ended since. */
+  const isFormOfEnded = (request: FastifyRequest, path: string, form: Parameters): boolean => {
+    const [secret, session] = [app.browser.secret(request), app.browser.namedSession(request)]
+    if (secret === undefined || session === undefined) return false
+    return isSameText(single(form, 'csrf'), app.browser.csrfToken(secret, 'admin', path, session))
+  }
+
   const enter = async (request: FastifyRequest, reply: FastifyReply): Promise<AdminVisit | undefined> => {
     const now = deps.clock()
     const isForm = request.method === 'POST'
     const [path = ''] = request.url.split('?', 1)
-    const here = (isForm ? `${path}?done=again` : request.url).slice(prefix.length)
+    const query = parametersOf(request.query)
+    const form = isForm
+      ? parametersOf(request.body)
+      : await keptForm(app, deps, request, { query, path, now })
+    /** Where the sign-in leads back to, with what was typed if the form is our own. */
+    const here = async (isOwn: boolean) => {
+      const browserSecret = app.browser.secret(request)
+      const isKept = isForm && isOwn && page.kept !== undefined && browserSecret !== undefined
+      const otherwise = isForm ? `${path}?done=again` : request.url
+      const url = isKept ? await keepForm(deps, path, { form, fields: page.kept, browserSecret }) : otherwise
+      return url.slice(prefix.length)
+    }
     const signedIn = await findSignedIn(app, deps, request, now)
     if (signedIn === undefined) {
-      await reply.startInteraction({ page: here, prompt: [] }, 'login')
+      await reply.startInteraction(
+        { page: await here(isFormOfEnded(request, path, form)), prompt: [] },
+        'login',
+      )
       return undefined
     }
     const { session, user } = signedIn
     await assertAdministrator(user)
     const secret = app.browser.ensureSecret(request, reply)
     const csrf = app.browser.csrfToken(secret, 'admin', path, session.id)
-    if (isForm) assertOwnForm(parametersOf(request.body), csrf, path)
+    if (isForm) assertOwnForm(form, csrf, path)
     // A link of another site must not make the page report that something was done.
     const isReport = !isForm && !isFromElsewhere(request)
-    const done = isReport ? single(parametersOf(request.query), 'done') : undefined
+    const done = isReport ? single(query, 'done') : undefined
     const frame: AdminFrame = {
       sections,
       section: page.section,
@@ -182,7 +209,7 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
     const common = { frame, root, action: path, hidden: { csrf } }
     if ((isForm || page.isForm) && !isStrong(session, now)) {
       if (availableAcrs(await factorsOf(deps, user.id)).includes(multiFactor))
-        await reply.startInteraction({ page: here, ...strong }, 'login')
+        await reply.startInteraction({ page: await here(true), ...strong }, 'login')
       else {
         const urls = {
           passkeysUrl: `${prefix}/account/passkeys`,
@@ -197,8 +224,8 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
       reply,
       user,
       now,
-      query: parametersOf(request.query),
-      form: isForm ? parametersOf(request.body) : {},
+      query,
+      form,
       context: {
         by: 'operator',
         at: now,
@@ -229,9 +256,10 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
       visit.reply.code(error.status)
       // The form of a page that has changed shows what there is now.
       const isOutdated = error.detail.rule === outdatedForm
+      const typedLate = typedLines(visit.form, page.kept ?? {})
       const render: AdminVisit['render'] = (view, content) =>
         isOutdated
-          ? visit.render(view, content, msg('admin.outdated'))
+          ? visit.render(view, { ...content, typedLate }, msg('admin.outdated'))
           : visit.render(view, { ...content, rejected: error.message }, msg('admin.rejected'))
       return page.show({ ...visit, ...(isOutdated && { form: {} }), render })
     }

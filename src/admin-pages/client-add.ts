@@ -11,6 +11,7 @@ import { RecordExists } from '../storage/store.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import {
   type ClientKind,
+  clientFields,
   clientKinds,
   offeredKinds,
   readClientForm,
@@ -82,6 +83,7 @@ export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
     path: '/clients/add',
     section: 'clients',
     isForm: true,
+    kept: { kind: undefined, once: undefined, ...clientFields },
     show,
     submit: async (visit) => {
       const { form, context, now, render, done } = visit

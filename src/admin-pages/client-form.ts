@@ -2,6 +2,7 @@ import type { IntegrationChange, IntegrationRequest } from '../clients/integrati
 import type { Declared } from '../deps.ts'
 import { type Client, consentRules } from '../domain/model.ts'
 import { every, type Parameters, single } from '../domain/parameters.ts'
+import { msg } from '../pages/i18n/i18n.ts'
 
 /** What an app is, as an administrator chooses it. Each has its own fields. */
 export const clientKinds = ['web', 'native', 'machine', 'device', 'api'] as const
@@ -44,6 +45,19 @@ export interface TypedClient {
   readonly clientUri: string
   readonly policyUri: string
   readonly tosUri: string
+}
+
+/** The fields with their labels. None is for a secret. */
+export const clientFields = {
+  name: msg('admin.name'),
+  redirect_uris: msg('admin.client.redirects'),
+  post_logout_redirect_uris: msg('admin.client.postLogout'),
+  consent: msg('admin.client.consent'),
+  scope: msg('admin.client.scope'),
+  resource: msg('admin.client.resources'),
+  client_uri: msg('consent.website'),
+  policy_uri: msg('consent.privacy'),
+  tos_uri: msg('consent.terms'),
 }
 
 /** Reads the form. */

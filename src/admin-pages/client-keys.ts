@@ -8,6 +8,7 @@ import { withWrites } from '../domain/decision.ts'
 import { algorithmOf } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
+import { msg } from '../pages/i18n/i18n.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { assertVersion, versionField } from './version.ts'
@@ -61,6 +62,8 @@ export function clientKeysPage(
     path: '/clients/:id/keys',
     section: 'clients',
     isForm: true,
+    // What is typed as a public key may be a private one.
+    kept: { version: undefined, uri: msg('admin.clientKeys.uri'), remove: msg('admin.clientKeys.kid') },
     show,
     submit: async (visit) => {
       const clientId = visit.param('id')

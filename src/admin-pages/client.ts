@@ -16,7 +16,7 @@ import { msg } from '../pages/i18n/i18n.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { type ClientChoices, clientChoices } from './client-add.ts'
-import { type ClientKind, changeOf, formOf, kindOf, readClientForm } from './client-form.ts'
+import { type ClientKind, changeOf, clientFields, formOf, kindOf, readClientForm } from './client-form.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../pages/pages.ts' {
@@ -46,6 +46,7 @@ declare module '../pages/pages.ts' {
       readonly allowed?: readonly (Pick<Group, 'id' | 'name'> & { readonly url: string })[]
       /** Whether the server knows groups. */
       readonly hasAccess: boolean
+      readonly typedGroup: string
       readonly canChange: boolean
       readonly url: string
     }
@@ -62,7 +63,7 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
   const prefix = service.prefix
   const find = async (id: string) => requireFound(await store.find('client', id), 'client')
 
-  const show = async ({ param, now, render }: AdminVisit, problem?: Text) => {
+  const show = async ({ param, form, now, render }: AdminVisit, problem?: Text) => {
     const client = await find(param('id'))
     const allowed = allowedGroupsOf(client)
     const groups = await Promise.all((allowed ?? []).map((id) => store.find(groupKind, id)))
@@ -101,6 +102,7 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
             .filter((group) => group !== undefined)
             .map(({ id, name }) => ({ id, name, url: `${prefix}${adminPath('groups')}/${id}` })),
         }),
+        typedGroup: single(form, 'allow') ?? '',
         hasAccess: accessMember in declared.clientMetadata,
         canChange: client.origin !== 'registered',
         url: `${prefix}${adminPath('clients')}/${encodeURIComponent(client.id)}`,
@@ -124,6 +126,7 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
   return {
     path: '/clients/:id',
     section: 'clients',
+    kept: { allow: msg('admin.client.allow') },
     show,
     submit: async (visit) => {
       const { form } = visit
@@ -172,6 +175,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
     path: '/clients/:id/edit',
     section: 'clients',
     isForm: true,
+    kept: { version: undefined, ...clientFields },
     show,
     submit: async ({ store, param, form, context, done }) => {
       const clientId = param('id')

@@ -27,7 +27,7 @@ declare module '../pages/pages.ts' {
       readonly group: Group
       /** Whether its members are administrators. */
       readonly isOfAdministrators: boolean
-      readonly typed: Readonly<Record<'name' | 'description' | 'parent', string>>
+      readonly typed: Readonly<Record<'name' | 'description' | 'parent' | 'join', string>>
       readonly members: readonly (NamedUser & { readonly id: string; readonly url: string })[]
       readonly nextUrl?: string
       readonly url: string
@@ -68,6 +68,7 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
         typed: {
           name: single(form, 'name') ?? group.name,
           description: isChange ? (single(form, 'description') ?? '') : (group.description ?? ''),
+          join: single(form, 'join') ?? '',
           parent: isChange ? (single(form, 'parent') ?? '') : (parent?.name ?? ''),
         },
         members: users
@@ -113,6 +114,13 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
   return {
     path: '/groups/:id',
     section: 'groups',
+    kept: {
+      version: undefined,
+      name: msg('admin.name'),
+      description: msg('admin.group.description'),
+      parent: msg('admin.group.parent'),
+      join: msg('admin.group.join'),
+    },
     show,
     submit: async (visit) => {
       const { form, param, context } = visit

@@ -3,6 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { canonicalGroupName, createGroup, groupKind, groupNameKind } from '../domain/group.ts'
 import { single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
+import { msg } from '../pages/i18n/i18n.ts'
 import { changeGroups } from '../users/groups.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 
@@ -63,6 +64,7 @@ export function groupsPage(_app: FastifyInstance, { config, service, store, rand
   return {
     path: '/groups',
     section: 'groups',
+    kept: { name: msg('admin.name'), description: msg('admin.group.description') },
     show,
     submit: async ({ store, form, context, done }) => {
       const wanted = { name: single(form, 'name'), description: single(form, 'description') }

@@ -41,6 +41,11 @@ export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
     path: '/users/invite',
     section: 'users',
     isForm: true,
+    kept: {
+      email: msg('admin.invite.email'),
+      name: msg('admin.invite.name'),
+      username: msg('profile.username'),
+    },
     show,
     submit: async (visit) => {
       const { form, context, request } = visit

@@ -86,7 +86,7 @@ function nameOf(algorithm: KeyAlgorithm): Value {
 export function keysRotatePage(_app: FastifyInstance, { config, service, keys }: AppDeps): AdminPage {
   const policy = keyPolicy(config)
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
-    const isSent = problem !== undefined
+    const isSent = problem !== undefined || form['algorithm'] !== undefined
     return render(
       'admin/keys-rotate',
       {
@@ -107,6 +107,7 @@ export function keysRotatePage(_app: FastifyInstance, { config, service, keys }:
     path: '/keys/rotate',
     section: 'keys',
     isForm: true,
+    kept: { algorithm: undefined, now: undefined },
     show: (visit) => show(visit),
     submit: async (visit) => {
       const { form, context, done, requireAdministrator } = visit

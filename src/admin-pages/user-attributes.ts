@@ -3,6 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { attributeChange, attributeNames, attributesOf, changedAttributes } from '../domain/attributes.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept, withWrites } from '../domain/decision.ts'
+import { single } from '../domain/parameters.ts'
 import {
   type AttributeField,
   type AttributeTexts,
@@ -48,7 +49,12 @@ export function userAttributesPage(
     path: '/users/:id/attributes',
     section: 'users',
     isForm: true,
-    show: (visit) => show(visit),
+    kept: {
+      version: undefined,
+      ...Object.fromEntries(declared.map(({ name, label = name }) => [`attribute.${name}`, label])),
+    },
+    show: (visit) =>
+      show(visit, single(visit.form, 'version') === undefined ? {} : attributeTexts(visit.form, declared)),
     submit: async (visit) => {
       const { form, param, context, now, reply } = visit
       const texts = attributeTexts(form, declared)

@@ -35,6 +35,7 @@ declare module '../pages/pages.ts' {
       })[]
       /** Names to choose from. */
       readonly otherGroups: readonly string[]
+      readonly typedGroup: string
       readonly sessions: readonly {
         readonly browser?: string
         readonly from?: string
@@ -62,7 +63,7 @@ const shownApps = 20
  */
 export function userPage(app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
   const declared = config.accounts.attributes
-  const show = async ({ param, request, now, render }: AdminVisit, problem?: Text) => {
+  const show = async ({ param, form, request, now, render }: AdminVisit, problem?: Text) => {
     const id = param('id')
     const { user, passkeys, secondFactor, sessions } = requireFound(
       await store.find(userCredentials, id),
@@ -105,6 +106,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
           isDirect: direct.has(group.id),
         })),
         otherGroups: inOrder(offered).flatMap((group) => (direct.has(group.id) ? [] : [group.name])),
+        typedGroup: single(form, 'join') ?? '',
         sessions: sessions
           .filter((session) => isSessionLive(session, now))
           .map(({ browser, from, authenticatedAt }) => ({
@@ -157,6 +159,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
   return {
     path: '/users/:id',
     section: 'users',
+    kept: { join: msg('admin.user.join') },
     show,
     submit: async (visit) => {
       const { form, param } = visit

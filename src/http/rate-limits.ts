@@ -14,15 +14,15 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
     const { requestsPerMinute } = config
     app.addHook('onRoute', (route) => {
       const limit =
-        route.config?.limit ?? limitOfAccountPage(`${route.url}/`, String([route.method].flat()[0]))
+        route.config?.limit ?? limitOfSignedInPage(`${route.url}/`, String([route.method].flat()[0]))
       if (limit === undefined) return
       const max = requestsPerMinute[limit]
       route.config = { ...route.config, rateLimit: { max, timeWindow: '1 minute' } }
     })
 
-    /** Without a session each request to an account page inserts an interaction. */
-    function limitOfAccountPage(url: string, method: string): keyof Config['requestsPerMinute'] | undefined {
-      if (!url.startsWith(`${prefix}/account/`)) return undefined
+    /** Without a session each request to a page of the account or for administrators inserts an interaction. */
+    function limitOfSignedInPage(url: string, method: string): keyof Config['requestsPerMinute'] | undefined {
+      if (![`${prefix}/account/`, `${prefix}/admin/`].some((root) => url.startsWith(root))) return undefined
       return method === 'POST' ? 'signIn' : 'authorization'
     }
     await app.register(rateLimit, {

@@ -29,6 +29,8 @@ export interface Browser {
   /** Returns the active session of this browser if it is live; use moves its idle end. */
   session(request: FastifyRequest, now: Seconds): Promise<Session | undefined>
   hasSessionCookie(request: FastifyRequest): boolean
+  /** Returns the id of the session that the browser names, whether it is live or not. */
+  namedSession(request: FastifyRequest): string | undefined
   /** Returns the sessions of this browser: the active one first, then the others, newest first. */
   sessions(request: FastifyRequest, now: Seconds): Promise<readonly Session[]>
   /** Makes a session secret and the id it is stored under; `keepSession` puts it into the browser. */
@@ -118,6 +120,10 @@ export const browser = fp<AppDeps>(
         return [await live(request, now), ...others].filter((session) => session !== undefined)
       },
       hasSessionCookie: (request) => secretIn(request, 'session') !== undefined,
+      namedSession: (request) => {
+        const secret = secretIn(request, 'session')
+        return secret === undefined ? undefined : hashSecret(secret)
+      },
       mintSession: () => {
         const secret = mintSecret('session', random(secretBytes))
         return { secret, id: hashSecret(secret) }

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Config } from '../../src/config/schema.ts'
 import { createGroup, groupKind } from '../../src/domain/group.ts'
+import { recordKind } from '../../src/domain/record.ts'
 import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
@@ -97,6 +98,7 @@ for (const [what, prepare] of Object.entries(pages)) {
     const html = await late.text()
     t.match(html, 'Someone else changed this after you opened it, so nothing was saved.')
     t.match(html, 'physics', 'it shows what there is')
+    t.match(html, /What you had typed(?:.|\n)*<bdi>.*biology/, 'and what was typed')
     t.equal(await stored(), 'physics')
     t.equal((await (await opened(other, path)).send(typed('biology'))).status, 303, 'with the new form')
     t.equal(await stored(), 'biology')
@@ -132,4 +134,93 @@ t.test('an administrator sees and changes every attribute of a user', async (t) 
   const removal = await (await opened(one, path)).send({ ...right, 'attribute.level': '' })
   t.equal(removal.status, 303)
   t.notHas((await store.find('user', ids.alice))?.attributes, { level: 3 })
+})
+
+const invitation = { email: 'carol@example.com', name: 'Carol Cooper', username: 'carol' }
+
+/** Sends the form of a page after the session has ended, and signs in. */
+async function signedInAgain(path: string, typed: Record<string, string>, agent: UserAgent) {
+  const body = new URLSearchParams(typed)
+  const late = pageOf(await agent.open(root + path, { method: 'POST', body }))
+  t.match(late.url, '/login')
+  return pageOf(await agent.submit(late, alice))
+}
+
+/** Ends every session by its time. */
+const endSessions = () => server.advance(server.deps.config.lifetimes.sessionIdleSeconds)
+
+t.test('what was typed is there after a sign-in, to the browser that typed it', async (t) => {
+  const agent = await enter(alice)
+  const { forms } = pageOf(await agent.open(`${root}/users/invite`))
+  const csrf = forms[0]?.fields.find(({ name }) => name === 'csrf')?.value ?? ''
+  endSessions()
+  const back = await signedInAgain('/users/invite', { csrf, ...invitation }, agent)
+  t.match(back.url, /\/admin\/users\/invite\?done=kept&form=[\w-]{22}$/)
+  t.match(back.html, 'What you typed is still here.')
+  const fields = new Map(back.forms[0]?.fields.map(({ name, value }) => [name, value]))
+  for (const [name, value] of Object.entries(invitation)) t.equal(fields.get(name), value)
+  t.equal(await store.find('userByLogin', 'carol'), undefined, 'nothing was done')
+  const stranger = await enter(alice)
+  t.notMatch(pageOf(await stranger.open(back.url)).html, 'Carol', 'another browser')
+  const elsewhere = back.url.replace('users/invite', 'groups')
+  t.notMatch(pageOf(await agent.open(elsewhere)).html, 'Carol', 'another page')
+  t.match(pageOf(await agent.submit(back, {})).html, 'carol', 'it is sent again')
+  t.ok(await store.find('userByLogin', 'carol'))
+  server.advance(server.deps.config.lifetimes.interactionSeconds)
+  t.notMatch(pageOf(await agent.open(back.url)).html, 'Carol', 'later')
+})
+
+t.test('a form that is not of this browser and session is not kept', async (t) => {
+  const agent = await enter(alice)
+  const { forms } = pageOf(await agent.open(`${root}/users/invite`))
+  const csrf = forms[0]?.fields.find(({ name }) => name === 'csrf')?.value ?? ''
+  endSessions()
+  for (const token of ['', 'other', csrf.replace(/./, (first) => (first === 'a' ? 'b' : 'a'))]) {
+    const back = await signedInAgain('/users/invite', { csrf: token, ...invitation }, agent)
+    t.match(back.url, /\/admin\/users\/invite\?done=again$/)
+    t.notMatch(back.html, 'carol')
+    endSessions()
+  }
+})
+
+t.test('a form that comes back late still overwrites nothing', async (t) => {
+  const { id } = await group('late group')
+  const agent = await enter(alice)
+  const path = `/groups/${id}`
+  const { forms } = pageOf(await agent.open(root + path))
+  const fields = forms.find(({ fields }) => fields.some(({ name }) => name === 'description'))?.fields ?? []
+  const kept = Object.fromEntries(fields.flatMap(({ name, value }) => (value === '' ? [] : [[name, value]])))
+  endSessions()
+  const back = await signedInAgain(path, { ...kept, name: 'mine' }, agent)
+  t.match(back.html, 'value="mine"')
+  const colleague = await enter(bob)
+  t.equal((await (await opened(colleague, path)).send({ name: 'theirs' })).status, 303)
+  const form = back.forms.find(({ fields }) => fields.some(({ name }) => name === 'description'))
+  const answer = pageOf(await agent.submit(back, {}, form))
+  t.equal(answer.status, 409)
+  t.match(answer.html, 'value="theirs"')
+  t.match(answer.html, '<bdi>mine</bdi>')
+})
+
+t.test('what may be a secret is not kept', async (t) => {
+  const secret = 'lyc_access_that_was_pasted'
+  const id = await clientOf()
+  const before = { errors: '/errors', keys: `/clients/${id}/keys` }
+  for (const [path, name] of [
+    [before.errors, 'text'],
+    [before.keys, 'add'],
+  ] as const) {
+    const agent = await enter(alice)
+    const { forms } = pageOf(await agent.open(root + path))
+    const csrf = forms[0]?.fields.find((field) => field.name === 'csrf')?.value ?? ''
+    endSessions()
+    const back = await signedInAgain(path, { csrf, [name]: secret }, agent)
+    t.match(back.url, /done=(?:again|kept)/)
+    t.notMatch(back.html, secret)
+    const rows = await store.listKind(recordKind<object>('admin-form', { id: () => '' }), {
+      madeUntil: Number.MAX_SAFE_INTEGER,
+      limit: 1000,
+    })
+    t.notMatch(JSON.stringify(rows), secret)
+  }
 })

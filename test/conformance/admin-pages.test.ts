@@ -280,6 +280,7 @@ t.test('a second factor gets old, for the page and for its form', async (t) => {
     const { path, form } = await sample()
     if (form !== undefined) prepared.push([path, { ...hiddenIn(await open(agent, path)), ...form }])
   }
+  const filled = await open(agent, '/users/invite')
   server.advance(601)
   t.ok(prepared.length > 5)
   for (const [path, sent] of prepared) {
@@ -288,12 +289,16 @@ t.test('a second factor gets old, for the page and for its form', async (t) => {
     t.ok(page.status === 200 || isSignIn(page), path)
   }
   t.ok(isSignIn(await stale.send(`${root}/users/invite`)))
-  const again = pageOf(await agent.open(`${root}/users/invite`))
+  const typed = { ...hiddenIn(filled), email: 'dora@example.com', name: 'Dora' }
+  const body = new URLSearchParams(typed)
+  const again = pageOf(await agent.open(`${root}/users/invite`, { method: 'POST', body }))
   t.match(again.url, '/login')
   server.advance(30)
   const second = pageOf(await agent.submit(again, alice))
   const back = await agent.submit(second, { code: totp.generate({ timestamp: server.now() * 1000 }) })
-  t.equal(pageOf(back).url, `${root}/users/invite`, 'and leads back')
+  t.match(pageOf(back).url, `${root}/users/invite?done=kept&form=`, 'and leads back')
+  t.match(pageOf(back).html, 'value="Dora"', 'to what was typed')
+  t.equal(await store.find('userByLogin', 'dora@example.com'), undefined)
 })
 
 t.test('who is an administrator is read at every request', async (t) => {

@@ -22,23 +22,24 @@ t.test('authorization requests that no user completes cannot fill the store', as
   t.equal((await post(server, '/api/oauth/token', { client_id: client.id })).status, 400, 'others go on')
 })
 
-t.test('nor can sign-ins that the account page asks for', async (t) => {
-  const server = await startServer(t, {
-    rateLimits: 'on',
-    requestsPerMinute: { authorization: 2, signIn: 1 },
+for (const path of ['/account/apps', '/admin/users/invite'])
+  t.test(`nor can sign-ins that ${path} asks for`, async (t) => {
+    const server = await startServer(t, {
+      rateLimits: 'on',
+      requestsPerMinute: { authorization: 2, signIn: 1 },
+    })
+    const url = server.issuer + path
+    for (const [method, allowed] of [
+      ['GET', 2],
+      ['HEAD', 2],
+      ['POST', 1],
+    ] as const) {
+      const send = () =>
+        fetch(url, { method, redirect: 'manual', ...(method === 'POST' && { body: new URLSearchParams() }) })
+      for (let count = 0; count < allowed; count += 1) t.equal((await send()).status, 303, method)
+      t.equal((await send()).status, 429, method)
+    }
   })
-  const url = `${server.issuer}/account/apps`
-  for (const [method, allowed] of [
-    ['GET', 2],
-    ['HEAD', 2],
-    ['POST', 1],
-  ] as const) {
-    const send = () =>
-      fetch(url, { method, redirect: 'manual', ...(method === 'POST' && { body: new URLSearchParams() }) })
-    for (let count = 0; count < allowed; count += 1) t.equal((await send()).status, 303, method)
-    t.equal((await send()).status, 429, method)
-  }
-})
 
 t.test('registrations are counted by network, and another network can continue', async (t) => {
   const server = await startServer(t, {

@@ -11,7 +11,7 @@ export const adminPageFaults = [
     id: 'admin-page-form-of-another-site',
     tests,
     file,
-    find: 'if (isForm) assertOwnForm(parametersOf(request.body), csrf, path)',
+    find: 'if (isForm) assertOwnForm(form, csrf, path)',
     replace: '',
   },
   {
@@ -111,6 +111,34 @@ export const adminPageFaults = [
     file: 'src/clients/keys.ts',
     find: "if (left.length === 0) throw rejection('it is the only key; add another one first')",
     replace: '',
+  },
+  {
+    id: 'late-form-of-another-browser',
+    tests: formTests,
+    file: 'src/admin-pages/late-form.ts',
+    find: 'isOwn && late.path === at.path',
+    replace: 'late.path === at.path',
+  },
+  {
+    id: 'late-form-of-another-page',
+    tests: formTests,
+    file: 'src/admin-pages/late-form.ts',
+    find: 'isOwn && late.path === at.path',
+    replace: 'isOwn',
+  },
+  {
+    id: 'late-form-not-of-the-session-kept',
+    tests: formTests,
+    file,
+    find: "isSameText(single(form, 'csrf'), app.browser.csrfToken(secret, 'admin', path, session))",
+    replace: 'true',
+  },
+  {
+    id: 'late-form-keeps-what-may-be-a-secret',
+    tests: formTests,
+    file: 'src/admin-pages/late-form.ts',
+    find: 'Object.keys(typed.fields)',
+    replace: 'Object.keys(typed.form)',
   },
   {
     id: 'admin-form-overwrites-an-app',
