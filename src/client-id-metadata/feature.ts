@@ -42,8 +42,8 @@ declare module '../config/schema.ts' {
 }
 
 /**
- * OAuth Client ID Metadata Document (draft-ietf-oauth-client-id-metadata-document): the client_id is the URL at which
- * the client publishes its metadata.
+ * OAuth Client ID Metadata Document (draft-ietf-oauth-client-id-metadata-document-01, whose sections are cited): the
+ * client_id is the URL at which the client publishes its metadata.
  */
 export const clientIdMetadata: Feature = {
   spec: 'Client ID Metadata Document',

@@ -257,6 +257,14 @@ t.test(
         'no keys',
         ({ body }) => (body['token_endpoint_auth_method'] = 'private_key_jwt'),
       ],
+      [
+        'rfc7591-3.2.2-invalid-client-metadata',
+        'a private key',
+        ({ body }) => {
+          body['token_endpoint_auth_method'] = 'private_key_jwt'
+          body['jwks'] = { keys: [{ ...makeClientKey().jwk, d: 'AQAB' }] }
+        },
+      ],
       ['cimd-6.6-size-limit', 'more than 5 kB', ({ body }) => (body['padding'] = 'a'.repeat(5120))],
     ]
     for (const [rule, about, change] of wrong) {
