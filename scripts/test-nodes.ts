@@ -3,9 +3,9 @@
  * request goes to the next node. `npm run test:nodes -- test/some.test.ts` runs other files that way, TEST_POSTGRES
  * names an existing PostgreSQL, TEST_EXECUTABLE a file that each node runs.
  */
-import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { startPostgres } from '../test/storage/postgres-server.ts'
+import { runTap } from './tap.ts'
 
 const chosen = process.argv.slice(2)
 const files = chosen.length > 0 ? chosen : ['test/concurrency.test.ts', ...globSync('test/interop/*.test.ts')]
@@ -15,17 +15,12 @@ try {
   const url = process.env['TEST_POSTGRES'] ?? (await startPostgres({ teardown: (end) => ends.push(end) })).url
   for (const nodes of [2, 4]) {
     process.stdout.write(`${nodes} nodes, every request to the next one\n`)
-    const code = await run({ TEST_NODES: String(nodes), TEST_POSTGRES: url })
-    isFailed ||= code !== 0
+    const variables = { TEST_NODES: String(nodes), TEST_POSTGRES: url }
+    const { isFine } = await runTap(['--timeout=300', '--jobs=2', ...files], variables)
+    isFailed ||= !isFine
   }
 } finally {
   for (const end of ends) await end()
 }
 // Said aloud: the program that starts PostgreSQL ends this one with 0, whatever `process.exitCode` is.
 process.exit(isFailed ? 1 : 0)
-
-function run(variables: Readonly<Record<string, string>>): Promise<number | null> {
-  const flags = ['--reporter=terse', '--timeout=300', '--jobs=2']
-  const tap = spawn('tap', [...flags, ...files], { env: { ...process.env, ...variables }, stdio: 'inherit' })
-  return new Promise((resolve) => tap.once('exit', resolve))
-}

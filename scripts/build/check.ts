@@ -1,7 +1,7 @@
 /** Builds the executable twice, compares the two, and runs the tests of the executable against it. */
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
-import { dist, root } from './bundle.ts'
+import { runTap } from '../tap.ts'
+import { dist } from './bundle.ts'
 import { buildExecutable } from './executable.ts'
 
 const [file, again] = [`${dist}/lychgate`, `${dist}/lychgate.again`]
@@ -14,7 +14,7 @@ const tests = [
   'test/cli/init.test.ts',
 ]
 
-process.exitCode = (await isRepeatable()) ? runTests() : 1
+process.exitCode = (await isRepeatable()) ? await runTests() : 1
 
 async function isRepeatable(): Promise<boolean> {
   mkdirSync(dist, { recursive: true })
@@ -26,11 +26,7 @@ async function isRepeatable(): Promise<boolean> {
   return isSame
 }
 
-function runTests(): number {
-  const { status } = spawnSync('tap', [...tests], {
-    cwd: root,
-    env: { ...process.env, TEST_EXECUTABLE: file },
-    stdio: 'inherit',
-  })
-  return status ?? 1
+async function runTests(): Promise<number> {
+  const { isFine } = await runTap(tests, { TEST_EXECUTABLE: file })
+  return isFine ? 0 : 1
 }

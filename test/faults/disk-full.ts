@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { platform } from 'node:os'
 import t, { type Test } from 'tap'
-import { newFolder, startBare } from '../helpers/command.ts'
+import { newFolder } from '../helpers/command.ts'
 import { callApi, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
@@ -23,7 +23,7 @@ const runs = (command: string, ...args: readonly string[]) => spawnSync(command,
 async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
   const port = await freePort()
   const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal' }
-  const running = await startProcess(t, data, settings, startBare)
+  const running = await startProcess(t, data, settings)
   const { server } = running
   const pid = running.child.pid ?? 0
   const client = await register(server)
@@ -59,7 +59,7 @@ async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
   t.equal(running.child.exitCode, null)
 
   await running.stop('SIGKILL')
-  await startProcess(t, data, settings, startBare)
+  await startProcess(t, data, settings)
   const ledger = createLedger()
   await check(server, ledger, { clients: kept, consents: [], approvals: [] })
   t.strictSame(ledger.faults, [], `all ${kept.length} clients that were acknowledged are there`)

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import t from 'tap'
 import { createDice } from '../fuzz/dice.ts'
-import { newFolder, startBare } from '../helpers/command.ts'
+import { newFolder, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
 import { addIntegrations } from './load/integrations.ts'
@@ -25,7 +25,7 @@ t.test(
       LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
     }
     const integrations = await addIntegrations(`sqlite:${data}/lychgate.db`, kills)
-    let running = await startProcess(t, data, { port, ...settings }, startBare)
+    let running = await startProcess(t, data, { port, ...settings })
     const { server } = running
     const load = createLoad(server, dice, integrations)
     const { ledger } = load
@@ -39,7 +39,7 @@ t.test(
       t.equal(code, null, 'it was killed and did not end by itself')
       leftJournals += Number(existsSync(`${data}/lychgate.db-wal`))
       if (dice.oneIn(5)) await killAtStart(data, port, dice.below(800))
-      running = await startProcess(t, data, { port, ...settings }, startBare)
+      running = await startProcess(t, data, { port, ...settings })
       await check(server, ledger, {
         clients: ledger.clients.slice(known.clients),
         consents: ledger.consents.slice(-2),
@@ -66,7 +66,7 @@ t.test(
 
 /** Kills a server before, while or just after it opens its database. */
 async function killAtStart(data: string, port: number, milliseconds: number): Promise<void> {
-  const child = startBare(['dev', '--port', String(port), '--data', data])
+  const child = start(['dev', '--port', String(port), '--data', data])
   const end = new Promise((resolve) => child.once('exit', resolve))
   await setTimeout(milliseconds)
   child.kill('SIGKILL')

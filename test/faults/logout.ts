@@ -8,7 +8,7 @@ import { openStore } from '../../src/storage/open.ts'
 import { systemClock, systemRandom } from '../../src/system.ts'
 import { createDice } from '../fuzz/dice.ts'
 import { pageOf } from '../helpers/authorization.ts'
-import { newFolder, startBare } from '../helpers/command.ts'
+import { newFolder } from '../helpers/command.ts'
 import { claimsOf, obtainTokens, type TestClient } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startLogoutReceiver } from '../helpers/logout-receiver.ts'
@@ -47,7 +47,7 @@ t.test(
     const receiver = await startLogoutReceiver(t)
     const client = await addClient(`sqlite:${data}/lychgate.db`, receiver.uri)
     const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal' }
-    let running = await startProcess(t, data, settings, startBare)
+    let running = await startProcess(t, data, settings)
     const { server } = running
     const received = () =>
       new Set(receiver.requests.map(({ form }) => claimsOf(form.get('logout_token') ?? '')['sid']))
@@ -78,7 +78,7 @@ t.test(
       const { code } = await running.stop(signal)
       t.equal(code, signal === 'SIGTERM' ? 0 : null, signal)
       undelivered += acknowledged.filter((sid) => !received().has(sid)).length
-      running = await startProcess(t, data, settings, startBare)
+      running = await startProcess(t, data, settings)
     }
     receiver.conduct = 200
     while (acknowledged.some((sid) => !received().has(sid))) await setTimeout(100)

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { createDice } from '../fuzz/dice.ts'
-import { newFolder, startBare } from '../helpers/command.ts'
+import { newFolder } from '../helpers/command.ts'
 import { register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
@@ -32,10 +32,7 @@ const settings = {
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
   LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
 }
-const nodes = [
-  await startProcess(t, data, settings, startBare),
-  await startProcess(t, data, settings, startBare),
-]
+const nodes = [await startProcess(t, data, settings), await startProcess(t, data, settings)]
 const ports = nodes.map((node) => Number(new URL(node.server.issuer).port))
 await startRoundRobin(t, port, ports)
 const load = createLoad(server, dice, await addIntegrations(store, 24))

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { quickStartOption } from '../../scripts/quick-start.ts'
 
 export const entry = fileURLToPath(new URL('../../src/lychgate.js', import.meta.url))
 
@@ -31,30 +32,21 @@ export function newFolder(t: Test): string {
 /** The file to run instead of the sources: `npm run check:build` runs tests against its result. */
 export const executable = process.env['TEST_EXECUTABLE']
 
-/** Starts `lychgate …` in a process; an executable gets an empty environment. */
+/**
+ * Starts `lychgate …` in a process; an executable gets an empty environment. The hooks that tap puts into children
+ * double the time to start, and end a process with signals that Node ignores.
+ */
 export function start(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   cwd?: string,
-): ChildProcess {
+) {
   if (executable) return spawnFile(executable, args, environment, cwd)
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('LYCHGATE_'))
-  return spawn(process.execPath, [entry, ...args], {
-    env: { ...Object.fromEntries(inherited), ...environment },
-    cwd,
-  })
-}
-
-/** The same without the hooks of tap, which end a process with signals that Node ignores. */
-export function startBare(
-  args: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
-): ChildProcess {
   const inherited = Object.entries(process.env).flatMap(([name, value = '']) =>
-    /^(LYCHGATE_|NODE_OPTIONS$)/.test(name) ? [] : [[name, value] as const],
+    name.startsWith('LYCHGATE_') ? [] : [[name, value] as const],
   )
-  const variables = { ...Object.fromEntries(inherited), ...environment }
-  return spawnFile(executable ?? process.execPath, executable ? args : [entry, ...args], variables)
+  const variables = { ...Object.fromEntries(inherited), NODE_OPTIONS: quickStartOption, ...environment }
+  return spawnFile(process.execPath, [entry, ...args], variables, cwd)
 }
 
 /** Starts a file with only these variables: tap puts its own hooks into every child it knows of. */

@@ -17,15 +17,12 @@ export interface ServerProcess {
 /** The user every development server has. */
 export const devAlice = { username: 'alice', password: 'alice-in-dev' }
 
-/**
- * Starts `lychgate dev` on this data folder and waits until it responds.
- * @param launch How to start it; `startBare` leaves out the hooks of the test runner.
- */
+/** Starts `lychgate dev` on this data folder, by `launch`, and waits until it responds. */
 export async function startProcess(
   t: Test,
   data: string,
   { port, ...environment }: { readonly port?: number } & Readonly<Record<string, unknown>> = {},
-  launch = start,
+  launch: (...of: Parameters<typeof start>) => ChildProcess = start,
 ): Promise<ServerProcess> {
   const taken = port ?? (await freePort())
   const settings = Object.entries(environment).map(([name, value]) => [name, String(value)])

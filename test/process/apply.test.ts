@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openStore } from '../../src/storage/open.ts'
-import { ended, newFolder, run, startBare } from '../helpers/command.ts'
+import { ended, newFolder, run, start } from '../helpers/command.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
 
 const count = 150
@@ -21,8 +21,7 @@ async function killAndContinue(t: Test, url?: string) {
   mkdirSync(files)
   writeFileSync(join(files, 'all.yaml'), text)
   const environment = { LYCHGATE_STORE: url ?? `sqlite:${folder}/lychgate.db`, LYCHGATE_DATA: folder }
-  const { PATH = '' } = process.env
-  const child = startBare(['apply', '-f', files], { ...environment, PATH })
+  const child = start(['apply', '-f', files], environment)
   const end = ended(child)
   // Each invitation is printed when its user is there: some are, and most are not.
   let seen = ''
