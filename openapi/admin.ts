@@ -1543,6 +1543,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path?: never;
             readonly cookie?: never;
@@ -1788,6 +1790,8 @@ export interface operations {
             readonly header?: {
                 /** @description The ETag of what is changed. Required. */
                 readonly "if-match"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -1892,6 +1896,8 @@ export interface operations {
             readonly header?: {
                 /** @description The ETag of what is changed. Required. */
                 readonly "if-match"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -2020,6 +2026,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -2117,6 +2125,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -2292,7 +2302,10 @@ export interface operations {
     readonly endSession: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
             readonly path: {
                 readonly sub: string;
                 readonly session_id: string;
@@ -2457,7 +2470,10 @@ export interface operations {
     readonly revokeGrants: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
             readonly path: {
                 readonly sub: string;
                 readonly client_id: string;
@@ -2625,6 +2641,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -2741,7 +2759,10 @@ export interface operations {
     readonly deleteLink: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
             readonly path: {
                 readonly sub: string;
                 readonly link_id: string;
@@ -2828,6 +2849,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -2925,6 +2948,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -3022,6 +3047,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -3119,6 +3146,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly sub: string;
@@ -3288,6 +3317,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path?: never;
             readonly cookie?: never;
@@ -3463,6 +3494,8 @@ export interface operations {
             readonly header?: {
                 /** @description The ETag of what is changed. Required. */
                 readonly "if-match"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly group_id: string;
@@ -3567,6 +3600,8 @@ export interface operations {
             readonly header?: {
                 /** @description The ETag of what is changed. Required. */
                 readonly "if-match"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly group_id: string;
@@ -3776,6 +3811,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly group_id: string;
@@ -3892,7 +3929,10 @@ export interface operations {
     readonly removeMember: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
             readonly path: {
                 readonly group_id: string;
                 readonly sub: string;
@@ -4131,6 +4171,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path?: never;
             readonly cookie?: never;
@@ -4306,6 +4348,8 @@ export interface operations {
             readonly header?: {
                 /** @description The ETag of what is changed. Required. */
                 readonly "if-match"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly client_id: string;
@@ -4434,6 +4478,8 @@ export interface operations {
             readonly header?: {
                 /** @description The ETag of what is changed. Required. */
                 readonly "if-match"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly client_id: string;
@@ -4538,6 +4584,8 @@ export interface operations {
             readonly header?: {
                 /** @description The ETag of what is changed. Required. */
                 readonly "if-match"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly client_id: string;
@@ -4666,6 +4714,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly client_id: string;
@@ -4785,6 +4835,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly client_id: string;
@@ -4904,6 +4956,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly client_id: string;
@@ -5001,6 +5055,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly client_id: string;
@@ -5235,6 +5291,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly url: string;
@@ -5332,6 +5390,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly url: string;
@@ -5429,6 +5489,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly url: string;
@@ -5596,6 +5658,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path?: never;
             readonly cookie?: never;
@@ -5768,7 +5832,10 @@ export interface operations {
     readonly revokeRegistrationToken: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
             readonly path: {
                 readonly token_id: string;
             };
@@ -6120,6 +6187,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path?: never;
             readonly cookie?: never;
@@ -6228,6 +6297,8 @@ export interface operations {
             readonly header?: {
                 /** @description The same request with the same key changes nothing, and gets the same response. */
                 readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
             };
             readonly path: {
                 readonly kid: string;

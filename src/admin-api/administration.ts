@@ -3,8 +3,10 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import { multiFactor } from '../domain/authentication-context.ts'
+import { check } from '../domain/check.ts'
 import type { Write } from '../domain/decision.ts'
 import type { OAuthError } from '../domain/errors.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { single } from '../domain/parameters.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
@@ -130,7 +132,9 @@ export const administration = fp<AppDeps>(
       contextOf: (request) => {
         const { kind, sub } = callerOf(request)
         const { clientId = '' } = request.access ?? {}
-        const facts = { actor: sub, ...(kind === 'user' && { via: clientId }), request: request.id }
+        const file = fileOf(request)
+        const via = kind === 'user' ? clientId : undefined
+        const facts = { ...omitUndefined({ file, via }), actor: sub, request: request.id }
         return { by: 'operator', at: clock(), from: addressPrefix(request.ip), facts }
       },
       assertMay: async (request, subject) => {
@@ -151,6 +155,28 @@ export const administration = fp<AppDeps>(
   },
   { name: 'administration', dependencies: ['guard'] },
 )
+
+/** Returns the file that a change comes from, as its sender says, for the audit log. */
+function fileOf({ method, headers }: FastifyRequest): string | undefined {
+  const sent = headers['audit-file']
+  if (sent === undefined || method === 'GET' || method === 'HEAD') return undefined
+  const file = typeof sent === 'string' && /^[\x21-\x7e]{1,1800}$/.test(sent) ? decoded(sent) : undefined
+  check(
+    file !== undefined && /^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u.test(file),
+    'lychgate-admin-audit-file',
+    'invalid_request',
+    'Audit-File must be a percent-encoded text of 1 to 200 visible characters',
+  )
+  return file
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
 
 /** Writes a page of a list, with the cursor of the next one. */
 export function writePage<T>(rows: readonly Numbered<T>[], size: number, describe: (row: T) => object) {

@@ -19,6 +19,7 @@ export const adminApi: Feature = {
   headers: {
     'If-Match': 'request',
     'Idempotency-Key': 'request',
+    'Audit-File': 'request',
     ETag: 'response',
     Location: 'response',
     'Idempotent-Replayed': 'response',

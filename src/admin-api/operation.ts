@@ -51,6 +51,8 @@ type Described = Pick<
   Operation,
   'operationId' | 'summary' | 'response' | 'querystring' | 'body' | 'delegates'
 > & {
+  /** Which limit its body has; absent: the one of all bodies. */
+  readonly bodyLimit?: 'registrationBodyBytes'
   /** What is wrong if a change meets another record that has the same. */
   readonly taken?: string
 }
@@ -87,14 +89,17 @@ export function operationsOf(
     respond: (call: Call<Body>) => Promise<Shown | undefined> | undefined,
     perform?: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
   ): void {
-    const { taken = 'there is another one like it' } = described
+    const { taken = 'there is another one like it', bodyLimit } = described
     const isRead = kind === 'list' || kind === 'read'
     const scope = isRead ? (`admin:${area}:read` as const) : writeScopeOf(area)
     const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
+    const { onRequest, config } = admin.allow(scope, described.delegates)
     app.route({
       method,
       url,
-      ...admin.allow(scope, described.delegates),
+      onRequest,
+      config: { ...config, ...(bodyLimit && { bodyLimitSetting: `limits.${bodyLimit}` as const }) },
+      ...(bodyLimit && { bodyLimit: deps.config.limits[bodyLimit] }),
       schema: operationSchema({ ...described, kind, scope, ids }),
       handler: async (request, reply) => {
         const call = callOf(request) as Call<Body> // as the schema says
@@ -157,6 +162,12 @@ export function operationsOf(
       described: Described & { readonly body: Typed<Body> },
       respond: (call: Call<Body>) => Promise<Shown>,
     ) => add('change', 'PATCH', url, described, respond),
+    /** A change that gives what the body does not name its default. */
+    replace: <Body>(
+      url: string,
+      described: Described & { readonly body: Typed<Body> },
+      respond: (call: Call<Body>) => Promise<Shown>,
+    ) => add('change', 'PUT', url, described, respond),
     /** Deletes what is changed with an entity tag. */
     delete: (url: string, described: Omit<Described, 'response'>, end: (call: Call) => Promise<unknown>) =>
       add('delete', 'DELETE', url, { ...described, response: nothing }, async (call) => {

@@ -279,19 +279,16 @@ export function listQuery(filters: Readonly<Record<string, TSchema>>) {
   return Type.Object({ limit: Limit, after: After, ...filters }, closed)
 }
 
-const IfMatch = Type.Object(
-  { 'if-match': Type.Optional(Type.String({ description: 'The ETag of what is changed. Required.' })) },
-  open,
+const ifMatch = Type.Optional(Type.String({ description: 'The ETag of what is changed. Required.' }))
+const idempotencyKey = Type.Optional(
+  Type.String({
+    description: 'The same request with the same key changes nothing, and gets the same response.',
+  }),
 )
-const IdempotencyKey = Type.Object(
-  {
-    'idempotency-key': Type.Optional(
-      Type.String({
-        description: 'The same request with the same key changes nothing, and gets the same response.',
-      }),
-    ),
-  },
-  open,
+const auditFile = Type.Optional(
+  Type.String({
+    description: 'The file that the change comes from, percent-encoded: the audit log names it.',
+  }),
 )
 
 /** What the schema of an operation follows from. */
@@ -339,8 +336,16 @@ export function operationSchema({
     }),
     ...(querystring && { querystring }),
     ...(body && { body }),
-    ...(isConditional && { headers: IfMatch }),
-    ...(isPost && { headers: IdempotencyKey }),
+    ...(isWrite && {
+      headers: Type.Object(
+        {
+          ...(isConditional && { 'if-match': ifMatch }),
+          ...(isPost && { 'idempotency-key': idempotencyKey }),
+          'audit-file': auditFile,
+        },
+        open,
+      ),
+    }),
     response: {
       [success]: success === 204 ? { type: 'null', description: 'It is deleted.' } : response,
       ...errors(401, 403, 429, 503),

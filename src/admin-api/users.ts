@@ -28,7 +28,7 @@ import {
 import { searchUsers } from '../users/search.ts'
 import { storedKey, writePage } from './administration.ts'
 import { pageOfMembers } from './member-pages.ts'
-import { type Call, operationsOf, pageOfAll } from './operation.ts'
+import { type Call, operationsOf, pageOfAll, responding } from './operation.ts'
 import { assertOther, describeFor, requireFound, tagOfUser } from './rules.ts'
 import { AttributeResource, Attributes, InvitedUser, listQuery, pageOf, UserResource } from './schema.ts'
 
@@ -303,15 +303,16 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         if (kind === 'lock') assertOther(call.caller, sub)
         return call.store.transact('user', sub, (found) => {
           const decision = decide(requireFound(found, 'user'), clock())
-          const user = 'result' in decision ? decision.result : requireFound(found, 'user')
-          const kept = {
-            status: 200,
-            body: describeFor(call, user),
-            headers: { etag: tagOfUser(user) },
-            userId: sub,
-          }
-          const event = auditEvent(name, context, { userId: sub })
-          const whole = accept(kept, ...decision.writes, event, ...keep(kept))
+          const whole = responding(
+            withWrites(decision, auditEvent(name, context, { userId: sub })),
+            (user) => ({
+              status: 200,
+              body: describeFor(call, user),
+              headers: { etag: tagOfUser(user) },
+              userId: sub,
+            }),
+            keep,
+          )
           return kind === 'lock' ? keepAdministrator(whole, config.admin.group, context.at) : whole
         })
       },

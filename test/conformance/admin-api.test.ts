@@ -669,6 +669,24 @@ t.test('a link, a registration token and a retired key', async (t) => {
   )
 })
 
+t.test('a change names the file that it comes from, if its sender does', async (t) => {
+  const add = (file: string) =>
+    call(strong.access_token, 'POST', '/users', {
+      headers: { 'audit-file': file },
+      body: { email: `f${systemRandom(8).toString('hex')}@example.test` },
+    })
+  const added = await add(encodeURIComponent('groups/Größe 1.yaml'))
+  t.equal(added.status, 201)
+  const [event] = await store.audit({ since: 0, userId: String(added.body['sub']), limit: 1 })
+  t.match(event?.facts, { file: 'groups/Größe 1.yaml', actor: ids.alice, via: console.id })
+  const before = (await store.list('user')).length
+  for (const file of ['%', '%ff', '%0A', 'a b', '%E2%80%8B', '', 'x'.repeat(201)])
+    t.strictSame(errorOf(await add(file)), [400, 'invalid_request'], file)
+  t.equal((await store.list('user')).length, before, 'nothing is added')
+  const read = { headers: { 'audit-file': '%' } }
+  t.equal((await call(strong.access_token, 'GET', '/users', read)).status, 200, 'nothing to name')
+})
+
 t.test('users are found by the beginning of their user name or email address', async (t) => {
   const token = await machineToken(machine, 'admin:users:read admin:users:write')
   const add = async (username: string, email: string) =>
@@ -858,6 +876,9 @@ t.test('no caller gets more than their token allows', async (t) => {
   const rotate = { body: { keep_old_seconds: 0 } }
   const stolen = await call(token, 'POST', `/clients/${machine.id}/secret`, rotate)
   t.strictSame(errorOf(stolen), [403, 'access_denied'], 'nor the secret of a client that may do more')
+  const compare = { body: { client_secret: 'x'.repeat(32) } }
+  const guessed = await call(token, 'POST', `/clients/${machine.id}/secret/compare`, compare)
+  t.strictSame(errorOf(guessed), [403, 'access_denied'], 'nor whether a text is that secret')
   const redirect = { headers: { 'if-match': '*' }, body: { redirect_uris: ['https://evil.example/'] } }
   t.strictSame(errorOf(await call(token, 'PATCH', `/clients/${console.id}`, redirect)), [
     403,

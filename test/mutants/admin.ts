@@ -110,15 +110,15 @@ export const adminFaults = [
     id: 'admin-raises-a-client',
     tests,
     file: 'src/admin-api/clients.ts',
-    find: 'assertWithin(decision.result, admin.callerOf(request))',
+    find: 'assertWithin(decision.result, caller)',
     replace: '',
   },
   {
     id: 'admin-takes-over-a-client',
     tests,
     file: 'src/admin-api/clients.ts',
-    find: '    assertWithin(client, admin.callerOf(request))\n    return client',
-    replace: '    return client',
+    find: '  assertWithin(client, caller)\n  return client',
+    replace: '  return client',
   },
   {
     id: 'admin-client-over-administrators',
@@ -506,5 +506,19 @@ export const adminFaults = [
     file: 'src/admin-api/keys.ts',
     find: 'requireMay({}), ...keep(respond(decision.result)))',
     replace: 'requireMay({}))',
+  },
+  {
+    id: 'admin-compares-beyond-the-token',
+    tests,
+    file: 'src/admin-api/clients.ts',
+    find: "requireWithin(await store.find('client', param('client_id')), caller)",
+    replace: "requireFound(await store.find('client', param('client_id')), 'client')",
+  },
+  {
+    id: 'admin-any-text-as-a-file',
+    tests,
+    file: administration,
+    find: '/^[^\\p{C}\\p{Zl}\\p{Zp}]{1,200}$/u.test(file)',
+    replace: 'file.length > 0',
   },
 ] as const satisfies readonly Fault[]
