@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { listGroups } from '../../src/users/groups.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere } from '../helpers/commands.ts'
@@ -133,6 +134,13 @@ t.test('files are applied to a running server once, and exported as they are', a
     [one.id, one.id, one.id],
     'each change names who made it',
   )
+  const byClient = events.filter(({ facts }) => facts?.['actor'] === one.id)
+  t.ok(byClient.length > 10)
+  t.strictSame(
+    byClient.filter(({ facts }) => facts?.['file'] !== 'all.yaml'),
+    [],
+    'and the file that it comes from',
+  )
   const exported = join(folder, 'exported')
   t.equal((await one.run('export', '--to', exported)).code, 0)
   t.match(await one.run('apply', '-f', exported, '--prune', '--dry-run'), { code: 0 })
@@ -191,7 +199,10 @@ t.test('--prune deletes by the admin API, and not the client that calls it', asy
   t.notMatch(await exported(), /username: (?:bob|carol)/)
   t.match(
     (await server.deps.store.audit({ since: 0, name: 'user-removed', limit: 5 })).map((one) => one.facts),
-    [{ actor: id }, { actor: id }],
+    [
+      { actor: id, file: /all\.yaml$/ },
+      { actor: id, file: /all\.yaml$/ },
+    ],
   )
 })
 
@@ -258,6 +269,82 @@ t.test('what is slowed down or lost is sent again, and done once', async (t) => 
   t.equal(added.length, 1)
 })
 
+t.test('a token that ends during a long run is replaced, at the issuer', async (t) => {
+  const one = await begin(t)
+  one.write('groups: [{ name: a }, { name: b }, { name: c }]\n')
+  const proxy = await between(t, one)
+  const posts: (string | undefined)[] = []
+  proxy.behaviour.answers = ({ method, url, headers }) => {
+    if (method !== 'POST' || url !== '/api/admin/v1/groups') return false
+    // Before the second group.
+    if (posts.length === 1) one.server.advance(3601)
+    posts.push(headers.authorization)
+    return false
+  }
+  // The API is at another place than the issuer, and the tokens are the issuer's.
+  const at = ['--server', one.server.issuer, '--api', `http://localhost:${proxy.port}`]
+  process.env['SECRET_OF_PIPELINE'] = one.secret
+  t.teardown(() => delete process.env['SECRET_OF_PIPELINE'])
+  const by = ['--client-id', one.id, '--secret-env', 'SECRET_OF_PIPELINE']
+  const { code, stderr } = await runHere(['apply', '-f', one.files, ...at, ...by])
+  t.equal(code, 0, stderr)
+  t.equal(posts.length, 4, 'one was sent again')
+  t.equal(new Set(posts).size, 2, 'with another token')
+  const made = await one.server.deps.store.audit({ since: 0, name: 'group-created', limit: 9 })
+  t.equal(made.length, 3)
+})
+
+t.test('a client with a private key calls it, from a PEM or JWK file', async (t) => {
+  const one = await begin(t)
+  for (const alg of ['ES256', 'Ed25519', 'PS256', 'RS256'] as const) {
+    const { privateKey, jwk } = makeClientKey(alg)
+    const { id } = await integrate(one.server, {
+      grantTypes: ['client_credentials'],
+      redirectUris: [],
+      scope: everything,
+      authenticationMethod: 'private_key_jwt',
+      description: { jwks: { keys: [jwk] }, token_endpoint_auth_signing_alg: alg },
+    })
+    const texts = {
+      pem: privateKey.export({ format: 'pem', type: 'pkcs8' }),
+      jwk: JSON.stringify({ ...privateKey.export({ format: 'jwk' }), kid: jwk['kid'], alg }),
+    }
+    for (const [form, text] of Object.entries(texts)) {
+      // Without the algorithm an RSA key signs by PS256.
+      if (alg === 'RS256' && form === 'pem') continue
+      writeFileSync(join(one.folder, form), text)
+      const by = ['--client-id', id, '--key-file', join(one.folder, form)]
+      const { code, stderr } = await runHere(['export', '--server', one.server.issuer, ...by])
+      t.equal(code, 0, `${alg} ${form}: ${stderr}`)
+    }
+  }
+  const none = join(one.folder, 'secret')
+  for (const text of ['no key', '{}', String(makeClientKey().jwk['x'])]) {
+    writeFileSync(none, text)
+    const by = ['--client-id', one.id, '--key-file', none]
+    t.match(await runHere(['export', '--server', one.server.issuer, ...by]), {
+      code: 1,
+      stderr: /--key-file: the file has no private key/,
+    })
+  }
+})
+
+t.test('groups exchange their names in one run', async (t) => {
+  const { apply, write, exported, server } = await begin(t)
+  write('groups: [{ name: red }, { name: blue }]\n', 'größe 1.yaml')
+  await apply()
+  const before = await exported()
+  const swapped = before.replace(/name: (red|blue)/g, (_, name) => `name: ${name === 'red' ? 'blue' : 'red'}`)
+  write(swapped, 'größe 1.yaml')
+  t.match(await apply(), { code: 0, stdout: /\n2 groups changed\n$/ })
+  const ids = (text: string) =>
+    Object.fromEntries([...text.matchAll(/name: (\w+)\n {4}id: (\S+)/g)].map(([, ...pair]) => pair))
+  t.strictSame(ids(await exported()), ids(swapped))
+  t.match(await apply('--dry-run'), { code: 0 })
+  const [event] = await server.deps.store.audit({ since: 0, name: 'group-changed', limit: 1 })
+  t.equal(event?.facts['file'], 'größe 1.yaml')
+})
+
 t.test('a client without a scope, a secret or the API gets an error before anything changes', async (t) => {
   const reader = await begin(t, ['admin:users:read', 'admin:clients:read'])
   const { write, apply, server, folder, run } = reader
@@ -276,7 +363,12 @@ t.test('a client without a scope, a secret or the API gets an error before anyth
 
   const at = (...flags: string[]) => runHere(['export', '--server', server.issuer, ...flags])
   t.match(await at(), { code: 64, stderr: /--server needs --client-id or --token-file/ })
-  t.match(await at('--client-id', 'x'), { code: 64, stderr: /one of --secret-file and --secret-env/ })
+  t.match(await at('--client-id', 'x'), {
+    code: 64,
+    stderr: /one of --secret-file, --secret-env and --key-file/,
+  })
+  const both = ['--secret-env', 'HOME', '--key-file', 'x']
+  t.match(await at('--client-id', 'x', ...both), { code: 64, stderr: /one of --secret-file/ })
   t.match(await at('--client-id', 'x', '--secret-env', 'UNSET'), { code: 78, stderr: /UNSET is not set/ })
   const file = join(folder, 'secret')
   t.match(await at('--token-file', file, '--client-id', 'x'), { code: 64, stderr: /exclude each other/ })

@@ -367,6 +367,39 @@ t.test('groups change places in one run, and the lowest is deleted first', async
   t.match(await apply('--prune', '--yes'), { code: 0, stdout: /1 group added, 3 groups deleted\n$/ })
 })
 
+t.test('groups exchange their names in one run, and keep their ids and members', async (t) => {
+  const { applied, apply, ok, write } = await begin(t)
+  const names = ['red', 'green', 'blue']
+  await applied(`
+groups: [${names.map((name) => `{ name: ${name} }`)}]
+users: [${names.map((name) => `{ username: of-${name}, groups: [${name}] }`)}]
+`)
+  const exported = async () =>
+    JSON.parse(await ok('export', '--json')) as {
+      groups: { name: string; id: string }[]
+      users: { username: string; groups: string[] }[]
+    }
+  const before = await exported()
+  const idOf = (name: string) => before.groups.find((one) => one.name === name)?.id
+  const next = { red: 'green', green: 'blue', blue: 'red' } as const
+  const turned = Object.entries(next).map(([old, name]) => `{ id: ${idOf(old)}, name: ${name} }`)
+  write(`groups: [${turned}, { name: purple, parent: red }]`)
+  const { code, stdout, stderr } = await apply()
+  t.equal(code, 0, stderr)
+  for (const [old, name] of Object.entries(next))
+    t.match(stdout, `~ group ${old}\n    name: ${old} → ${name}\n`)
+  t.match(stdout, /\n1 group added, 3 groups changed\n$/)
+  const after = await exported()
+  for (const [old, name] of Object.entries(next)) {
+    t.equal(after.groups.find((one) => one.id === idOf(old))?.name, name)
+    t.match(after.users.find(({ username }) => username === `of-${old}`)?.groups, [name])
+  }
+  t.match(await apply('--dry-run'), { code: 0 })
+  // The other one keeps the name, so that it is not free.
+  write(`groups: [{ id: ${idOf('red')}, name: red }]`)
+  t.match(await apply(), { code: 78, stderr: /another group has this name/ })
+})
+
 t.test('a group is administered by another one, also by one below it', async (t) => {
   const { applied, apply, write, ok, folder } = await begin(t)
   const groups = 'groups: [{ name: a, administrators: b }, { name: b, parent: a, administrators: b }]\n'

@@ -136,4 +136,32 @@ export const fileFaults = [
     replace: 'false && callerId !== undefined && !named.has(callerId)',
     tests: server,
   },
+  {
+    id: 'files-server-without-the-file',
+    file: api,
+    find: "...(file && { 'audit-file': encodeURIComponent(file) }),",
+    replace: '',
+    tests: server,
+  },
+  {
+    id: 'files-server-token-not-renewed',
+    file: api,
+    find: 'token = await obtain()\n        continue',
+    replace: 'continue',
+    tests: server,
+  },
+  {
+    id: 'files-key-signs-by-the-wrong-algorithm',
+    file: 'src/cli/files/private-key.ts',
+    find: "alg === 'RS256' ?",
+    replace: "alg !== 'RS256' ?",
+    tests: server,
+  },
+  {
+    id: 'files-name-not-freed',
+    file: 'src/cli/files/groups.ts',
+    find: 'holder.id === id || !isFreed',
+    replace: 'holder.id === id || isFreed',
+    tests: ['test/cli/files.test.ts'],
+  },
 ] as const satisfies readonly Fault[]

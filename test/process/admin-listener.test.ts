@@ -1,5 +1,7 @@
 /** The admin API at the management listener of a running server: there, and nowhere else. */
+import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { join } from 'node:path'
 import t from 'tap'
 import { newFolder, run } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
@@ -20,7 +22,7 @@ const { stop } = await startProcess(t, data, {
 const management = `http://127.0.0.1:${managementPort}/t`
 const path = '/api/admin/v1'
 
-const scope = 'admin:users:read admin:users:write admin:audit:read'
+const scope = 'admin:users:read admin:users:write admin:audit:read admin:clients:read'
 const environment = { LYCHGATE_ADMIN_API: 'on', LYCHGATE_ISSUER: issuer, LYCHGATE_SECRET: secret }
 const added = await run(
   [
@@ -57,6 +59,28 @@ t.test('the management listener serves it, for the tokens of the issuer', async 
   t.equal((await fetch(`${management}${path}/no/such`, { headers: authorization })).status, 404)
   const described = await (await fetch(`${management}${path}/openapi.json`)).json()
   t.match(described, { servers: [{ url: '/t' }] }, 'its URLs are those of the listener')
+})
+
+t.test('files are exported and applied there, with a token of the issuer', async (t) => {
+  const secretFile = join(data, 'tool.secret')
+  writeFileSync(secretFile, client.client_secret)
+  const at = ['--server', issuer, '--client-id', client.client_id, '--secret-file', secretFile]
+  const there = [...at, '--api', management]
+  const exported = await run(['export', ...there])
+  t.equal(exported.code, 0, exported.stderr)
+  t.match(exported.stdout, /- username: alice\n/)
+  const file = join(data, 'groups.yaml')
+  writeFileSync(file, 'groups: [{ name: choir }]\n')
+  t.match(await run(['apply', '-f', file, ...there]), { code: 0, stdout: /1 group added/ })
+  t.match(
+    await run(['export', ...at]),
+    { code: 1, stderr: /is admin\.api on, and at this place/ },
+    'not at the issuer',
+  )
+  t.match(await run(['export', ...at, '--api', 'http://id.example.org']), {
+    code: 1,
+    stderr: /--api must be an https URL, or one of this computer/,
+  })
 })
 
 t.test('settings are those in effect, with where each comes from, and no secret', async (t) => {

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import * as oauth from 'oauth4webapi'
+import type { AuditContext } from '../../domain/audit.ts'
 import { isObject } from '../../domain/is-object.ts'
+import { parseScope } from '../../domain/scope.ts'
 import { adminApiRoot } from '../../http/admin-listener.ts'
 import { CommandFailed, TryAgain } from '../failure.ts'
 import type { Use } from './target.ts'
@@ -26,44 +28,59 @@ export interface AdminApi {
 interface Sent {
   readonly body?: object
   readonly ifMatch?: string
+  /** Of a change: its file is for the audit log of the server. */
+  readonly context?: AuditContext
 }
 
-/** How the admin API is called. */
+/** How the admin API is called: with a token, or by a client with a secret or a private key. */
 export type Credentials =
   | { readonly token: string }
-  | { readonly clientId: string; readonly clientSecret: string }
+  | { readonly clientId: string; readonly secret: string }
+  | { readonly clientId: string; readonly key: oauth.PrivateKey }
 
-/** A scope of the admin API. Nothing of it is imported: it is another server's, and may be absent in this build. */
-type AdminScope = `admin:${'users' | 'clients'}:${'read' | 'write'}`
+/** Which server is called. */
+export interface Server {
+  /** The issuer. */
+  readonly issuer: string
+  /** Where the admin API is, if not at the issuer. */
+  readonly api?: string | undefined
+}
+
+/** Nothing of the admin API is imported: it is another server's, and may be absent in this build. */
+const isOfAdminApi = (scope: string) => scope.startsWith('admin:')
 
 /** Returns the scopes that a use needs, and no other. */
-export function scopesFor({ wanted, writes = false }: Use): readonly AdminScope[] {
+export function scopesFor({ wanted, writes = false }: Use): readonly string[] {
   const hasClients = wanted === undefined || wanted.clients !== undefined
-  const hasSecrets = wanted?.clients?.some(
+  const withSecrets = (wanted?.clients ?? []).filter(
     ({ entry }) => (entry.secret ?? entry.secretFile ?? entry.newSecretFile) !== undefined,
   )
   const changesUsers = writes && (wanted?.users ?? wanted?.groups) !== undefined
-  return [
+  const scopes: readonly string[] = [
     'admin:users:read',
-    ...(changesUsers ? (['admin:users:write'] as const) : []),
-    ...(hasClients ? (['admin:clients:read'] as const) : []),
-    // Comparing a secret needs it, too.
-    ...(hasClients && (writes || hasSecrets) ? (['admin:clients:write'] as const) : []),
+    ...(changesUsers ? ['admin:users:write'] : []),
+    ...(hasClients ? ['admin:clients:read'] : []),
+    // Comparing a secret needs it, too, and whatever the client with the secret may do here.
+    ...(hasClients && (writes || withSecrets.length > 0) ? ['admin:clients:write'] : []),
+    ...withSecrets.flatMap(({ entry }) => parseScope(String(entry['scope'] ?? '')).filter(isOfAdminApi)),
   ]
+  return [...new Set(scopes)]
 }
 
 /** Gets an access token, and returns the admin API of the server. */
 export async function connectAdminApi(
-  server: string,
+  { issuer, api = issuer }: Server,
   credentials: Credentials,
-  scopes: readonly AdminScope[],
+  scopes: readonly string[],
 ): Promise<AdminApi> {
-  const { href } = requireSafe(server, '--server')
+  const server = requireSafe(issuer, '--server').href
+  const { href } = requireSafe(api, '--api')
   const root = href.replace(/\/$/, '') + adminApiRoot
-  const obtain = () => obtainToken(href, credentials, scopes)
+  const obtain = () => obtainToken(server, credentials, scopes)
   let token = await obtain()
 
-  async function send(method: string, path: string, what: string, { body, ifMatch }: Sent = {}) {
+  async function send(method: string, path: string, what: string, { body, ifMatch, context }: Sent = {}) {
+    const file = context?.facts?.['file']
     const key = method === 'POST' ? randomUUID() : undefined
     for (let attempt = 1; ; attempt += 1) {
       const response = await fetch(root + path, {
@@ -74,6 +91,7 @@ export async function connectAdminApi(
           ...(body && { 'content-type': 'application/json' }),
           ...(key && { 'idempotency-key': key }),
           ...(ifMatch && { 'if-match': ifMatch }),
+          ...(file && { 'audit-file': encodeURIComponent(file) }),
         },
         ...(body && { body: JSON.stringify(body) }),
       }).catch((cause: unknown) => unreachable(href, cause))
@@ -142,7 +160,7 @@ function said({ error_description: description, error }: Json, status: number): 
 function failureOf(status: number, challenge: string, line: string, isList: boolean): CommandFailed {
   if (challenge.includes('insufficient_user_authentication'))
     return new CommandFailed(`${line}; get a token after a sign-in with two factors`)
-  if (status === 404 && isList) return new CommandFailed(`${line}; is admin.api on?`)
+  if (status === 404 && isList) return new CommandFailed(`${line}; is admin.api on, and at this place (--api)?`)
   const isPassing = [404, 412, 429, 502, 503, 504].includes(status)
   return isPassing ? new TryAgain(`${line}; run the command again`) : new CommandFailed(line)
 }
@@ -161,10 +179,10 @@ function unreachable(server: string, error: unknown): never {
 async function obtainToken(
   server: string,
   credentials: Credentials,
-  scopes: readonly AdminScope[],
+  scopes: readonly string[],
 ): Promise<string> {
   if ('token' in credentials) return credentials.token
-  const { clientId, clientSecret } = credentials
+  const { clientId } = credentials
   try {
     const api = requireSafe(server, '--server')
     const found = await oauth.resourceDiscoveryRequest(api, optionsFor(api))
@@ -180,7 +198,9 @@ async function obtainToken(
     const response = await oauth.clientCredentialsGrantRequest(
       as,
       client,
-      oauth.ClientSecretBasic(clientSecret),
+      'key' in credentials
+        ? oauth.PrivateKeyJwt(credentials.key)
+        : oauth.ClientSecretBasic(credentials.secret),
       { resource, scope: scopes.join(' ') },
       optionsFor(endpoint),
     )

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { addIntegration, requestOf } from '../../clients/integration.ts'
 import { readIntegration, writeClientMembers } from '../../clients/integration-members.ts'
 import type { Attribute } from '../../domain/attributes.ts'
+import type { AuditContext } from '../../domain/audit.ts'
 import type { Group } from '../../domain/group.ts'
 import { isObject } from '../../domain/is-object.ts'
 import type { Client, User } from '../../domain/model.ts'
@@ -28,15 +29,19 @@ export function apiTarget(api: AdminApi, isPrinted: boolean): Target {
     return items
   }
   /** Changes what the plan saw. @throws {TryAgain} if it is another by now. */
-  const change = async (method: string, path: string, what: string, body?: object) => {
+  const change = async (method: string, path: string, what: string, context: AuditContext, body?: object) => {
     const { body: now, etag } = await api.send('GET', path, what)
     if (!isDeepStrictEqual(lasting(now), lasting(seen.get(path) ?? {})))
       throw new TryAgain(`${what} was changed in the meantime; run the command again`)
-    const { body: after } = await api.send(method, path, what, { ifMatch: etag, ...(body && { body }) })
+    const { body: after } = await api.send(method, path, what, {
+      ifMatch: etag,
+      context,
+      ...(body && { body }),
+    })
     seen.set(path, after)
   }
-  const act = async (path: string, name: string, what: string, body: object = {}) => {
-    const { body: after } = await api.send('POST', `${path}/${name}`, what, { body })
+  const act = async (path: string, name: string, what: string, context: AuditContext, body = {}) => {
+    const { body: after } = await api.send('POST', `${path}/${name}`, what, { body, context })
     // The response to a new secret is no description of the client, and its other members stay.
     if (seen.has(path) && name !== 'secret') seen.set(path, after)
   }
@@ -73,7 +78,7 @@ export function apiTarget(api: AdminApi, isPrinted: boolean): Target {
           resources: resources.map(({ identifier }) => String(identifier)),
           declared,
         },
-        attributes: readsUsers ? ((await api.list('/attributes')) as unknown as readonly Attribute[]) : [],
+        attributes: readsUsers ? (await api.list('/attributes')).map(attributeOf) : [],
       } satisfies State
     },
 
@@ -81,15 +86,17 @@ export function apiTarget(api: AdminApi, isPrinted: boolean): Target {
       for (const step of steps) {
         const what = `group ${step.after.name}`
         const body = groupBody(step)
-        if (step.before !== undefined) await change('PATCH', groupPath(step.after), what, body)
-        else seen.set(groupPath(step.after), (await api.send('POST', '/groups', what, { body })).body)
+        const { before, context } = step
+        const path = groupPath(step.after)
+        if (before !== undefined) await change('PATCH', path, what, context, body)
+        else seen.set(path, (await api.send('POST', '/groups', what, { body, context })).body)
       }
     },
-    async deleteGroups(groups) {
-      for (const group of groups) await change('DELETE', groupPath(group), `group ${group.name}`)
+    async deleteGroups(groups, _, context) {
+      for (const group of groups) await change('DELETE', groupPath(group), `group ${group.name}`, context)
     },
 
-    async addUser(user) {
+    async addUser(user, context) {
       const { id: sub, username, email, lockedAt, attributes } = user
       const { claims } = userEntry(user, [])
       const body = {
@@ -97,47 +104,47 @@ export function apiTarget(api: AdminApi, isPrinted: boolean): Target {
         ...{ sub, username, send: !isPrinted, locked: lockedAt !== undefined },
         email_verified: user.claims['email_verified'] === true,
       }
-      const { body: added } = await api.send('POST', '/users', `user ${username}`, { body })
+      const { body: added } = await api.send('POST', '/users', `user ${username}`, { body, context })
       const { invitation } = added
       if (isObject(invitation)) return invitation
       // A repeated request: the response to the first one was lost, and had the link.
       return lockedAt === undefined ? { link: 'was lost with a response; make another one' } : undefined
     },
-    async changeUser({ before, after }) {
+    async changeUser({ before, after, context }) {
       const what = `user ${after.username}`
       const body = userBody(before, after)
-      if (Object.keys(body).length > 0) await change('PATCH', userPath(after), what, body)
+      if (Object.keys(body).length > 0) await change('PATCH', userPath(after), what, context, body)
       const [was, is] = [before.lockedAt !== undefined, after.lockedAt !== undefined]
-      if (was !== is) await act(userPath(after), is ? 'lock' : 'unlock', what)
+      if (was !== is) await act(userPath(after), is ? 'lock' : 'unlock', what, context)
     },
-    async addMember(group, { id: sub, username }) {
-      await api.send('POST', `${groupPath(group)}/members`, `user ${username}`, { body: { sub } })
+    async addMember(group, { id: sub, username }, context) {
+      await api.send('POST', `${groupPath(group)}/members`, `user ${username}`, { body: { sub }, context })
     },
-    async removeMember(group, user) {
-      await api.send('DELETE', `${groupPath(group)}/members/${user.id}`, `user ${user.username}`)
+    async removeMember(group, { id, username }, context) {
+      await api.send('DELETE', `${groupPath(group)}/members/${id}`, `user ${username}`, { context })
     },
-    deleteUser: (user) => change('DELETE', userPath(user), `user ${user.username}`),
+    deleteUser: (user, context) => change('DELETE', userPath(user), `user ${user.username}`, context),
 
-    async addClient(client, secret) {
+    async addClient(client, secret, _, context) {
       const what = `client ${client.id}`
       const body = {
         client_id: client.id,
         ...(secret !== undefined && { client_secret: secret }),
         ...writeClientMembers(requestOf(client)),
       }
-      await api.send('POST', '/clients', what, { body })
-      if (client.lockedAt !== undefined) await act(clientPath(client), 'lock', what)
+      await api.send('POST', '/clients', what, { body, context })
+      if (client.lockedAt !== undefined) await act(clientPath(client), 'lock', what, context)
     },
-    async changeClient({ before, after }, secret) {
+    async changeClient({ before, after, context }, secret) {
       const what = `client ${after.id}`
       const [old, body] = [before, after].map((one) => writeClientMembers(requestOf(one)))
-      if (!isDeepStrictEqual(old, body)) await change('PUT', clientPath(after), what, body)
+      if (!isDeepStrictEqual(old, body)) await change('PUT', clientPath(after), what, context, body)
       const [was, is] = [before.lockedAt !== undefined, after.lockedAt !== undefined]
-      if (was !== is) await act(clientPath(after), is ? 'lock' : 'unlock', what)
+      if (was !== is) await act(clientPath(after), is ? 'lock' : 'unlock', what, context)
       if (secret !== undefined)
-        await act(clientPath(after), 'secret', what, { client_secret: secret, keep_old_seconds: 0 })
+        await act(clientPath(after), 'secret', what, context, { client_secret: secret, keep_old_seconds: 0 })
     },
-    deleteClient: (client) => change('DELETE', clientPath(client), `client ${client.id}`),
+    deleteClient: (client, context) => change('DELETE', clientPath(client), `client ${client.id}`, context),
   }
 
   /** Returns the secrets of the files that are those of the clients: the server does not tell a secret. */
@@ -174,6 +181,10 @@ function lasting(one: Json): Json {
 }
 
 // `as` in what follows: as the description of the API says.
+
+function attributeOf({ name, type, values = [], visible, editable }: Json): Attribute {
+  return { name, type, values, visible, editable } as Attribute
+}
 
 function groupOf(one: Json): Group {
   return {

@@ -140,7 +140,7 @@ function addition(
       // The file first: a client without its secret would be of no use.
       if (given?.target !== undefined)
         writeFileSync(given.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
-      await target.addClient(resultOf(lock), secret, [...writes, ...lock.writes, ...events])
+      await target.addClient(resultOf(lock), secret, [...writes, ...lock.writes, ...events], context)
       if (secret !== undefined && given === undefined)
         tell({
           client_id: clientId,
@@ -178,6 +178,7 @@ function change(
         {
           before,
           after: client,
+          context: contextOf(placed),
           decide: (found) => {
             if (found === undefined) throw new CommandFailed(`${before.id} was removed in the meantime`)
             return accept(undefined, ...settle(found, placed, said, known, entryOf).writes)

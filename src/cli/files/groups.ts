@@ -35,6 +35,8 @@ interface Settled {
   readonly changes: readonly Change[]
   readonly steps: readonly Step<Group>[]
   readonly writes: readonly Write[]
+  /** The names that groups had before others could get them, by the ids of the groups. */
+  readonly given: ReadonlyMap<string, string>
 }
 
 /** Plans what entries say about groups. All of it is one transaction: two changes may need each other. */
@@ -49,7 +51,8 @@ export function planGroups(
     before: readonly Group[],
     each: (entry: Entry, step: () => Settled) => Settled | undefined,
   ) => {
-    let settled: Settled = { groups: before, changes: [], steps: [], writes: [] }
+    let settled: Settled = { groups: before, changes: [], steps: [], writes: [], given: new Map() }
+    for (const one of ordered) settled = each(one, () => freeName(settled, one, ordered)) ?? settled
     for (const one of ordered) {
       const step = () => settleOne(settled, one, fresh.get(one) ?? systemRandom(16))
       settled = each(one, step) ?? settled
@@ -70,7 +73,28 @@ function freshOf({ id }: GroupEntry): Buffer {
   return id === undefined ? systemRandom(16) : bytesOfGroupId(id)
 }
 
-function settleOne({ groups, changes, steps, writes }: Settled, placed: Entry, fresh: Buffer): Settled {
+/** Gives a group another name for now if an entry wants its name, and another entry gives it a new one. */
+function freeName(settled: Settled, { entry: { id, name } }: Entry, entries: readonly Entry[]): Settled {
+  const { groups, steps, writes, given } = settled
+  const holder = findAmong(groups, name)
+  const next = entries.find(({ entry }) => entry.id !== undefined && entry.id === holder?.id)
+  const isFreed = next !== undefined && canonicalGroupName(next.entry.name) !== canonicalGroupName(name)
+  if (holder === undefined || id === undefined || holder.id === id || !isFreed) return settled
+  const context = contextOf(next)
+  // An id can be a name, and no other group has it.
+  const decision = changeGroup(groups, holder, { name: holder.id }, context)
+  const after = resultOf(decision)
+  return {
+    ...settled,
+    groups: groups.map((one) => (one.id === after.id ? after : one)),
+    steps: [...steps, { before: holder, after, context }],
+    writes: [...writes, ...decision.writes],
+    given: new Map(given).set(holder.id, holder.name),
+  }
+}
+
+function settleOne(settled: Settled, placed: Entry, fresh: Buffer): Settled {
+  const { groups, changes, steps, writes, given } = settled
   const { name, id, description = '', parent } = placed.entry
   const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
   const parentId = parent === undefined ? '' : requireAmong(groups, parent, 'parent')
@@ -81,18 +105,17 @@ function settleOne({ groups, changes, steps, writes }: Settled, placed: Entry, f
     const after = resultOf(decision)
     const members = membersOfNew(groupEntry(after, namesOf(groups)))
     return {
+      ...settled,
       groups: [...groups, after],
       changes: [...changes, { action: 'add', kind: 'group', name: after.name, members }],
-      steps: [...steps, { after }],
+      steps: [...steps, { after, context }],
       writes: [...writes, ...decision.writes],
     }
   }
   const entryOf = (group: Group) => groupEntry(group, namesOf(groups))
-  const members = differences(
-    entryOf(before),
-    entryOf(resultOf(changeGroup(groups, before, wanted, context))),
-  )
-  if (members.length === 0) return { groups, changes, steps, writes }
+  const named = { ...before, name: given.get(before.id) ?? before.name }
+  const members = differences(entryOf(named), entryOf(resultOf(changeGroup(groups, before, wanted, context))))
+  if (members.length === 0) return settled
   const differs = (member: string) => members.some((one) => one.member === member)
   const decision = changeGroup(
     groups,
@@ -106,9 +129,10 @@ function settleOne({ groups, changes, steps, writes }: Settled, placed: Entry, f
   )
   const after = resultOf(decision)
   return {
+    ...settled,
     groups: groups.map((one) => (one.id === after.id ? after : one)),
-    changes: [...changes, { action: 'change', kind: 'group', name: before.name, members }],
-    steps: [...steps, { before, after }],
+    changes: [...changes, { action: 'change', kind: 'group', name: named.name, members }],
+    steps: [...steps, { before, after, context }],
     writes: [...writes, ...decision.writes],
   }
 }
@@ -120,19 +144,21 @@ function settleAdministrators(settled: Settled, placed: Entry): Settled {
   const administratorsId =
     administrators === undefined ? '' : requireAmong(groups, administrators, 'administrators')
   if (before === undefined || (before.administratorsId ?? '') === administratorsId) return settled
-  const decision = changeGroup(groups, before, { administratorsId }, contextOf(placed))
+  const context = contextOf(placed)
+  const decision = changeGroup(groups, before, { administratorsId }, context)
   const after = resultOf(decision)
   const nameOf = namesOf(groups)
   const members = differences(groupEntry(before, nameOf), groupEntry(after, nameOf))
   const isNamed = changes.some((change) => change.name === before.name)
   return {
+    ...settled,
     groups: groups.map((one) => (one.id === after.id ? after : one)),
     changes: isNamed
       ? changes.map((change) =>
           change.name === before.name ? { ...change, members: [...change.members, ...members] } : change,
         )
       : [...changes, { action: 'change', kind: 'group', name: before.name, members }],
-    steps: [...steps, { before, after }],
+    steps: [...steps, { before, after, context }],
     writes: [...writes, ...decision.writes],
   }
 }
@@ -175,7 +201,8 @@ export function pruneGroups(
     changes: groups
       .filter(({ id }) => ids.has(id))
       .map(({ name }) => ({ action: 'delete', kind: 'group', name, members: [] })),
-    write: () => target.deleteGroups(lowestFirst(groups, ids), (current) => deleteAll(current, ids, context)),
+    write: () =>
+      target.deleteGroups(lowestFirst(groups, ids), (current) => deleteAll(current, ids, context), context),
   }
 }
 

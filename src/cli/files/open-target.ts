@@ -11,9 +11,11 @@ import type { Target, Use } from './target.ts'
 export interface ServerFlags extends OperatorFlags, ForceFlag {
   readonly print?: true
   readonly server?: string
+  readonly api?: string
   readonly clientId?: string
   readonly secretFile?: string
   readonly secretEnv?: string
+  readonly keyFile?: string
   readonly tokenFile?: string
 }
 
@@ -21,16 +23,19 @@ export interface ServerFlags extends OperatorFlags, ForceFlag {
 export const serverHelp = `
 With --server it works on a running server, by its admin API (admin.api: on), and needs no store. The access token is in
 --token-file, or is requested for a client that has client_credentials and scopes of the admin API: --client-id with
---secret-file or --secret-env. A change that someone else made at the same time ends it with exit code 75: run it again.
+--secret-file, --secret-env or --key-file. --api says where the API is if not at the issuer (admin.listener). A change
+that someone else made at the same time ends it with exit code 75: run it again.
 `
 
 /** Adds these flags. */
 export function addServerFlags(command: Command): Command {
   return command
     .option('--server <url>', 'the issuer of a running server, to use its admin API instead of a store')
+    .option('--api <url>', 'where its admin API is, if that is at the management listener')
     .option('--client-id <id>', 'the client that calls the admin API')
     .option('--secret-file <file>', 'the file with its secret')
     .option('--secret-env <name>', 'the environment variable with its secret')
+    .option('--key-file <file>', 'the file with its private key, PEM or JWK (private_key_jwt)')
     .option('--token-file <file>', 'a file with an access token, instead of a client')
 }
 
@@ -40,10 +45,10 @@ export async function withTarget(
   use: Use,
   action: (target: Target) => Promise<void>,
 ): Promise<void> {
-  const { server, clientId, secretFile, secretEnv, tokenFile } = flags
+  const { server, api, clientId, secretFile, secretEnv, keyFile, tokenFile } = flags
   if (server === undefined) {
-    if ([clientId, secretFile, secretEnv, tokenFile].some((flag) => flag !== undefined))
-      throw new WrongUsage('--client-id, --secret-file, --secret-env and --token-file need --server')
+    if ([api, clientId, secretFile, secretEnv, keyFile, tokenFile].some((flag) => flag !== undefined))
+      throw new WrongUsage('--api, --client-id, --secret-…, --key-file and --token-file need --server')
     // Loaded late, as below: a server needs no store, and a store no requests.
     const { storeTarget } = await import('./store-target.ts')
     return withStore(flags, (store, config) =>
@@ -62,21 +67,27 @@ export async function withTarget(
     if (flags[name] !== undefined) throw new WrongUsage(`--${name} is for a store, and not for --server`)
   const { connectAdminApi, scopesFor } = await import('./admin-api.ts')
   const { apiTarget } = await import('./api-target.ts')
-  const api = await connectAdminApi(server, credentialsOf(flags), scopesFor(use))
-  await action(apiTarget(api, flags.print === true))
+  const connected = await connectAdminApi({ issuer: server, api }, await credentialsOf(flags), scopesFor(use))
+  await action(apiTarget(connected, flags.print === true))
 }
 
-function credentialsOf({ clientId, secretFile, secretEnv, tokenFile }: ServerFlags): Credentials {
+async function credentialsOf(flags: ServerFlags): Promise<Credentials> {
+  const { clientId, secretFile, secretEnv, keyFile, tokenFile } = flags
+  const proofs = [secretFile, secretEnv, keyFile].filter((flag) => flag !== undefined)
   if (tokenFile !== undefined) {
-    if ([clientId, secretFile, secretEnv].some((flag) => flag !== undefined))
+    if (clientId !== undefined || proofs.length > 0)
       throw new WrongUsage('--token-file and --client-id exclude each other')
     return { token: readSecret(tokenFile, '--token-file').trim() }
   }
   if (clientId === undefined) throw new WrongUsage('--server needs --client-id or --token-file')
-  if ((secretFile === undefined) === (secretEnv === undefined))
-    throw new WrongUsage('--client-id needs one of --secret-file and --secret-env')
-  if (secretFile !== undefined) return { clientId, clientSecret: readSecret(secretFile, '--secret-file') }
-  const clientSecret = process.env[secretEnv ?? '']
-  if (!clientSecret) throw new ConfigError(`--secret-env: the variable ${secretEnv} is not set`)
-  return { clientId, clientSecret }
+  if (proofs.length !== 1)
+    throw new WrongUsage('--client-id needs one of --secret-file, --secret-env and --key-file')
+  if (keyFile !== undefined) {
+    const { readPrivateKey } = await import('./private-key.ts')
+    return { clientId, key: readPrivateKey(readSecret(keyFile, '--key-file')) }
+  }
+  if (secretFile !== undefined) return { clientId, secret: readSecret(secretFile, '--secret-file') }
+  const secret = process.env[secretEnv ?? '']
+  if (!secret) throw new ConfigError(`--secret-env: the variable ${secretEnv} is not set`)
+  return { clientId, secret }
 }

@@ -26,6 +26,7 @@ export interface State {
 export interface Step<T> {
   readonly before?: T
   readonly after: T
+  readonly context: AuditContext
 }
 
 /** A change of one object. `decide` makes it of what is there by then. */
@@ -55,14 +56,19 @@ export interface Target {
   /** Makes the steps in their order. A store makes all of them in one transaction, by `decide`. */
   changeGroups(steps: readonly Step<Group>[], decide: DecideGroups): Promise<void>
   /** Deletes groups, the lowest first. */
-  deleteGroups(groups: readonly Group[], decide: DecideGroups): Promise<void>
+  deleteGroups(groups: readonly Group[], decide: DecideGroups, context: AuditContext): Promise<void>
   /** Returns where the invitation went; a locked user gets none. */
   addUser(user: User, context: AuditContext): Promise<Invited | undefined>
   changeUser(changed: Changed<User>): Promise<void>
   addMember(group: Group, user: User, context: AuditContext): Promise<void>
   removeMember(group: Group, user: User, context: AuditContext): Promise<void>
   deleteUser(user: User, context: AuditContext): Promise<void>
-  addClient(client: Client, secret: string | undefined, writes: readonly Write[]): Promise<void>
+  addClient(
+    client: Client,
+    secret: string | undefined,
+    writes: readonly Write[],
+    context: AuditContext,
+  ): Promise<void>
   /** @param secret The new one, if it is replaced. */
   changeClient(changed: Changed<Client>, secret: string | undefined): Promise<void>
   deleteClient(client: Client, context: AuditContext): Promise<void>

@@ -103,7 +103,7 @@ function planUser(
         if (invited !== undefined) tell({ username: after.username, ...invited })
       } else {
         const decide = (user: User | undefined) => changeUser(attributes, requireUser(user), placed)
-        await target.changeUser({ before, after, decide })
+        await target.changeUser({ before, after, context: contextOf(placed), decide })
       }
       for (const group of groupsOf(added)) await target.addMember(group, after, contextOf(placed))
     },
