@@ -160,7 +160,8 @@ function said({ error_description: description, error }: Json, status: number): 
 function failureOf(status: number, challenge: string, line: string, isList: boolean): CommandFailed {
   if (challenge.includes('insufficient_user_authentication'))
     return new CommandFailed(`${line}; get a token after a sign-in with two factors`)
-  if (status === 404 && isList) return new CommandFailed(`${line}; is admin.api on, and at this place (--api)?`)
+  if (status === 404 && isList)
+    return new CommandFailed(`${line}; is admin.api on, and at this place (--api)?`)
   const isPassing = [404, 412, 429, 502, 503, 504].includes(status)
   return isPassing ? new TryAgain(`${line}; run the command again`) : new CommandFailed(line)
 }
