@@ -134,7 +134,7 @@ export const administration = fp<AppDeps>(
         const { clientId = '' } = request.access ?? {}
         const file = fileOf(request)
         const via = kind === 'user' ? clientId : undefined
-        const facts = { ...omitUndefined({ file, via }), actor: sub, request: request.id }
+        const facts = { actor: sub, ...omitUndefined({ via, file }), request: request.id }
         return { by: 'operator', at: clock(), from: addressPrefix(request.ip), facts }
       },
       assertMay: async (request, subject) => {
