@@ -1,9 +1,10 @@
 import fp from 'fastify-plugin'
 import type { Origins } from './config/setting.ts'
 import type { AppDeps, Deps, Development } from './deps.ts'
+import { clientExaminer } from './doctor/clients.ts'
 import { examineInside } from './doctor/inside.ts'
 import { signInOf, subjectOf } from './domain/jwt-access-token.ts'
-import { declared } from './features.ts'
+import { declared, features } from './features.ts'
 import { createGuardedFetch } from './fetch/guarded-fetch.ts'
 import { authenticationOf, callerKind } from './guard/access.ts'
 import { type Access, type GuardOptions, guard, type Refused } from './guard/guard.ts'
@@ -21,6 +22,8 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
   if (development !== undefined && config.mode !== 'dev')
     throw new Error('a production server has nothing of a development server')
   const service = describeService(config, declared.scopes)
+  const profiles = features.flatMap(({ clientProfiles = {} }) => Object.entries(clientProfiles))
+  const examineLastClients = clientExaminer(given, profiles)
   const checkHash = createPasswordQueue(config.passwordQueue)
   return {
     ...given,
@@ -32,7 +35,11 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
       clock: given.clock,
     }),
     checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
-    examine: (ring, now) => [...examineInside(config, ring, now)],
+    examine: (ring, now) => {
+      const clients = examineLastClients()
+      const findings = [...examineInside(config, ring, now), ...(clients?.findings ?? [])]
+      return { findings, ...(clients && { clientsAt: clients.at }) }
+    },
     guard: ownGuard({ ...given, service }),
     settings: () => settingsOf(config, origins),
   }

@@ -68,8 +68,14 @@ export interface AppDeps extends Deps {
   readonly declared: Declared
   /** Fetches every URL that a client names. */
   readonly fetchUrl: GuardedFetch
-  /** What `lychgate doctor` finds, as far as it takes no connection. */
-  readonly examine: (ring: readonly StoredKey[], now: Seconds) => readonly Finding[]
+  /**
+   * What `lychgate doctor` finds, as far as it takes no connection, and what was found about clients, and when. No
+   * caller waits for that.
+   */
+  readonly examine: (
+    ring: readonly StoredKey[],
+    now: Seconds,
+  ) => { readonly findings: readonly Finding[]; readonly clientsAt?: Seconds }
   /** Guards the routes that are registered in the same scope with this server's own tokens, RFC 6750. */
   readonly guard: FastifyPluginCallback<Pick<GuardOptions, 'anonymous' | 'formToken'>>
 }

@@ -23,6 +23,8 @@ declare module '../pages/pages.ts' {
       readonly errors: readonly Rejection[]
       /** What `lychgate doctor` would say about this server, as far as it is not in order. */
       readonly findings: readonly Finding[]
+      /** How long ago the apps were checked; absent: they are being checked. */
+      readonly clientsAgoSeconds?: Seconds
       /** The active keys. */
       readonly keys: readonly { readonly algorithm: KeyAlgorithm; readonly ageSeconds: Seconds }[]
       /** What to do next: absent once there are users and clients. */
@@ -63,13 +65,15 @@ export function overviewPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
         store.activity(),
       ])
       const countOf = new Map(found.map(({ day, count }) => [day, count]))
+      const examined = deps.examine(ring, now)
       return render('admin/overview', {
         counts,
         most,
         ...(activeGrants !== undefined && { grants: activeGrants }),
         days: numbers.map((day) => ({ day, at: day * daySeconds, count: countOf.get(day) ?? 0 })),
         errors: errors.map(({ row }) => row),
-        findings: deps.examine(ring, now).filter(({ level }) => level !== 'ok'),
+        findings: examined.findings.filter(({ level }) => level !== 'ok'),
+        ...(examined.clientsAt !== undefined && { clientsAgoSeconds: ago(examined.clientsAt, now) }),
         keys: keyAlgorithms.flatMap((algorithm) => {
           const { acting } = termsOf(ring, algorithm, now)
           return acting === undefined ? [] : [{ algorithm, ageSeconds: ago(acting.activeAt, now) }]

@@ -15,7 +15,7 @@ import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups, groupsOf, removeFromGroup } from '../../src/users/groups.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
-import { pageOf } from '../helpers/authorization.ts'
+import { integrate, pageOf } from '../helpers/authorization.ts'
 import { inBetween } from '../helpers/in-between.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
@@ -598,8 +598,35 @@ t.test('the overview shows what doctor finds inside, and the ages of the keys', 
   t.match(html, 'rate limits: are off: one client can send any number of requests')
   t.match(html, '<code>LYCHGATE_RATE_LIMITS=on</code>')
   t.notMatch(html, 'settings: valid', 'nothing that is in order')
+  t.match(html, 'Not checked here: whether the database is sound and fast')
   t.match(html, 'href="/admin/keys"')
   for (const name of ['ES256', 'EdDSA', 'RS256']) t.match(html, name)
+})
+
+t.test('the overview shows findings about apps, which no page waits for', async (t) => {
+  const another = await startServer(t, { admin: { secondFactor: 'off' } })
+  const mine = another.deps.store
+  const found = await mine.find('userByLogin', 'alice')
+  const context = () => ({ by: 'operator', at: another.deps.clock() }) as const
+  const created = await changeGroups(mine, (groups) =>
+    createGroup(groups, { name: 'Admins' }, systemRandom(16), context()),
+  )
+  await addToGroup(mine, created, found?.id ?? '', context())
+  const agent = new UserAgent(another.issuer)
+  const signIn = pageOf(await agent.open(`${another.issuer}/admin`))
+  t.match(pageOf(await agent.submit(signIn, alice)).html, 'The apps are being checked')
+  const lax = { redirectUris: ['https://app.example.test/cb'], pkce: 'optional' } as const
+  const { id } = await integrate(another, lax)
+  const overview = async () => pageOf(await agent.open(`${another.issuer}/admin`)).html
+  let html = await overview()
+  while (!html.includes('The apps were checked')) html = await overview()
+  t.notMatch(html, id, 'not yet read again')
+  another.advance(300)
+  await overview()
+  html = await overview()
+  while (!html.includes(id)) html = await overview()
+  t.match(html, 'PKCE is optional for a client')
+  t.match(html, `<code>lychgate client set ${id} --pkce required</code>`)
 })
 
 t.test('keys get successors, which sign later or at once', async (t) => {

@@ -77,6 +77,7 @@ export const adminPages = {
           found: '40 MiB free in /var/lib/lychgate',
         },
       ],
+      clientsAgoSeconds: 120,
       keys: [
         { algorithm: 'ES256', ageSeconds: 30 * day },
         { algorithm: 'HS256', ageSeconds: day },

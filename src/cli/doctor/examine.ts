@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
+import { examineClients } from '../../doctor/clients.ts'
 import { ok, problem, type Setup, setting, unchecked, upstreamOf } from '../../doctor/finding.ts'
 import { examineFiles, examineSettings, settingFault } from '../../doctor/settings.ts'
 import type { Finding } from '../../domain/finding.ts'
 import type { StoredKey } from '../../domain/model.ts'
+import { features } from '../../features.ts'
 import { greetMailServer, MailFailed, senderOf } from '../../mail/mailer.ts'
 import { developmentFaults } from '../../settings/checks.ts'
 import { ConfigError, type ConfigSources, type ResolvedConfig, resolveConfig } from '../../settings/load.ts'
@@ -10,7 +12,6 @@ import { httpInstant, systemClock } from '../../system.ts'
 import { examineFetches } from './fetches.ts'
 import { headerOf, NoResponse, type Reference, startReference } from './http.ts'
 import { examineIssuer, examinePublishedKeys, examineServer } from './issuer.ts'
-import { examineProfiles } from './profiles.ts'
 import { examineProxy } from './proxy.ts'
 import { compareClocks, examineDatabase, examineKeys } from './store.ts'
 
@@ -48,15 +49,12 @@ export async function examine(examination: Examination): Promise<readonly Findin
         ...(await examineNetwork(setup, facts?.keys ?? [])),
       ]
   const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
-  const profiles = examineProfiles(setup, [
-    ...(facts?.integrations ?? []),
-    ...(facts?.registeredClients ?? []),
-  ])
+  const profiles = features.flatMap(({ clientProfiles = {} }) => Object.entries(clientProfiles))
   return [
     ...examineSettings(setup),
-    ...profiles,
     ...examineFiles(setup),
     ...findings,
+    ...examineClients(setup.config, facts ?? {}, profiles),
     ...clock,
     ...keys,
     ...network,

@@ -1,8 +1,7 @@
 import { ok, problem, type Setup, setting, unchecked, warning } from '../../doctor/finding.ts'
 import { examineDisk, examineTerms } from '../../doctor/inside.ts'
 import type { Finding } from '../../domain/finding.ts'
-import { offeredAlgorithms } from '../../domain/key-term.ts'
-import type { Seconds, SigningAlgorithm, StoredKey } from '../../domain/model.ts'
+import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
 import { deriveSealingKey, ForeignKeys, isDevelopmentKey, WrongSecret } from '../../keys/seal.ts'
 import { keyPolicy } from '../../settings/key-policy.ts'
@@ -13,8 +12,6 @@ import { readDevSecret, secretOf } from '../open.ts'
 
 /** Every response that changes something waits for one commit. */
 const slowCommitMilliseconds = 200
-/** How many clients are named. */
-const mostNamed = 5
 /** Lifetimes count in seconds, and clients allow little. */
 const mostSkewSeconds = 5
 const exampleStore = setting('store', 'sqlite:/var/lib/lychgate/lychgate.db')
@@ -65,11 +62,10 @@ function* judge(facts: StoreFacts | undefined, { config }: Setup): Generator<Fin
   if (facts.faults.length === 0) yield ok`database: ${facts.engine} opens and is sound`
   yield schemaFindings[facts.schema]
   yield* judgeContents(facts, config.mode)
-  yield* judgeAlgorithms(facts, offeredAlgorithms(config.keys))
 }
 
 function* judgeContents(
-  { commitMilliseconds, clientsWithoutPkce = [], unreachableClients = [], seededUsers = [] }: StoreFacts,
+  { commitMilliseconds, seededUsers = [] }: StoreFacts,
   mode: 'dev' | 'serve',
 ): Generator<Finding> {
   if (commitMilliseconds !== undefined) {
@@ -82,38 +78,11 @@ function* judgeContents(
         change  put the data folder (or PostgreSQL) on a faster disk, near the server`
     }
   }
-  if (clientsWithoutPkce.length > 0) {
-    yield warning`clients: PKCE is optional for a client: an attacker can redeem a leaked code of it
-      found  ${clientsWithoutPkce}
-      change  ${clientsWithoutPkce.map((id) => `lychgate client set ${id} --pkce required`)}`
-  }
-  if (unreachableClients.length > 0) {
-    yield warning`logout: a client never responds: its users stay signed in there when they sign out here
-      expected  200 or 204 from its backchannel_logout_uri
-      found  ${unreachableClients}
-      change  ${unreachableClients.map((id) => `lychgate logout deliveries --client ${id} --failed`)}
-      change  lychgate client set CLIENT --backchannel-logout-uri URL`
-  }
   if (mode === 'serve' && seededUsers.length > 0) {
     yield problem`users: the store has users of the development server, whose passwords are public
       found  ${seededUsers}
       change  ${seededUsers.map((name) => `lychgate user remove ${name}`)}`
   }
-}
-
-function* judgeAlgorithms(
-  { integrations = [], registeredClients = [] }: StoreFacts,
-  offered: readonly SigningAlgorithm[],
-): Generator<Finding> {
-  const clients = [...integrations, ...registeredClients]
-    .filter(({ idTokenSignedResponseAlg }) => !offered.includes(idTokenSignedResponseAlg))
-    .slice(0, mostNamed)
-  if (clients.length === 0) return
-  yield warning`clients: a client registered an algorithm for its ID Tokens that is off: they are signed with another
-    expected  ${offered}
-    found  ${clients.map(({ id, idTokenSignedResponseAlg }) => `${id}: ${idTokenSignedResponseAlg}`)}
-    change  ${setting('keys.ed25519', 'on')}
-    change  lychgate client set CLIENT --id-token-alg ES256`
 }
 
 /** Returns findings about the secret and the keys: whether it opens them, and whether one is missing or due. */

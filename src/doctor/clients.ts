@@ -1,0 +1,140 @@
+import type { Config } from '../config/schema.ts'
+import type { Finding } from '../domain/finding.ts'
+import { offeredAlgorithms } from '../domain/key-term.ts'
+import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
+import type { Client, Seconds } from '../domain/model.ts'
+import type { ClientProfile } from '../feature.ts'
+import type { Store } from '../storage/store.ts'
+import type { Clock } from '../system.ts'
+import { setting, warning } from './finding.ts'
+
+/** How many clients are named. */
+const mostNamed = 5
+
+/** The clients that are examined. */
+export interface ExaminedClients {
+  readonly integrations?: readonly Client[]
+  readonly registeredClients?: readonly Client[]
+  /** Client ids of those that may leave PKCE out. */
+  readonly clientsWithoutPkce?: readonly string[]
+  /** Client ids of those that took no logout token of late, and failed to take some. */
+  readonly unreachableClients?: readonly string[]
+}
+
+/** Profiles by their names. */
+export type Profiles = readonly (readonly [name: string, profile: ClientProfile])[]
+
+/** Yields what is weak about clients, and what of a profile they and the settings miss. */
+export function* examineClients(
+  config: Config,
+  {
+    integrations = [],
+    registeredClients = [],
+    clientsWithoutPkce: lax = [],
+    unreachableClients: silent = [],
+  }: ExaminedClients,
+  profiles: Profiles,
+): Generator<Finding> {
+  const clients = [...integrations, ...registeredClients]
+  if (lax.length > 0) {
+    yield warning`clients: PKCE is optional for a client: an attacker can redeem a leaked code of it
+      found  ${named(lax)}
+      change  ${named(lax, (id) => `lychgate client set ${id} --pkce required`)}`
+  }
+  if (silent.length > 0) {
+    yield warning`logout: a client never responds: its users stay signed in there when they sign out here
+      expected  200 or 204 from its backchannel_logout_uri
+      found  ${named(silent)}
+      change  ${named(silent, (id) => `lychgate logout deliveries --client ${id} --failed`)}
+      change  lychgate client set CLIENT --backchannel-logout-uri URL`
+  }
+  const offered = offeredAlgorithms(config.keys)
+  const others = clients.flatMap(({ id, idTokenSignedResponseAlg: algorithm }) =>
+    offered.includes(algorithm) ? [] : `${id}: ${algorithm}`,
+  )
+  if (others.length > 0) {
+    yield warning`clients: a client registered an algorithm for its ID Tokens that is off: they are signed with another
+      expected  ${offered}
+      found  ${named(others)}
+      change  ${setting('keys.ed25519', 'on')}
+      change  lychgate client set CLIENT --id-token-alg ES256`
+  }
+  for (const [name, { shortcomings }] of profiles) {
+    for (const { said, expected, found, setting: wanted, change = [] } of shortcomings(config, clients)) {
+      const changes = [...(wanted === undefined ? [] : setting(...wanted)), ...change]
+      yield warning`${`profile ${name}`}: ${said}
+        expected  ${expected}
+        found  ${found}
+        change  ${changes}`
+    }
+  }
+}
+
+function named(all: readonly string[], write = (one: string) => one): readonly string[] {
+  const more = all.length - mostNamed
+  return [...all.slice(0, mostNamed).map(write), ...(more > 0 ? [`and ${more} more`] : [])]
+}
+
+/** Findings about the clients of a running server, and when they were found. */
+export interface ClientFindings {
+  readonly at: Seconds
+  readonly findings: readonly Finding[]
+}
+
+const refreshSeconds: Seconds = 300
+const readAtOnce = 250
+const mostRegistered = 1000
+const mostDeliveries = 1000
+
+/**
+ * Returns what was found last about the clients of a store, and has them examined when that is five minutes old. No
+ * caller waits: clients are read a page at a time, and requests run in between.
+ */
+export function clientExaminer(
+  { config, store, clock }: { config: Config; store: Pick<Store, 'page' | 'listKind'>; clock: Clock },
+  profiles: Profiles,
+): () => ClientFindings | undefined {
+  let last: ClientFindings | undefined
+  let isReading = false
+
+  const listClients = async (only: Client['origin'], most = Number.POSITIVE_INFINITY) => {
+    const clients: Client[] = []
+    let after: number | undefined
+    do {
+      const rows = await store.page('client', { limit: readAtOnce, after, only })
+      clients.push(...rows.map(({ row }) => row))
+      after = rows.length < readAtOnce ? undefined : rows.at(-1)?.seq
+      await new Promise(setImmediate)
+    } while (after !== undefined && clients.length < most)
+    return clients
+  }
+  const read = async () => {
+    const integrations = await listClients('integration')
+    const registeredClients = await listClients('registered', mostRegistered)
+    const deliveries = await store.listKind(finishedDeliveryKind, {
+      madeUntil: Number.MAX_SAFE_INTEGER,
+      limit: mostDeliveries,
+    })
+    const examined = {
+      integrations,
+      registeredClients,
+      clientsWithoutPkce: integrations.flatMap(({ id, pkceOptional }) => (pkceOptional ? id : [])),
+      unreachableClients: unreachableClients(deliveries),
+    }
+    last = { at: clock(), findings: [...examineClients(config, examined, profiles)] }
+  }
+  return () => {
+    // A clock that was set back must not prevent it.
+    const isOld = last === undefined || Math.abs(clock() - last.at) >= refreshSeconds
+    if (isOld && !isReading) {
+      isReading = true
+      // The store reports its failures; the next look tries again.
+      void read()
+        .catch(() => undefined)
+        .finally(() => {
+          isReading = false
+        })
+    }
+    return last
+  }
+}
