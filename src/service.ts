@@ -48,7 +48,11 @@ export function catalogueOf(config: Config, declared: DeclaredScopes = {}): read
   const offered = Object.entries(declared).flatMap(([name, { isOffered, ...scope }]) =>
     (isOffered?.(config) ?? true) ? [[name, scope] as const] : [],
   )
-  return completeCatalogue(config.scopes, Object.fromEntries(offered))
+  const scopes = config.scopes.map((scope) => {
+    const own = config.accounts.attributes.flatMap((one) => (one.scope === scope.name ? one.name : []))
+    return own.length === 0 ? scope : { ...scope, claims: [...(scope.claims ?? []), ...own] }
+  })
+  return completeCatalogue(scopes, Object.fromEntries(offered))
 }
 
 /** Returns the names of the scopes that a client may have without an operator. */

@@ -40,13 +40,13 @@ export async function dev({
   const config = await settlePort(given)
   const faults = [...developmentFaults(config)]
   if (faults.length > 0) throw new ConfigError(faults)
-  const users = await usersOf(usersFile)
+  const users = await usersOf(usersFile, config)
   const clock = await clockAt(time)
   makeFolder(config.data)
   const secret = config.secret ?? keepDevSecret(config.data, systemRandom)
   let taken: readonly string[] = []
   const seed = async (store: Store) => {
-    taken = await seedUsers(store, clock, users)
+    taken = await seedUsers(store, clock, users, config.accounts.attributes)
     await assertListed(config, store)
   }
   const logTo = readableLog(process.stdout, config.issuer)
@@ -54,11 +54,11 @@ export async function dev({
   process.stdout.write(banner(config, { users, taken, clock }))
 }
 
-async function usersOf(file: string | undefined): Promise<readonly DevelopmentUser[]> {
+async function usersOf(file: string | undefined, { accounts }: Config): Promise<readonly DevelopmentUser[]> {
   if (file === undefined) return developmentUsers
   // Loaded late: it needs a YAML parser.
   const { readUsers } = await import('../dev/read-users.ts')
-  return readUsers(file)
+  return readUsers(file, accounts.attributes)
 }
 
 /** @throws {ConfigError} unless `time` is an instant, or a duration from now. */

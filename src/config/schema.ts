@@ -90,6 +90,13 @@ const AttributeEntry = Type.Object(
     values: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), { description: 'The values of a choice, 50 at most.' }),
     ),
+    scope: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'A scope of the catalogue by which UserInfo has it, such as profile; without one, the claims of a client name it.',
+      }),
+    ),
     visible: Type.Union(
       attributeRoles.map((role) => Type.Literal(role)),
       {
@@ -136,6 +143,7 @@ const exampleAttribute: Static<typeof AttributeEntry> = {
   label: 'Department',
   type: 'choice',
   values: ['physics', 'biology'],
+  scope: 'profile',
   visible: 'user',
   editable: 'administrator',
 }

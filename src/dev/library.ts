@@ -13,6 +13,10 @@ export interface UserDescription {
   readonly sub?: string
   /** Standard claims, OpenID Connect Core §5.1, and the claims of your scopes. */
   readonly claims?: Readonly<Record<string, string | number | boolean | Readonly<Record<string, string>>>>
+  /** Values of `accounts.attributes`. */
+  readonly attributes?: Readonly<Record<string, string | number | boolean>>
+  /** The names of groups, which are created. */
+  readonly groups?: readonly string[]
 }
 
 /** A client that the server adds at start, with the members of RFC 7591 §2. */

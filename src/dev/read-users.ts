@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { parse } from 'yaml'
 import { ConfigError, readText } from '../config/error.ts'
+import type { Attribute } from '../domain/attributes.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { createUser } from '../users/rules/user.ts'
 import { faultsOf } from './json-body.ts'
@@ -15,7 +16,7 @@ const UsersFile = Type.Object(
  * Reads the users of a YAML or JSON file.
  * @throws {ConfigError} with a line for every fault.
  */
-export function readUsers(path: string): readonly DevelopmentUser[] {
+export function readUsers(path: string, declared: readonly Attribute[]): readonly DevelopmentUser[] {
   const text = readText(path, 'users')
   let content: unknown
   try {
@@ -24,29 +25,38 @@ export function readUsers(path: string): readonly DevelopmentUser[] {
     const [reason = ''] = String(cause instanceof Error ? cause.message : cause).split('\n')
     throw new ConfigError(`users: ${path} is not valid YAML: ${reason.replace(/:$/, '')}`, { cause })
   }
-  return requireUsers(content, path)
+  return requireUsers(content, path, declared)
 }
 
 /** @throws {ConfigError} unless `content` is `{ users: […] }` with valid users. */
-export function requireUsers(content: unknown, path: string): readonly DevelopmentUser[] {
+export function requireUsers(
+  content: unknown,
+  path: string,
+  declared: readonly Attribute[],
+): readonly DevelopmentUser[] {
   const faults = [...faultsOf(UsersFile, content)].map(
     ({ where, why }) => `users (${path}): ${where ? `${where} ` : ''}${why}`,
   )
   if (faults.length > 0) throw new ConfigError(faults)
   // `as`: faultsOf has compared it with the schema.
   const { users } = content as { readonly users: readonly DevelopmentUser[] }
-  const unfit = users.flatMap((user, index) => unfitness(user, users.slice(0, index)))
+  const unfit = users.flatMap((user, index) => unfitness(user, users.slice(0, index), declared))
   if (unfit.length > 0) throw new ConfigError(unfit.map((line) => `users (${path}): ${line}`))
   return users
 }
 
-function unfitness(user: DevelopmentUser, before: readonly DevelopmentUser[]): string[] {
-  const { username, email } = user
+function unfitness(
+  user: DevelopmentUser,
+  before: readonly DevelopmentUser[],
+  declared: readonly Attribute[],
+): string[] {
+  const { username, email, attributes: given = {} } = user
   if (before.some((other) => other.username === username)) return [`${username} is listed twice`]
   if (email !== undefined && before.some((other) => other.email === email))
     return [`${email} is listed twice`]
   try {
-    createUser({ username, email, passwordHash: '' }, Buffer.alloc(16), 0)
+    const attributes = { declared, given }
+    createUser({ username, email, passwordHash: '', attributes }, Buffer.alloc(16), 0)
     return []
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error

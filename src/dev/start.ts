@@ -32,7 +32,9 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
   const clock = movableClock(typeof options.clock === 'function' ? options.clock : systemClock)
   if (typeof options.clock === 'object') await clock.move(changeOf(options.clock, clock))
   const users =
-    options.users === undefined ? developmentUsers : requireUsers({ users: options.users }, 'start')
+    options.users === undefined
+      ? developmentUsers
+      : requireUsers({ users: options.users }, 'start', config.accounts.attributes)
   const store = await openStore('sqlite::memory:')
   const { log } = options
   const secret = Promise.resolve(systemRandom(32))
@@ -42,7 +44,7 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
     await store.close()
   }
   try {
-    await seedUsers(store, clock, users)
+    await seedUsers(store, clock, users, config.accounts.attributes)
     await assertListed(config, store)
     const parts = { clock, random: systemRandom }
     const clients = await seedClients(store, options.clients ?? [], config, parts)

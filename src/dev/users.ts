@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
+import { type Attribute, attributesOf, changeAttributes } from '../domain/attributes.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { insert, update } from '../domain/decision.ts'
+import { accept, insert, update } from '../domain/decision.ts'
 import { groupTreeKey, groupTreeKind } from '../domain/group.ts'
-import type { User, UserClaims } from '../domain/model.ts'
+import type { User, UserAttributes, UserClaims } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import type { Clock } from '../system.ts'
@@ -30,6 +31,10 @@ export const DevelopmentUser = Type.Object(
     /** Absent: derived from the user name, the same in every development server. */
     sub: Type.Optional(Type.String({ minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' })),
     claims: Type.Optional(Type.Record(Type.String(), claimValue)),
+    /** Values of `accounts.attributes`. Absent: they stay as they are. */
+    attributes: Type.Optional(
+      Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()])),
+    ),
     /** The names of groups, which are created. Absent: the groups of the user stay as they are. */
     groups: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { uniqueItems: true })),
   },
@@ -37,28 +42,31 @@ export const DevelopmentUser = Type.Object(
 )
 export type DevelopmentUser = Static<typeof DevelopmentUser>
 
-/** Alice has every standard claim of the scopes profile and email, OpenID Connect Core §5.4; Bob has only a name. */
-export const developmentUsers: readonly DevelopmentUser[] = [
-  {
-    username: 'alice',
-    password: 'alice-in-dev',
-    email: 'alice@example.com',
-    claims: {
-      name: 'Alice Mary Archer',
-      given_name: 'Alice',
-      middle_name: 'Mary',
-      family_name: 'Archer',
-      nickname: 'Al',
-      profile: 'https://example.com/people/alice',
-      picture: 'https://example.com/people/alice.png',
-      website: 'https://alice.example.com',
-      gender: 'female',
-      birthdate: '1990-04-17',
-      zoneinfo: 'Europe/Berlin',
-      locale: 'en-GB',
-    },
-    groups: ['admins', 'staff'],
+/** She has every standard claim of the scopes profile and email, OpenID Connect Core §5.4, and every attribute. */
+const alice: DevelopmentUser = {
+  username: 'alice',
+  password: 'alice-in-dev',
+  email: 'alice@example.com',
+  claims: {
+    name: 'Alice Mary Archer',
+    given_name: 'Alice',
+    middle_name: 'Mary',
+    family_name: 'Archer',
+    nickname: 'Al',
+    profile: 'https://example.com/people/alice',
+    picture: 'https://example.com/people/alice.png',
+    website: 'https://alice.example.com',
+    gender: 'female',
+    birthdate: '1990-04-17',
+    zoneinfo: 'Europe/Berlin',
+    locale: 'en-GB',
   },
+  groups: ['admins', 'staff'],
+}
+
+/** Bob has only a name. */
+export const developmentUsers: readonly DevelopmentUser[] = [
+  alice,
   { username: 'bob', password: 'bob-in-dev', claims: { name: 'Bob Baker' }, groups: ['students'] },
 ]
 
@@ -92,17 +100,23 @@ export async function seedUsers(
   store: Pick<Store, 'find' | 'write' | 'listOf' | 'listKind' | 'transact'>,
   clock: Clock,
   users: readonly DevelopmentUser[] = developmentUsers,
+  declared: readonly Attribute[] = [],
 ): Promise<readonly string[]> {
   const taken: string[] = []
   // A server of an earlier version had no groups.
   const hadGroups = (await store.find(groupTreeKind, groupTreeKey)) !== undefined
   for (const described of users) {
     const fresh = userOf(described, clock)
+    const given = described.attributes ?? (described === alice ? exampleAttributes(declared) : undefined)
     const known = await store.find('userByLogin', fresh.username)
     const isFree = known === undefined || known.seeded
     const isKept = known?.seeded && users === developmentUsers
     if (!isFree || (!isKept && !(await seedUser(store, fresh, known, clock)))) taken.push(fresh.username)
-    else if (!isKept || !hadGroups) await seedGroups(store, known?.id ?? fresh.id, described.groups, clock)
+    else {
+      if (given !== undefined)
+        await seedAttributes(store, known?.id ?? fresh.id, { declared, given }, !isKept)
+      if (!isKept || !hadGroups) await seedGroups(store, known?.id ?? fresh.id, described.groups, clock)
+    }
   }
   return taken
 }
@@ -127,6 +141,31 @@ async function seedUser(
     if (!(error instanceof RecordExists)) throw error
     return false
   }
+}
+
+/** A value for each declared attribute. */
+function exampleAttributes(declared: readonly Attribute[]): UserAttributes {
+  const examples = { string: 'example', number: 1, boolean: true, choice: '' }
+  return Object.fromEntries(
+    declared.map(({ name, type, values = [] }) => [name, values[0] ?? examples[type]]),
+  )
+}
+
+/** Sets values; `isList`: in place of what is there, and else where there is nothing. */
+async function seedAttributes(
+  store: Pick<Store, 'transact'>,
+  userId: string,
+  { declared, given }: { readonly declared: readonly Attribute[]; readonly given: UserAttributes },
+  isList: boolean,
+): Promise<void> {
+  await store.transact('user', userId, (user) => {
+    if (user === undefined) return accept(undefined)
+    const present = attributesOf(declared, user)
+    const change = isList ? given : { ...given, ...present }
+    const attributes = changeAttributes(user.attributes, { declared, given: change })
+    const isSame = JSON.stringify(attributes) === JSON.stringify(user.attributes ?? {})
+    return isSame ? accept(undefined) : accept(undefined, update('user', { ...user, attributes }))
+  })
 }
 
 function userOf(described: DevelopmentUser, clock: Clock): User {

@@ -32,7 +32,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* mailFaults(config.mail)
   yield* scopeFaults(config)
   yield* localizedFaults(config)
-  yield* attributeFaults(config.accounts)
+  yield* attributeFaults(config)
   yield* resourceFaults(config)
   if (!isGroupName(config.admin.group))
     yield 'admin.group: must be a name that a group can have, such as admins'
@@ -224,17 +224,19 @@ function* localizedFaults({ scopes, resources, accounts }: Config): Generator<st
 /** Each user has a value of each attribute at most, and each page of a user shows all of them. */
 const [mostAttributes, mostValues] = [30, 50]
 
-function* attributeFaults({ attributes }: Pick<Config['accounts'], 'attributes'>): Generator<string> {
+function* attributeFaults({ accounts: { attributes }, scopes }: Config): Generator<string> {
   if (attributes.length > mostAttributes) yield `accounts.attributes: has more than ${mostAttributes} entries`
   for (const [index, attribute] of attributes.entries()) {
     const option = `accounts.attributes.${index}`
-    const { name, visible, editable } = attribute
+    const { name, scope, visible, editable } = attribute
     if (!isAttributeName(name))
       yield `${option}.name: must be up to 50 of a-z, 0-9 and _, the first of a-z, and no claim that has a meaning, such as email or groups`
     if (attributes.findIndex((other) => other.name === name) < index)
       yield `${option}.name: ${name} is listed twice`
     if (editable === 'user' && visible !== 'user')
       yield `${option}.visible: must be user, because users may change it`
+    if (scope !== undefined && !scopes.some((one) => one.name === scope))
+      yield `${option}.scope: ${scope} is not in the scope catalogue`
     yield* valueFaults(option, attribute)
   }
 }

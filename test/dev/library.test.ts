@@ -160,3 +160,28 @@ t.test('an invalid option is rejected by name before the server listens', async 
     t.match((refused as Error).message, message)
   }
 })
+
+t.test('an attribute with a scope is in UserInfo of every client that has the scope', async (t) => {
+  const attributes = [
+    { name: 'department', type: 'choice', values: ['physics'], scope: 'profile', visible: 'user' },
+    { name: 'level', type: 'number', visible: 'user' },
+  ]
+  const server = await start({ config: { accounts: { attributes } } })
+  t.teardown(() => server.stop())
+  const userInfo = async (scope: string) => {
+    const { access_token: token } = await server.token({ user: 'alice', scope })
+    const headers = { authorization: `Bearer ${token}` }
+    const response = await fetch(`${server.issuer}/api/oauth/userinfo`, { headers })
+    return (await response.json()) as Record<string, unknown>
+  }
+  const profile = await userInfo('openid profile')
+  t.match(profile, { name: 'Alice Mary Archer', department: 'physics' })
+  t.notOk('level' in profile, 'no scope names it')
+  t.notOk('department' in (await userInfo('openid')))
+  const metadata = await fetch(`${server.issuer}/.well-known/openid-configuration`)
+  t.match(await metadata.text(), '"department"')
+  const unknown = attributes.map((one) => ({ ...one, scope: 'none' }))
+  await t.rejects(start({ config: { accounts: { attributes: unknown } } }), {
+    message: /accounts\.attributes\.0\.scope: none is not in the scope catalogue/,
+  })
+})

@@ -4,7 +4,8 @@ import t, { type Test } from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
 import { seedGroups } from '../../src/dev/groups.ts'
 import { readUsers } from '../../src/dev/read-users.ts'
-import { type DevelopmentUser, seedUsers, withKnownPasswords } from '../../src/dev/users.ts'
+import { type DevelopmentUser, developmentUsers, seedUsers, withKnownPasswords } from '../../src/dev/users.ts'
+import type { Attribute } from '../../src/domain/attributes.ts'
 import { insert, update } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { groupsOf, inOrder } from '../../src/users/groups.ts'
@@ -12,6 +13,10 @@ import { verifyPassword } from '../../src/users/passwords.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import { testClock } from '../helpers/clock.ts'
 import { newFolder } from '../helpers/command.ts'
+
+const own = { visible: 'administrator', editable: 'administrator' } as const
+const level: Attribute = { name: 'level', type: 'number', ...own }
+const department: Attribute = { name: 'department', type: 'choice', values: ['physics', 'biology'], ...own }
 
 function file(t: Test, text: string): string {
   const path = join(newFolder(t), 'users.yaml')
@@ -22,7 +27,7 @@ function file(t: Test, text: string): string {
 function faultsOf(t: Test, text: string): readonly string[] {
   const path = file(t, text)
   try {
-    readUsers(path)
+    readUsers(path, [level])
     return []
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
@@ -49,9 +54,11 @@ t.test('a file of users is read, with claims of every kind', (t) => {
     email_verified: false
     sub: user-7
     claims: { name: Carol, age: 7, phone_number_verified: true, address: { locality: Ulm } }
+    attributes: { level: 3 }
   - { username: dan }
 `,
     ),
+    [level],
   )
   t.strictSame(users, [
     {
@@ -61,6 +68,7 @@ t.test('a file of users is read, with claims of every kind', (t) => {
       email_verified: false,
       sub: 'user-7',
       claims: { name: 'Carol', age: 7, phone_number_verified: true, address: { locality: 'Ulm' } },
+      attributes: { level: 3 },
     },
     { username: 'dan' },
   ])
@@ -71,6 +79,14 @@ t.test('every error of a file of users is a line with its place and what is expe
   const cases: [string, readonly string[]][] = [
     ['users: [', ['users: users.yaml is not valid YAML: ']],
     ['', ['users (users.yaml): must be a section of named options']],
+    [
+      'users: [{username: a, attributes: {level: high}}]',
+      ['users (users.yaml): "a": attributes: level must be a number'],
+    ],
+    [
+      'users: [{username: a, attributes: {size: 3}}]',
+      ['users (users.yaml): "a": attributes: size is not declared'],
+    ],
     ['users: []', ['users (users.yaml): users must ']],
     [
       'usrs: [{ username: dan }]',
@@ -155,6 +171,22 @@ t.test('a known password works on a development server only', async (t) => {
   t.equal(await check('x', '$argon2id$'), true)
   t.equal(await check('x', undefined), true)
   t.strictSame(asked, ['$argon2id$', undefined])
+})
+
+t.test('alice has a value of every declared attribute, and a list sets others', async (t) => {
+  const { store, clock, find } = await world(t)
+  const of = async (name: string) => (await find(name))?.attributes
+  await seedUsers(store, clock)
+  t.equal(await of('alice'), undefined)
+  await seedUsers(store, clock, developmentUsers, [level])
+  t.strictSame(await of('alice'), { level: 1 }, 'also one that was declared later')
+  await seedUsers(store, clock, [{ username: 'alice', attributes: { level: 7 } }], [level])
+  await seedUsers(store, clock, developmentUsers, [level, department])
+  t.strictSame(await of('alice'), { level: 7, department: 'physics' }, 'what there is stays')
+  t.equal(await of('bob'), undefined)
+  await seedUsers(store, clock, [{ username: 'bob', attributes: { department: 'biology' } }], [department])
+  await seedUsers(store, clock, [{ username: 'bob' }], [department])
+  t.strictSame(await of('bob'), { department: 'biology' }, 'without a list they stay')
 })
 
 t.test('users are put into the groups of the list, and into no other', async (t) => {
