@@ -15,9 +15,9 @@ import { ask } from './operator.ts'
 interface InitFlags {
   readonly issuer?: string
   readonly name?: string
-  readonly port: string
+  readonly port?: string
   readonly folder: string
-  readonly proxy: Proxy
+  readonly proxy?: Proxy
   readonly yes?: true
 }
 
@@ -25,7 +25,8 @@ type Proxy = 'caddy' | 'nginx' | 'none'
 const proxies: readonly Proxy[] = ['caddy', 'nginx', 'none']
 
 /** What a new server is made of. */
-interface Plan extends Pick<InitFlags, 'proxy'> {
+interface Plan {
+  readonly proxy: Proxy
   readonly issuer: string
   readonly name: string
   readonly port: number
@@ -50,12 +51,13 @@ export function addInitCommand(program: Command): void {
     .description('prepare a server for real users: its configuration, its secret and its data folder')
     .option('--issuer <url>', 'the public base URL, such as https://auth.example.org')
     .option('--name <name>', 'the name of the service on every page; by default the host of the issuer')
-    .option('--port <number>', 'the port to listen on', '9400')
+    .option('--port <number>', 'the port to listen on (default: 9400, or that of an http issuer)')
     .option('--folder <folder>', 'where to make the files', '.')
     .addOption(
-      new Option('--proxy <proxy>', 'the proxy to print a configuration for')
-        .choices(proxies)
-        .default('caddy'),
+      new Option(
+        '--proxy <proxy>',
+        'the proxy to print a configuration for (default: caddy, or none for an http issuer)',
+      ).choices(proxies),
     )
     .addHelpText('after', help)
   addYesFlag(command).action(init)
@@ -92,7 +94,11 @@ async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFla
   if (!yes && !process.stdin.isTTY)
     throw new CommandFailed('cannot ask without a terminal; use --yes and --issuer')
   const issuer = given ?? (await answer('The public URL of the server', undefined))
-  const values = { issuer, port: Number(port), secret: 'x'.repeat(32) }
+  // Without TLS no proxy is needed, and nothing else passes requests on to another port.
+  const url = URL.canParse(issuer) ? new URL(issuer) : undefined
+  const isDirect = url?.protocol === 'http:'
+  const listened = port ?? (isDirect ? url.port || '80' : '9400')
+  const values = { issuer, port: Number(listened), secret: 'x'.repeat(32) }
   const { config } = resolveConfig({ mode: 'serve', values })
   const host = new URL(config.issuer).hostname
   const service = name ?? (yes ? host : await answer('The name that its pages show', host))
@@ -100,7 +106,7 @@ async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFla
   const at = (path: string) => resolve(folder, path)
   if (!existsSync(folder)) throw new ConfigError(`--folder: ${folder} does not exist`)
   const files = { config: at('lychgate.yaml'), secret: at('secret'), data: at('data') }
-  return { issuer, name: service, port: config.port, proxy, files }
+  return { issuer, name: service, port: config.port, proxy: proxy ?? (isDirect ? 'none' : 'caddy'), files }
 }
 
 /** Asks on standard error, so that standard output can be kept. */
@@ -110,7 +116,16 @@ async function answer(question: string, otherwise: string | undefined): Promise<
   return text ?? answer(question, otherwise)
 }
 
-function configurationOf({ issuer, name, port, files }: Plan): string {
+function configurationOf({ issuer, name, port, proxy, files }: Plan): string {
+  const listens =
+    proxy === 'none' && issuer.startsWith('http:')
+      ? `# Where the server listens: only this computer reaches it.
+host: 127.0.0.1
+port: ${port}`
+      : `# Where the server listens. The proxy in front of it terminates TLS, and adds X-Forwarded-For.
+host: 127.0.0.1
+port: ${port}
+trustProxy: [127.0.0.1, "::1"]`
   return `# The configuration of a Lychgate server. Every option: docs/configuration.md, or lychgate config print.
 # Check a change with: lychgate config validate --config ${files.config}
 
@@ -118,10 +133,7 @@ function configurationOf({ issuer, name, port, files }: Plan): string {
 ${stringify({ issuer })}
 # The name on every page and in every email.
 ${stringify({ service: { name } })}
-# Where the server listens. The proxy in front of it terminates TLS, and adds X-Forwarded-For.
-host: 127.0.0.1
-port: ${port}
-trustProxy: [127.0.0.1, "::1"]
+${listens}
 
 # The database of one machine. For several machines: store: postgres://…, or storeFile with a file that contains it.
 ${stringify({ data: files.data })}

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { run, start } from '../helpers/command.ts'
+import { printed, run, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
 const issuer = 'https://auth.example.org'
@@ -37,6 +37,19 @@ t.test('init and serve lead to the link of the first user', async (t) => {
     if (output.includes('/link?code=')) break
   }
   t.match(output, `${issuer}/link?code=lyc_link_`)
+})
+
+t.test('a server on this computer listens on the port of its issuer, without a proxy', async (t) => {
+  const folder = t.testdir({})
+  const here = `http://localhost:${await freePort()}`
+  const made = await run(['init', '--yes', '--issuer', here, '--folder', folder])
+  t.match(made, { code: 0, stderr: '' })
+  t.notMatch(made.stdout, 'reverse_proxy')
+  const server = start(['serve', '--config', join(folder, 'lychgate.yaml')])
+  t.teardown(() => server.kill('SIGKILL'))
+  const link = await printed(server, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
+  t.equal((await fetch(link)).status, 200, 'the link works')
+  t.notMatch(readFileSync(join(folder, 'lychgate.yaml'), 'utf8'), 'trustProxy')
 })
 
 t.test('init replaces nothing', async (t) => {
