@@ -10,6 +10,13 @@ const settings = ['test/config/faults.test.ts']
 /** Faults of custom attributes: who sees and changes them, and what they may be. */
 export const attributeFaults = [
   {
+    id: 'attribute-opened-by-every-scope',
+    file: 'src/service.ts',
+    find: 'one.scope === scope.name ? one.name : []',
+    replace: 'one.name',
+    tests: ['test/dev/library.test.ts'],
+  },
+  {
     id: 'attribute-named-like-a-reserved-claim',
     file: rules,
     find: '!reservedClaims.has(name)',
