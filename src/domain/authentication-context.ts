@@ -43,8 +43,8 @@ export function availableAcrs({ password, codes, passkey }: Factors): readonly s
  * (OpenID Connect Core §3.1.2.1), or else the strongest.
  */
 export function contextClassOf(methods: readonly string[], wanted?: RequestedAcr): string | undefined {
-  const names = [...(wanted?.values ?? []), ...contextClasses]
-  return names.find((name) => isOfClass(methods, name))
+  const requested = wanted?.values.find((name) => isOfClass(methods, name))
+  return requested ?? contextClasses.find((name) => isOfClass(methods, name))
 }
 
 /** Whether a sign-in by these methods satisfies none of the requested classes. */

@@ -31,16 +31,17 @@ export const drain = fp<{ seconds: number }>(
         connections -= 1
       })
     })
-    app.addHook('onResponse', (_request, _reply, done) => {
-      if (draining) responses += 1
-      done()
-    })
     app.decorate('drain', async () => {
       draining = true
       await wait(seconds * 1000)
     })
     app.addHook('onSend', (_request, reply, _payload, done) => {
-      if (draining) reply.header('connection', 'close')
+      if (draining) {
+        reply.header('connection', 'close')
+        reply.raw.once('finish', () => {
+          responses += 1
+        })
+      }
       done()
     })
   },
