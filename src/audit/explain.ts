@@ -1,7 +1,7 @@
 import { type Ending, whyInactive } from '../domain/access-token.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
-import type { Client, Grant, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
+import type { Client, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
 import { secretMatches, secretPrefix } from '../domain/secret.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
@@ -187,7 +187,7 @@ function verdict(token: Ending, grant: GrantOfToken | undefined, now: Seconds) {
   return { active: ended === undefined, ...ended }
 }
 
-async function factsOf(grant: Grant | undefined, store: Store): Promise<Facts> {
+async function factsOf(grant: GrantOfToken | undefined, store: Store): Promise<Facts> {
   if (grant === undefined) return {}
   const [client, user] = await Promise.all([
     store.find('client', grant.clientId),

@@ -1,12 +1,12 @@
 import type { Confirmation } from './confirmation.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
-import type { Grant, GrantOfToken, Scope, Seconds } from './model.ts'
+import type { GrantOfToken, Scope, Seconds } from './model.ts'
 import { type Resources, scopeAt } from './resource.ts'
 
 /** The facts of a valid token (RFC 7662 §2.2). */
 export interface TokenFacts {
   readonly kind: 'access' | 'refresh'
-  readonly grant: Grant
+  readonly grant: GrantOfToken
   readonly scope: Scope
   readonly resource: readonly string[]
   readonly issuedAt: Seconds
@@ -46,7 +46,7 @@ export function verifyAccessToken(
  */
 export function verifyRefreshToken(
   handle: OpenedHandle,
-  grant: Grant | undefined,
+  grant: GrantOfToken | undefined,
   now: Seconds,
 ): TokenFacts | undefined {
   if (handle.kind !== 'refresh' || !isLive(handle, grant) || handle.seq !== grant.seq) return undefined
@@ -123,7 +123,7 @@ export function whyInactive(
   return undefined
 }
 
-function isLive<G extends Grant>(handle: OpenedHandle, grant: G | undefined): grant is G {
+function isLive(handle: OpenedHandle, grant: GrantOfToken | undefined): grant is GrantOfToken {
   return (
     grant !== undefined &&
     handleBelongsTo(handle, grant) &&

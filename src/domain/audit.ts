@@ -43,7 +43,7 @@ export function auditEvent(
  */
 export function auditGrant<T>(
   decision: Decision<T>,
-  grant: Grant | undefined,
+  grant: Pick<Grant, 'id' | 'userId' | 'clientId' | 'scope'> | undefined,
   contextOf: () => Omit<AuditContext, 'by'>,
 ): Decision<T> {
   if (grant === undefined) return decision

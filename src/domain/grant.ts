@@ -239,11 +239,15 @@ const reuse = 'rfc9700-4.14.2-reuse-revokes-family'
  * any → revoked: revokes the code, the refresh token and every access token. Revoking twice changes nothing.
  * @param rule The reason, for `lychgate explain`.
  */
-export function revokeGrant(grant: Grant, rule: string, now: Seconds): Decision<void> {
+export function revokeGrant(
+  grant: Pick<Grant, 'id' | 'revokedAt'>,
+  rule: string,
+  now: Seconds,
+): Decision<void> {
   return grant.revokedAt === undefined ? accept(undefined, revocation(grant, rule, now)) : accept(undefined)
 }
 
-function revocation(grant: Grant, rule: string, now: Seconds): Write {
+function revocation(grant: Pick<Grant, 'id'>, rule: string, now: Seconds): Write {
   return { op: 'revokeGrant', grantId: grant.id, at: now, rule }
 }
 

@@ -135,7 +135,7 @@ export function tokenIdOf(text: string): string {
 }
 
 /** Whether an opened handle was made with this grant's own secret. Constant time. */
-export function handleBelongsTo(handle: OpenedHandle, grant: Grant): boolean {
+export function handleBelongsTo(handle: OpenedHandle, grant: Pick<Grant, 'id' | 'secret'>): boolean {
   return handle.grantId === grant.id && isTag(handle.grantTag, grant.secret, handle.signed)
 }
 

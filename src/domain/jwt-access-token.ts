@@ -36,7 +36,12 @@ export function jwtAccessTokenPayload(
 }
 
 /** Returns how and when the user of a grant signed in (RFC 9470 §6); nothing for a client that acts for itself. */
-export function signInOf({ userId, acr: requested, methods, authenticatedAt }: Grant) {
+export function signInOf({
+  userId,
+  acr: requested,
+  methods,
+  authenticatedAt,
+}: Pick<Grant, 'userId' | 'acr' | 'methods' | 'authenticatedAt'>) {
   const acr = requested ?? contextClassOf(methods)
   return {
     ...(userId !== undefined && { auth_time: authenticatedAt }),

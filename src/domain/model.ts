@@ -350,8 +350,12 @@ export interface Grant {
   readonly revokedBy?: string
 }
 
-/** A grant as it is read to verify one token of it. */
-export interface GrantOfToken extends Grant {
+/** A grant as it is read to verify one token of it: without what only its code and its next tokens need. */
+export interface GrantOfToken
+  extends Omit<
+    Grant,
+    'redirectUri' | 'redirectUriSent' | 'codeChallenge' | 'nonce' | 'authTimeOwed' | 'absoluteExpiresAt'
+  > {
   /** The id of that token (see handle.ts) if it was revoked alone; other tokens are not looked up. */
   readonly revokedTokens: readonly string[]
 }

@@ -3,7 +3,7 @@ import { accept, type Decision } from '../domain/decision.ts'
 import { revokeGrant } from '../domain/grant.ts'
 import { handleBelongsTo, type OpenedHandle } from '../domain/handle.ts'
 import { verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
-import type { Client, Grant, GrantOfToken, Seconds } from '../domain/model.ts'
+import type { Client, GrantOfToken, Seconds } from '../domain/model.ts'
 
 /**
  * Revokes a token (RFC 7009 §2.1): a refresh token, also a rotated one, revokes the whole grant; an access token only
@@ -48,7 +48,7 @@ function revokeOne(grant: GrantOfToken, tokenId: string, expiresAt: Seconds, now
   return accept(undefined, { op: 'revokeAccessToken', grantId: grant.id, tokenId, expiresAt })
 }
 
-function assertIssuedTo(grant: Grant, clientId: string): void {
+function assertIssuedTo(grant: GrantOfToken, clientId: string): void {
   check(
     grant.clientId === clientId,
     'rfc7009-2.1-issued-to-client',

@@ -64,7 +64,8 @@ function loadAny(kind: FindKind, key: string): Script<unknown> {
     }
     case 'grantOfToken': {
       const values = grantOfTokenValues(key)
-      return values === undefined ? nothing() : one('grantOfToken', values, toGrantOfToken)
+      if (values === undefined) return nothing()
+      return one('grantOfToken', values, (row) => toGrantOfToken(row, values.key))
     }
     case 'key':
       return one('key', { key }, toKey)

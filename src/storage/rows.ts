@@ -36,13 +36,26 @@ type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
   readonly userLockedAt: number | null
   readonly clientLockedAt: number | null
 }
-/** The same with the id of the token it is read for, when that was revoked by itself. */
-type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
+/** What is read of it for one token, with the id of that token when it was revoked by itself. */
+type FoundGrantOfTokenRow = Omit<FoundGrantRow, 'id' | MemberOfCode> & {
+  readonly revokedToken: string | null
+}
+
+/** The members of a grant that only its code and its next tokens need. */
+type MemberOfCode =
+  | 'redirectUri'
+  | 'redirectUriSent'
+  | 'codeChallenge'
+  | 'nonce'
+  | 'authTimeOwed'
+  | 'absoluteExpiresAt'
 
 /** A row to write. A member that may be NULL may be left out. */
 type Values<R> = {
   [M in keyof R as null extends R[M] ? never : M]: R[M]
 } & { [M in keyof R as null extends R[M] ? M : never]?: R[M] | undefined }
+
+type Mutable<T> = { -readonly [M in keyof T]: T[M] }
 
 /** Converts a client to its row. */
 export function clientRow({
@@ -174,51 +187,66 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
   }
 }
 
-/**
- * The grant of a row; none, when its client or its user is gone. While its user or its client is locked it reads as
- * revoked by the lock.
- */
+/** The grant of a row; none, when its client or its user is gone. */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
+  const common = commonMembers(row, row.id)
+  if (common === undefined) return undefined
+  const grant: Mutable<Grant> = Object.assign(common, {
+    redirectUri: row.redirectUri,
+    redirectUriSent: row.redirectUriSent,
+    authTimeOwed: row.authTimeOwed,
+    absoluteExpiresAt: row.absoluteExpiresAt,
+  })
+  if (row.codeChallenge !== null) grant.codeChallenge = unpackedHash(row.codeChallenge)
+  if (row.nonce !== null) grant.nonce = row.nonce.toString()
+  return grant
+}
+
+/** The grant of a row that was read for one token, by the key of the grant. */
+export function toGrantOfToken(row: FoundGrantOfTokenRow, key: Buffer): GrantOfToken | undefined {
+  const common = commonMembers(row, key)
+  return (
+    common && Object.assign(common, { revokedTokens: row.revokedToken === null ? [] : [row.revokedToken] })
+  )
+}
+
+type CommonMembers = Mutable<Omit<GrantOfToken, 'revokedTokens'>>
+
+/** While its user or its client is locked a grant reads as revoked by the lock. */
+function commonMembers(
+  row: Omit<FoundGrantRow, 'id' | MemberOfCode>,
+  key: Buffer,
+): CommonMembers | undefined {
   if (row.clientId === null || (row.userId === null && row.userSeq !== null)) return undefined
-  const revokedAt = row.revokedAt ?? row.userLockedAt ?? row.clientLockedAt
-  const revokedBy = row.revokedBy ?? (revokedAt === null ? null : lockRule(row))
-  return {
-    id: row.id.toString('base64url'),
+  const grant: CommonMembers = {
+    id: key.toString('base64url'),
     secret: row.secret.toString('base64url'),
     clientId: row.clientId,
     scope: words(row.scope),
     resource: words(row.resource),
-    redirectUri: row.redirectUri,
-    redirectUriSent: row.redirectUriSent,
     authenticatedAt: row.authenticatedAt,
     methods: words(row.methods),
-    authTimeOwed: row.authTimeOwed,
     claims: noClaims,
-    approvedAt: row.approvedAt ?? instantOf(row.id),
+    approvedAt: row.approvedAt ?? instantOf(key),
     seq: row.seq,
-    absoluteExpiresAt: row.absoluteExpiresAt,
     expiresAt: row.expiresAt ?? row.refreshExpiresAt ?? 0,
-    // One by one, not through `omitNull`: this is the hot read.
-    ...(row.userId !== null && { userId: row.userId }),
-    ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
-    ...(row.nonce && { nonce: row.nonce.toString() }),
-    ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),
-    ...(row.refreshExpiresAt !== null && { refreshExpiresAt: row.refreshExpiresAt }),
-    ...(revokedAt !== null && { revokedAt }),
-    ...(revokedBy !== null && { revokedBy }),
-    ...(row.extra !== null && (JSON.parse(row.extra) as RareMembers)),
   }
+  // One by one: this is the hot read, and each `...(is && { member })` would copy what is there already.
+  if (row.userId !== null) grant.userId = row.userId
+  if (row.rotatedAt !== null) grant.rotatedAt = row.rotatedAt
+  if (row.refreshExpiresAt !== null) grant.refreshExpiresAt = row.refreshExpiresAt
+  const revokedAt = row.revokedAt ?? row.userLockedAt ?? row.clientLockedAt
+  if (revokedAt !== null) {
+    grant.revokedAt = revokedAt
+    grant.revokedBy = row.revokedBy ?? lockRule(row)
+  }
+  if (row.extra !== null) Object.assign(grant, JSON.parse(row.extra) as RareMembers)
+  return grant
 }
 
 /** The rule by which a lock ends grants. */
-function lockRule({ userLockedAt }: FoundGrantRow): string {
+function lockRule({ userLockedAt }: Pick<FoundGrantRow, 'userLockedAt'>): string {
   return userLockedAt === null ? 'lychgate-client-locked' : 'lychgate-account-locked'
-}
-
-/** The grant of a row that was read for one token. */
-export function toGrantOfToken(row: FoundGrantOfTokenRow): GrantOfToken | undefined {
-  const grant = toGrant(row)
-  return grant && { ...grant, revokedTokens: row.revokedToken === null ? [] : [row.revokedToken] }
 }
 
 /** Splits `grantOfTokenKey(grantId, tokenId)`; undefined when the first part is no key of a grant. */

@@ -1,8 +1,8 @@
 import type { ReadName, RowOfRead, WriteName } from './statements.ts'
 
-/** One run of a prepared statement, or of a text with its values. */
+/** One run of a prepared statement, or of a text with its values. Of a read with `isOne` the first row is enough. */
 export type Step =
-  | { readonly statement: ReadName | WriteName; readonly values: object }
+  | { readonly statement: ReadName | WriteName; readonly values: object; readonly isOne?: true }
   | { readonly text: string; readonly values: readonly unknown[] }
 
 /**
@@ -17,7 +17,7 @@ export function* one<N extends ReadName, T>(
   values: object,
   to: (row: RowOfRead<N>) => T | undefined,
 ): Script<T | undefined> {
-  const [row] = (yield { statement, values }) as readonly RowOfRead<N>[] // the rows of this statement
+  const [row] = (yield { statement, values, isOne: true }) as readonly RowOfRead<N>[] // the rows of this statement
   return row === undefined ? undefined : to(row)
 }
 

@@ -136,11 +136,12 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
   const list = <T extends SQLiteTable>(table: T, selection: Selection) =>
     read(columnsOf(table), table, selection)
 
-  const { clientSeq, ...grantColumns } = getTableColumns(grants)
-  const { userSeq } = grantColumns
+  const { clientSeq, redirectUri, redirectUriSent, codeChallenge, nonce, ...others } = getTableColumns(grants)
+  const { id, authTimeOwed, absoluteExpiresAt, ...ofAnyToken } = others
+  const { userSeq } = ofAnyToken
   // NULL when the row of the client or the user is gone. A join takes as long.
-  const grantFields = {
-    ...grantColumns,
+  const tokenFields = {
+    ...ofAnyToken,
     clientId: sql<string | null>`(select ${clients.id} from ${clients} where ${clients.seq} = ${clientSeq})`,
     userId: sql<string | null>`(select ${users.id} from ${users} where ${users.seq} = ${userSeq})`,
     userLockedAt: sql<
@@ -150,6 +151,8 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       number | null
     >`(select ${clients.lockedAt} from ${clients} where ${clients.seq} = ${clientSeq})`,
   }
+  const ofCode = { redirectUri, redirectUriSent, codeChallenge, nonce, authTimeOwed, absoluteExpiresAt }
+  const grantFields = { id, ...tokenFields, ...ofCode }
   // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
   // harm until it is swept.
   const revokedToken = sql<string | null>`(select ${revokedAccessTokens.tokenId} from ${revokedAccessTokens}
@@ -273,7 +276,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       limit,
     }),
     grant: read(grantFields, grants, thisGrant),
-    grantOfToken: read({ ...grantFields, revokedToken }, grants, thisGrant),
+    grantOfToken: read({ ...tokenFields, revokedToken }, grants, thisGrant),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
     clientGrants: read(grantFields, grants, { where: isNull(userSeq), order: [grants.id] }),
     newestGrants: read(grantFields, grants, {

@@ -5,7 +5,7 @@ import type { Decision } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import type { GrantRules } from '../../src/domain/grant.ts'
 import { openHandle, sealHandle, tokenIdOf } from '../../src/domain/handle.ts'
-import type { GrantOfToken } from '../../src/domain/model.ts'
+import type { Grant, GrantOfToken } from '../../src/domain/model.ts'
 import { refresh, refreshHandle } from '../../src/domain/refresh-token.ts'
 import { scopeAt } from '../../src/domain/resource.ts'
 import { revokeToken } from '../../src/rfc7009-revocation/rules.ts'
@@ -60,7 +60,7 @@ interface Model {
 
 /** The domain over one row, with the writes applied as a store does. */
 class Real {
-  row: GrantOfToken = approved
+  row: Grant & GrantOfToken = approved
   readonly code = sealHandle(contentsOf(approved, 'code'), handleKey, approved.secret)
   highestSeq = 0
   keeps = false

@@ -112,7 +112,7 @@ t.test('a token is accepted only as its own kind', async (t) => {
 })
 
 t.test('only the current refresh token is active', async (t) => {
-  const live = (handle: Parameters<typeof verifyRefreshToken>[0], row: Grant, now = approvedAt + 1) =>
+  const live = (handle: Parameters<typeof verifyRefreshToken>[0], row: GrantOfToken, now = approvedAt + 1) =>
     verifyRefreshToken(handle, row, now)
   t.match(live(opened(grant, 'refresh'), grant), { kind: 'refresh', scope: approved.scope })
   t.equal(live(opened(active(1), 'refresh'), grant), undefined)

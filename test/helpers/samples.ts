@@ -90,7 +90,7 @@ export const resources = indexResources(ownApi, [otherApi, signedApi])
 export const approvedAt = 10_000
 
 /** A grant whose code is not redeemed. */
-export const approved: GrantOfToken = {
+export const approved: Grant & GrantOfToken = {
   id: bytesOf('grant', 12),
   secret: bytesOf('grant secret', 16),
   clientId: publicClient.id,
@@ -112,7 +112,7 @@ export const approved: GrantOfToken = {
 }
 
 /** The same after its code was redeemed at `approvedAt`; refresh token `seq` is the current one. */
-export function active(seq = 1, changes: Partial<GrantOfToken> = {}): GrantOfToken {
+export function active(seq = 1, changes: Partial<Grant & GrantOfToken> = {}): Grant & GrantOfToken {
   return {
     ...approved,
     seq,
