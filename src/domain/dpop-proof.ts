@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, type KeyObject } from 'node:crypto'
 import { check } from './check.ts'
 import { isSameKey } from './confirmation.ts'
 import { isInstant, type Jws, parseJws, shown, verifies } from './jws.ts'
@@ -7,10 +7,9 @@ import {
   algorithmOf,
   type ClientAlgorithm,
   hasPrivatePart,
-  keyObject,
   type PublicKey,
   parseKey,
-  thumbprint,
+  prepareKey,
 } from './key-set.ts'
 import type { Hash, Seconds } from './model.ts'
 import { hashSecret } from './secret.ts'
@@ -40,6 +39,8 @@ export interface Proof {
   readonly jws: Jws
   readonly key: PublicKey
   readonly algorithm: ClientAlgorithm
+  /** The key, ready to verify with. */
+  readonly object: KeyObject
   /** The thumbprint of the key, RFC 7638 with SHA-256. */
   readonly jkt: string
 }
@@ -78,20 +79,27 @@ export function readProof(fields: readonly string[]): Proof {
   )
   must(!hasPrivatePart(jwk), 'rfc9449-4.3-private-key', 'jwk of the proof has a private or symmetric key')
   const key = parseKey(jwk)
+  const prepared = key && prepareKey(key)
   must(
-    key !== undefined && crit === undefined && algorithmOf(key, algorithm) === algorithm,
+    key !== undefined &&
+      prepared !== undefined &&
+      crit === undefined &&
+      algorithmOf(key, algorithm) === algorithm,
     'rfc9449-4.3-signature',
     'jwk of the proof is not a public key for alg',
     alg,
   )
-  return { jws, key, algorithm, jkt: thumbprint(key) }
+  return { jws, key, algorithm, object: prepared.object, jkt: prepared.thumbprint }
 }
 
 /**
  * Checks that a proof is for this request, of now, and signed with its key: checks 3, 8, 9, 11 and 6 of RFC 9449 §4.3.
  * @throws {OAuthError} `invalid_dpop_proof`
  */
-export function assertProof({ jws, key, algorithm }: Proof, { method, url, now }: ProvenRequest): void {
+export function assertProof(
+  { jws, key, algorithm, object }: Proof,
+  { method, url, now }: ProvenRequest,
+): void {
   const { jti, htm, htu, iat } = jws.claims
   must(
     typeof jti === 'string' && jti !== '' && jti.length <= longestJti,
@@ -120,9 +128,8 @@ export function assertProof({ jws, key, algorithm }: Proof, { method, url, now }
     iat,
     now,
   )
-  const material = keyObject(key)
   must(
-    material !== undefined && verifies(algorithm, material, Buffer.from(jws.signed), jws.signature),
+    verifies(algorithm, object, Buffer.from(jws.signed), jws.signature),
     'rfc9449-4.3-signature',
     'the signature of the proof is not that of its jwk',
     key.kty,

@@ -118,15 +118,24 @@ export function verifies(
  * for the whole verification.
  */
 function derOf(signature: Buffer): Buffer {
-  const numbers = [signature.subarray(0, 32), signature.subarray(32)].flatMap((number) => {
-    const first = number.findIndex((byte) => byte !== 0)
-    const bytes = [...number.subarray(first === -1 ? 31 : first)]
-    // The first bit is the sign.
-    const signed = (bytes[0] ?? 0) > 127 ? [0, ...bytes] : bytes
-    return [2, signed.length, ...signed]
-  })
-  return Buffer.from([48, numbers.length, ...numbers])
+  const der = Buffer.alloc(longestDer)
+  let length = 2
+  for (const end of [32, 64]) {
+    let start = end - 32
+    while (start < end - 1 && signature[start] === 0) start += 1
+    // The first bit is the sign: a zero byte goes before it.
+    const sign = (signature[start] ?? 0) > 127 ? 1 : 0
+    der[length] = 2
+    der[length + 1] = sign + end - start
+    length += 2 + sign + signature.copy(der, length + 2 + sign, start, end)
+  }
+  der[0] = 48
+  der[1] = length - 2
+  return der.subarray(0, length)
 }
+
+/** A sequence of two numbers of 33 bytes. */
+const longestDer = 2 + 2 * (2 + 33)
 
 /**
  * Returns a member of the header that names or contains a key, or changes what is signed: none is accepted, RFC 8725

@@ -94,8 +94,8 @@ export function parseKey(jwk: unknown): PublicKey | undefined {
     return undefined
   if (kid !== undefined && (typeof kid !== 'string' || kid.length > longestKid)) return undefined
   const key = { ...material, ...(algorithm !== undefined && { alg: algorithm }) }
-  if (keyObject(key) === undefined) return undefined
-  return { ...key, kid: kid ?? thumbprint(material) }
+  const prepared = prepareKey(key)
+  return prepared && { ...key, kid: kid ?? prepared.thumbprint }
 }
 
 type Material = Omit<PublicKey, 'kid' | 'alg'>
@@ -109,28 +109,36 @@ function parseMaterial({ kty, crv, x, y, n, e }: Readonly<Record<string, unknown
   return undefined
 }
 
-const mostKeyObjects = 500
-/** By the members that make the key: a client that is read from the store again has the same key as another object. */
-const keyObjects = new Map<string, KeyObject>()
+/** What is made from a key once. */
+interface PreparedKey {
+  readonly object: KeyObject
+  readonly thumbprint: string
+}
 
-/** Returns the key in the form that Node verifies with; undefined if it is not on its curve. The last ones are kept. */
-export function keyObject({ kty, crv, x, y, n, e }: PublicKey): KeyObject | undefined {
-  const members = JSON.stringify({ kty, crv, x, y, n, e })
-  const known = keyObjects.get(members)
+const mostPrepared = 500
+/** By the members that make the key: a client that is read from the store again has the same key as another object. */
+const preparedKeys = new Map<string, PreparedKey>()
+
+/** Prepares a key to verify with; undefined if it is not on its curve. The last ones are kept. */
+export function prepareKey({ crv, e, kty, n, x, y }: PublicKey): PreparedKey | undefined {
+  // RFC 7638 §3: the required members in lexicographic order.
+  const members = JSON.stringify({ crv, e, kty, n, x, y })
+  const known = preparedKeys.get(members)
   if (known !== undefined) return known
   try {
-    const made = createPublicKey({ key: JSON.parse(members), format: 'jwk' })
-    if (keyObjects.size >= mostKeyObjects) keyObjects.clear()
-    keyObjects.set(members, made)
+    const object = createPublicKey({ key: JSON.parse(members), format: 'jwk' })
+    const made = { object, thumbprint: hash('sha256', members, 'base64url') }
+    if (preparedKeys.size >= mostPrepared) preparedKeys.clear()
+    preparedKeys.set(members, made)
     return made
   } catch {
     return undefined
   }
 }
 
-/** RFC 7638 §3: the required members in lexicographic order. */
-export function thumbprint({ crv, e, kty, n, x, y }: Material): string {
-  return hash('sha256', JSON.stringify({ crv, e, kty, n, x, y }), 'base64url')
+/** Returns the key in the form that Node verifies with; undefined if it is not on its curve. */
+export function keyObject(key: PublicKey): KeyObject | undefined {
+  return prepareKey(key)?.object
 }
 
 /**

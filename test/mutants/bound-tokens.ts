@@ -44,8 +44,8 @@ export const boundTokenFaults = [
     id: 'proof-not-verified',
     tests,
     file: proof,
-    find: 'material !== undefined && verifies(algorithm, material, Buffer.from(jws.signed), jws.signature)',
-    replace: 'material !== undefined && verifies !== undefined',
+    find: 'verifies(algorithm, object, Buffer.from(jws.signed), jws.signature)',
+    replace: 'object !== undefined && verifies !== undefined',
   },
   {
     id: 'proof-for-any-method',
