@@ -64,10 +64,10 @@ export const userInfo: FastifyPluginAsyncTypebox<
     const claims = await app.claimsOf(user)
     const described = describe({ id: user.id, claims }, scope, requested, service.scopeClaims)
     const body = granted === undefined ? described : { ...granted, ...described }
-    const wanted = client?.extra?.['userinfo_signed_response_alg']
-    if (client === undefined || wanted === undefined) return body
-    const registered = signingAlgorithms.find((name) => name === wanted)
-    if (registered === undefined) return body
+    const registered = signingAlgorithms.find(
+      (name) => name === client?.extra?.['userinfo_signed_response_alg'],
+    )
+    if (client === undefined || registered === undefined) return body
     const algorithm = keys.usable(registered, app.grantRulesOf(client).idTokenAlgorithms?.[0])
     // OpenID Connect Core §5.3.2: the members iss and aud say whose it is.
     const signed = await keys.sign(algorithm, 'JWT', { ...body, iss: service.issuer, aud: clientId })
