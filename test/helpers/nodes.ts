@@ -14,14 +14,19 @@ export async function storeForNodes(asked: string | undefined): Promise<string> 
   return await createDatabase(server)
 }
 
-/** The URL of a new, empty database of the PostgreSQL server at this URL. */
+/**
+ * The URL of a new, empty database of the PostgreSQL server at this URL. It sorts text by the rules of English, as
+ * many servers do: what needs the order of bytes has to ask for it.
+ */
 export async function createDatabase(server: string): Promise<string> {
   // Loaded late: every test loads this file, and few have a PostgreSQL.
   const { default: pg } = await import('pg')
   const name = `lychgate_${randomBytes(6).toString('hex')}`
   const client = new pg.Client(server)
   await client.connect()
-  await client.query(`create database ${name}`)
+  await client.query(
+    `create database ${name} template template0 locale_provider icu icu_locale 'en-US' locale 'C'`,
+  )
   await client.end()
   return new URL(`/${name}`, server).href
 }
