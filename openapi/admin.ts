@@ -190,6 +190,24 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/admin/v1/grants/{grant_id}": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** Read a grant and its state */
+        readonly get: operations["readGrant"];
+        readonly put?: never;
+        readonly post?: never;
+        /** Revoke a grant and its tokens, and forget the consent */
+        readonly delete: operations["revokeGrant"];
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/admin/v1/users/{sub}/links": {
         readonly parameters: {
             readonly query?: never;
@@ -947,6 +965,19 @@ export interface components {
             readonly items: readonly components["schemas"]["Grant"][];
             /** @description The cursor of the next page; absent on the last. */
             readonly next?: string;
+        };
+        readonly OneGrant: {
+            readonly grant: string;
+            /** @description approved, active, revoked or expired. */
+            readonly state: string;
+            /** @description Absent: a client that acts for itself. */
+            readonly sub?: string;
+            readonly client_id: string;
+            readonly scope: string;
+            readonly approved_at: number;
+            readonly expires_at: number;
+        } & {
+            readonly [key: string]: unknown;
         };
         readonly Link: {
             readonly link_id: string;
@@ -2477,6 +2508,159 @@ export interface operations {
             readonly path: {
                 readonly sub: string;
                 readonly client_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description It is deleted. */
+            readonly 204: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readGrant: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                readonly grant_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["OneGrant"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly revokeGrant: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly grant_id: string;
             };
             readonly cookie?: never;
         };

@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
-import { endConnection } from '../domain/connections.ts'
+import { describeGrant, endConnection, endGrant } from '../domain/connections.ts'
 import { accept, type Decision, endSession, remove, withWrites } from '../domain/decision.ts'
 import type { OneTimeLink, Session, User, UserCredentials } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -24,6 +24,7 @@ import { type Call, operationsOf, pageOfAll } from './operation.ts'
 import { conflict, describeFor, requireFound, tagOfUser } from './rules.ts'
 import {
   ConnectionResource,
+  GrantResource,
   Invitation,
   LinkResource,
   listQuery,
@@ -44,7 +45,7 @@ const NewLink = Type.Object(
 /** The sessions, links and grants of a user, and what ends all of a kind. */
 export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, clock } = deps
-  const { list, create, act, end } = operationsOf(app, deps, 'users')
+  const { list, read, create, act, end } = operationsOf(app, deps, 'users')
   const requireUser = async (id: string) => requireFound(await store.find('user', id), 'user')
   const querystring = listQuery({})
 
@@ -108,6 +109,27 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       await store.transact('user', userId, (user) => {
         requireFound(user, 'user')
         return accept(undefined, ...endConnection({ clientId }, { ...context, userId }))
+      })
+    },
+  )
+
+  read(
+    '/grants/:grant_id',
+    { operationId: 'readGrant', summary: 'Read a grant and its state', response: GrantResource },
+    async ({ param }) => ({
+      body: describeGrant(requireFound(await store.find('grant', param('grant_id')), 'grant'), clock()),
+    }),
+  )
+  end(
+    '/grants/:grant_id',
+    { operationId: 'revokeGrant', summary: 'Revoke a grant and its tokens, and forget the consent' },
+    async ({ param, context, requireMay, store }) => {
+      await store.transact('grant', param('grant_id'), (found) => {
+        const { userId } = requireFound(found, 'grant')
+        const ended = endGrant(found, { ...context, userId })
+        const isEnded = 'result' in ended && ended.result
+        requireFound(isEnded || undefined, 'grant that has not ended')
+        return withWrites(ended, requireMay({ userId }))
       })
     },
   )

@@ -147,6 +147,20 @@ export const ConnectionResource = Type.Object(
   { title: 'Grant', ...closed },
 )
 
+/** A grant, with its state; not its tokens. */
+export const GrantResource = Type.Object(
+  {
+    grant: Type.String(),
+    state: Type.String({ description: 'approved, active, revoked or expired.' }),
+    sub: Type.Optional(Type.String({ description: 'Absent: a client that acts for itself.' })),
+    client_id: Type.String(),
+    scope: Type.String(),
+    approved_at: Type.Integer(),
+    expires_at: Type.Integer(),
+  },
+  { title: 'OneGrant', ...open },
+)
+
 /** A one-time link without its secret. */
 export const LinkResource = Type.Object(
   {

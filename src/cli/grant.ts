@@ -1,6 +1,14 @@
 import type { Command } from 'commander'
 import type { AuditContext } from '../domain/audit.ts'
-import { connectionsOf, consentKind, endConnection, endGrant } from '../domain/connections.ts'
+import {
+  connectionsOf,
+  consentKind,
+  describeGrant,
+  endConnection,
+  endGrant,
+  type OwnedGrant,
+  stateOfGrant,
+} from '../domain/connections.ts'
 import { accept } from '../domain/decision.ts'
 import { isGrantAlive } from '../domain/grant.ts'
 import type { Grant, Seconds } from '../domain/model.ts'
@@ -66,9 +74,6 @@ interface ListFlags extends OperatorFlags {
   readonly ended?: true
 }
 
-/** A grant, and the name of its user if that still exists. */
-type OwnedGrant = Grant & { readonly username?: string | undefined }
-
 /** `lychgate grant list`: lists what users granted to clients, by user, oldest first. */
 async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<void> {
   await withStore(flags, async (store) => {
@@ -86,7 +91,7 @@ async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<
       owned.push(...listed.map((grant) => ({ ...grant, username: '-' })))
     }
     const names = new Map((await store.list('client')).map(({ id, name }) => [id, name]))
-    const describeNow = (grant: OwnedGrant) => describe(grant, now)
+    const describeNow = (grant: OwnedGrant) => describeGrant(grant, now)
     printList(flags, owned, describeNow, (grant) => lineOf(grant, names.get(grant.clientId), now))
   })
 }
@@ -94,7 +99,15 @@ async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<
 function lineOf(grant: OwnedGrant, client: string | undefined, now: Seconds): string[] {
   const { id, username = '', clientId, approvedAt, rotatedAt, scope } = grant
   const refreshed = rotatedAt === undefined ? 'not refreshed' : `refreshed ${instant(rotatedAt)}`
-  const cells = [id, stateOf(grant, now), username, clientId, client ?? '', instant(approvedAt), refreshed]
+  const cells = [
+    id,
+    stateOfGrant(grant, now),
+    username,
+    clientId,
+    client ?? '',
+    instant(approvedAt),
+    refreshed,
+  ]
   return [...cells, scope.join(' ')]
 }
 
@@ -103,7 +116,7 @@ async function grantShow(id: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const grant = await findGrant(store, id)
     const user = grant.userId === undefined ? undefined : await store.find('user', grant.userId)
-    const description = describe({ ...grant, username: user?.username }, systemClock())
+    const description = describeGrant({ ...grant, username: user?.username }, systemClock())
     const readable = Object.entries(description).map(([name, value]) => [
       name,
       typeof value === 'number' ? instant(value) : value,
@@ -183,32 +196,4 @@ async function findGrant(store: Store, id: string): Promise<Grant> {
   const grant = await store.find('grant', id)
   if (grant === undefined) throw new CommandFailed('no grant has this id')
   return grant
-}
-
-/** The state of a grant in the state machine of domain/grant.ts. */
-function stateOf(grant: Grant, now: Seconds): 'approved' | 'active' | 'revoked' | 'expired' {
-  if (grant.revokedAt !== undefined) return 'revoked'
-  if (now >= grant.expiresAt) return 'expired'
-  return grant.seq === 0 ? 'approved' : 'active'
-}
-
-/** Describes a grant without its secret. Instants are seconds since the epoch. */
-function describe(grant: OwnedGrant, now: Seconds) {
-  const { id, userId, username, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
-  return {
-    grant: id,
-    state: stateOf(grant, now),
-    sub: userId,
-    ...(username !== undefined && { username }),
-    client_id: clientId,
-    scope: scope.join(' '),
-    resource,
-    redirect_uri: redirectUri,
-    approved_at: approvedAt,
-    authenticated_at: grant.authenticatedAt,
-    ...(grant.rotatedAt !== undefined && { refreshed_at: grant.rotatedAt }),
-    ...(grant.refreshExpiresAt !== undefined && { refresh_token_expires_at: grant.refreshExpiresAt }),
-    expires_at: expiresAt,
-    ...(grant.revokedAt !== undefined && { revoked_at: grant.revokedAt, revoked_by: grant.revokedBy }),
-  }
 }

@@ -112,3 +112,34 @@ function lastUsed({ grants, consent }: Connection): Seconds {
     consent?.grantedAt ?? 0,
   )
 }
+
+/** A grant, and the name of its user if that still exists. */
+export type OwnedGrant = Grant & { readonly username?: string | undefined }
+
+/** The state of a grant in the state machine of domain/grant.ts. */
+export function stateOfGrant(grant: Grant, now: Seconds): 'approved' | 'active' | 'revoked' | 'expired' {
+  if (grant.revokedAt !== undefined) return 'revoked'
+  if (now >= grant.expiresAt) return 'expired'
+  return grant.seq === 0 ? 'approved' : 'active'
+}
+
+/** Describes a grant without its secret. Instants are seconds since the epoch. */
+export function describeGrant(grant: OwnedGrant, now: Seconds) {
+  const { id, userId, username, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
+  return {
+    grant: id,
+    state: stateOfGrant(grant, now),
+    sub: userId,
+    ...(username !== undefined && { username }),
+    client_id: clientId,
+    scope: scope.join(' '),
+    resource,
+    redirect_uri: redirectUri,
+    approved_at: approvedAt,
+    authenticated_at: grant.authenticatedAt,
+    ...(grant.rotatedAt !== undefined && { refreshed_at: grant.rotatedAt }),
+    ...(grant.refreshExpiresAt !== undefined && { refresh_token_expires_at: grant.refreshExpiresAt }),
+    expires_at: expiresAt,
+    ...(grant.revokedAt !== undefined && { revoked_at: grant.revokedAt, revoked_by: grant.revokedBy }),
+  }
+}

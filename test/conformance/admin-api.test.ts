@@ -178,6 +178,14 @@ async function denyDocument() {
   await call(strong.access_token, 'POST', `/client-documents/${encodeURIComponent(url)}/deny`)
   return url
 }
+/** A new grant of a user to a client. */
+async function grantOf(user: typeof bob) {
+  const client = await integrate(server, { consent: 'skip' })
+  const browser = user === bob ? await signedIn(server, client, user) : agent
+  const tokens = await tokensAt(browser, client, 'openid')
+  const grants = await store.listOf('grant', user === bob ? ids.bob : ids.alice)
+  return { id: grants.find(({ clientId }) => clientId === client.id)?.id ?? '', client, tokens }
+}
 /** Fills in the parts of a path that it names. */
 function urlOf(path: string, { id, ids: parts = id === undefined ? [] : [id] }: Sample): string {
   const rest = [...parts]
@@ -256,6 +264,8 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   },
   listGrants: async () => ({ id: (await invite()).id }),
   revokeGrants: async () => ({ ids: [(await invite()).id, console.id] }),
+  readGrant: async () => ({ id: (await grantOf(bob)).id }),
+  revokeGrant: async () => ({ id: (await grantOf(bob)).id }),
   listLinks: async () => ({ id: (await invite()).id }),
   createLink: async () => ({ id: (await invite()).id, body: { purpose: 'invitation' } }),
   deleteLink: async () => {
@@ -667,6 +677,27 @@ t.test('a link, a registration token and a retired key', async (t) => {
     about.body.items?.map(({ event }) => event),
     ['link-made', 'link-made', 'user-invited'],
   )
+})
+
+t.test('one grant is read and revoked', async (t) => {
+  const { id, client } = await grantOf(bob)
+  const read = () => call(strong.access_token, 'GET', `/grants/${id}`)
+  t.match((await read()).body, {
+    grant: id,
+    state: 'active',
+    sub: ids.bob,
+    client_id: client.id,
+    scope: 'openid',
+  })
+  t.equal((await call(strong.access_token, 'DELETE', `/grants/${id}`)).status, 204)
+  t.match((await read()).body, { state: 'revoked' })
+  t.equal((await call(strong.access_token, 'DELETE', `/grants/${id}`)).status, 404, 'it has ended')
+  const [event] = await store.audit({ since: 0, name: 'revocation', userId: ids.bob, limit: 1 })
+  t.match(event?.facts, { actor: ids.alice, grant: id })
+  const own = await grantOf(alice)
+  const byClient = await call(await machineToken(machine, 'admin:users:write'), 'DELETE', `/grants/${own.id}`)
+  t.strictSame(errorOf(byClient), [403, 'access_denied'], 'not that of an administrator, without a user')
+  t.equal((await store.find('grant', own.id))?.revokedAt, undefined)
 })
 
 t.test('a change names the file that it comes from, if its sender does', async (t) => {
