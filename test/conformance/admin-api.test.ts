@@ -184,7 +184,9 @@ async function grantOf(user: typeof bob) {
   const browser = user === bob ? await signedIn(server, client, user) : agent
   const tokens = await tokensAt(browser, client, 'openid')
   const grants = await store.listOf('grant', user === bob ? ids.bob : ids.alice)
-  return { id: grants.find(({ clientId }) => clientId === client.id)?.id ?? '', client, tokens }
+  // The sign-in made another one, of which no code was redeemed.
+  const grant = grants.find(({ clientId, seq }) => clientId === client.id && seq > 0)
+  return { id: grant?.id ?? '', client, tokens }
 }
 /** Fills in the parts of a path that it names. */
 function urlOf(path: string, { id, ids: parts = id === undefined ? [] : [id] }: Sample): string {
