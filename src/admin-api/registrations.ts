@@ -13,6 +13,7 @@ import {
 } from '../domain/initial-token.ts'
 import { describeDelivery, finishedDeliveryKind, logoutDeliveryKind } from '../domain/logout-delivery.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
+import type { RecordKind } from '../domain/record.ts'
 import type { Resource } from '../domain/resource.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { operationsOf, pageOfAll } from './operation.ts'
@@ -117,28 +118,28 @@ export const registrationResource: FastifyPluginAsync<AppDeps> = async (app, dep
     },
   )
 
-  for (const [path, kind, operationId, which] of [
-    ['pending', logoutDeliveryKind, 'listPendingDeliveries', 'still to be sent'],
-    ['finished', finishedDeliveryKind, 'listFinishedDeliveries', 'that were sent, or failed'],
-  ] as const) {
+  /** Adds the list of a kind of deliveries. */
+  function listDeliveries<Delivery extends Parameters<typeof describeDelivery>[0]>(
+    kind: RecordKind<Delivery>,
+    path: 'pending' | 'finished',
+    which: string,
+  ): void {
+    const title = path === 'pending' ? 'PendingDeliveries' : 'FinishedDeliveries'
     list(
       `/deliveries/${path}`,
       {
-        operationId,
+        operationId: `list${title}`,
         summary: `List the logout tokens ${which}, in the order of their sid`,
-        response: pageOf(DeliveryResource, path === 'pending' ? 'PendingDeliveries' : 'FinishedDeliveries'),
+        response: pageOf(DeliveryResource, title),
         querystring: listQuery({}),
       },
-      ({ size, after }) =>
-        store.listFrom<Parameters<typeof describeDelivery>[0]>(kind as never, {
-          prefix: '',
-          after,
-          limit: size,
-        }),
+      ({ size, after }) => store.listFrom(kind, { prefix: '', after, limit: size }),
       ({ sid }) => sid,
       describeDelivery,
     )
   }
+  listDeliveries(logoutDeliveryKind, 'pending', 'still to be sent')
+  listDeliveries(finishedDeliveryKind, 'finished', 'that were sent, or failed')
 
   list(
     '/resources',
