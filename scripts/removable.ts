@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Argument } from 'commander'
 import { scriptCommand } from './command.ts'
+import { quickStart } from './quick-start.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
@@ -52,20 +53,25 @@ const { args } = scriptCommand(
   .addArgument(new Argument('[folder...]', 'only these').choices(Object.keys(removable)))
   .parse()
 const wanted = Object.keys(removable).filter((folder) => args.length === 0 || args.includes(folder))
-// Checked once as a whole: each copy after it has the compiler check again only what the removal affects.
-const whole = copyProject(root)
+const workspace = mkdtempSync(join(tmpdir(), 'lychgate-removable-'))
+// Checked once as a whole: each copy after it has the compiler check again only what the removal affects. The copies
+// are at one place, so that Node compiles what they share once.
+const whole = join(workspace, 'whole')
+const copy = join(workspace, 'copy')
+const compiled = join(workspace, 'compiled')
+copyProject(root, whole)
 run(whole, process.execPath, [compiler, ...checking])
 const removed = wanted.filter(isRemovable)
-rmSync(whole, { recursive: true })
+rmSync(workspace, { recursive: true })
 for (const [folder, why] of Object.entries(staying)) process.stdout.write(`stays    ${folder}: ${why}\n`)
 process.stdout.write(`\n${removed.length} of ${wanted.length} can be removed\n`)
 process.exitCode = removed.length === wanted.length ? 0 : 1
 
 function isRemovable(folder: string): boolean {
   const began = performance.now()
-  const copy = copyProject(whole)
+  copyProject(whole, copy)
   try {
-    takeOut(copy, folder)
+    takeOut(folder)
     run(copy, process.execPath, [compiler, ...checking])
     run(copy, process.execPath, ['scripts/openapi.ts'])
     run(copy, process.execPath, ['test/removable/smoke.ts', ...(removable[folder] ?? [])])
@@ -81,7 +87,7 @@ function isRemovable(folder: string): boolean {
 }
 
 /** Deletes the folder and its line: the import, and the entry of the list. */
-function takeOut(copy: string, folder: string): void {
+function takeOut(folder: string): void {
   rmSync(join(copy, 'src', folder), { recursive: true })
   const list = join(copy, 'src/features.ts')
   const text = readFileSync(list, 'utf8')
@@ -92,8 +98,7 @@ function takeOut(copy: string, folder: string): void {
 }
 
 /** Copies the parts of a project that the check needs, and what the compiler knows about them if it ran there. */
-function copyProject(from: string): string {
-  const copy = mkdtempSync(join(tmpdir(), 'lychgate-removable-'))
+function copyProject(from: string, to: string): void {
   const tests = ['test/helpers', 'test/removable']
   for (const part of [
     'src',
@@ -105,15 +110,18 @@ function copyProject(from: string): string {
     'tsconfig.json',
     ...tests,
   ])
-    cpSync(join(from, part), join(copy, part), { recursive: true })
-  if (existsSync(join(from, known))) cpSync(join(from, known), join(copy, known))
-  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+    cpSync(join(from, part), join(to, part), { recursive: true })
+  if (existsSync(join(from, known))) cpSync(join(from, known), join(to, known))
+  symlinkSync(join(root, 'node_modules'), join(to, 'node_modules'))
   const project = { extends: './tsconfig.json', include: ['src', 'scripts/openapi.ts', 'test/removable'] }
-  writeFileSync(join(copy, 'tsconfig.removable.json'), JSON.stringify(project))
-  return copy
+  writeFileSync(join(to, 'tsconfig.removable.json'), JSON.stringify(project))
 }
 
 function run(cwd: string, file: string, args: readonly string[]): void {
   const path = `${join(root, 'node_modules/.bin')}:${process.env['PATH']}`
-  execFileSync(file, args, { cwd, env: { ...process.env, PATH: path }, stdio: 'pipe' })
+  execFileSync(file, args, {
+    cwd,
+    env: { ...process.env, ...quickStart(compiled), PATH: path },
+    stdio: 'pipe',
+  })
 }

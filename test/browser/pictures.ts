@@ -3,15 +3,18 @@
  * user's own colours, and has axe-core judge each:
  *
  *     npm run pictures -- <folder> [name …]
+ *     npm run pictures -- --check [name …]
  *     npm run pictures -- readme
  *
- * The second takes the two pictures of the README only, of a real flow.
+ * The second judges the same pages and takes no pictures, in half the time. The third takes the two pictures of the
+ * README only, of a real flow.
  *
  * `index.html` in the folder shows them all. Fails on any accessibility violation, on anything a policy blocked, on
  * anything wider than the window, and on anything to press that is smaller than a finger.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { launchBrowser } from '../helpers/chromium.ts'
@@ -61,15 +64,17 @@ const judge = `async () => (await axe.run()).violations.map(
   ({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | '))`
 
 const [folder, ...names] = process.argv.slice(2)
-if (folder === undefined) throw new Error('name a folder for the pictures')
+if (folder === undefined) throw new Error('name a folder for the pictures, or --check')
+const isCheck = folder === '--check'
 if (folder === 'readme') {
   await import('./readme-pictures.ts')
   process.exit()
 }
-mkdirSync(folder, { recursive: true })
+const kept = isCheck ? mkdtempSync(join(tmpdir(), 'lychgate-pictures-')) : folder
+mkdirSync(kept, { recursive: true })
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const logo = join(folder, 'logo.svg')
+const logo = join(kept, 'logo.svg')
 writeFileSync(
   logo,
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><style>text{fill:#222}@media(prefers-color-scheme:dark){text{fill:#eee}}</style><circle cx="20" cy="20" r="16" fill="#e30"/><text x="44" y="28" font-family="sans-serif" font-size="22">River</text></svg>',
@@ -95,8 +100,10 @@ await takePictures(
   looks,
 )
 await browser.close()
-writeFileSync(join(folder, 'index.html'), indexOf(pictures.toSorted()))
-process.stdout.write(`${pictures.length} pictures: ${resolve(folder, 'index.html')}\n${problems} problems\n`)
+if (isCheck) rmSync(kept, { recursive: true })
+else writeFileSync(join(kept, 'index.html'), indexOf(pictures.toSorted()))
+const where = isCheck ? 'pages looked at' : `pictures: ${resolve(kept, 'index.html')}`
+process.stdout.write(`${pictures.length} ${where}\n${problems} problems\n`)
 process.exitCode = problems === 0 ? 0 : 1
 
 async function takePictures(
@@ -148,7 +155,7 @@ async function takePicture(page: Page, url: string, name: string, look: Theme): 
   await page.goto(url)
   if (width < 900)
     await page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true })")
-  await page.screenshot({ path: join(folder ?? '.', picture), fullPage: true })
+  if (!isCheck) await page.screenshot({ path: join(kept, picture), fullPage: true })
   pictures.push(picture)
   const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
   if (wide > 0) complain(`${wide} px too wide`)
