@@ -11,6 +11,8 @@ import { throttleKind } from '../../src/users/rules/throttle.ts'
 import { lockUser } from '../../src/users/rules/user.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'
 import { patient } from '../helpers/nodes.ts'
+import { concurrency } from './decisions.suite.ts'
+import { migrations } from './migrations.suite.ts'
 import { startPostgres } from './postgres-server.ts'
 import * as sample from './samples.ts'
 import { storeSuite } from './store.suite.ts'
@@ -33,6 +35,26 @@ async function connect(t: Test, url: string): Promise<pg.Client> {
 
 t.test('the store in PostgreSQL', async (t) => {
   storeSuite(t, async (t) => open(t, await server.createDatabase()))
+})
+
+t.test('simultaneous decisions wait for each other at a single connection', async (t) => {
+  concurrency(t, async (t) => open(t, await server.createDatabase(), { ...patient, connections: 1 }))
+})
+
+t.test('a database of an earlier version', async (t) => {
+  migrations(t, 'postgres', async (t) => {
+    const url = await server.createDatabase()
+    const earlier = await connect(t, url)
+    return {
+      run: async (statement) => void (await earlier.query(statement)),
+      insert: async (table, row) => {
+        const [names, values] = [Object.keys(row), Object.values(row)]
+        const places = names.map((_, index) => `$${index + 1}`).join(', ')
+        await earlier.query(`insert into ${table} (${names.join(', ')}) values (${places})`, values)
+      },
+      open: () => open(t, url),
+    }
+  })
 })
 
 t.test('its contents can be copied into a store in memory', async (t) => {
