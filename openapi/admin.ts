@@ -773,6 +773,40 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/admin/v1/rejections": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** List the rejected requests that are kept, newest first, with the rule that each broke */
+        readonly get: operations["listRejections"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/rejections/{request_id}": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** Read why a request was rejected */
+        readonly get: operations["readRejection"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/admin/v1/settings": {
         readonly parameters: {
             readonly query?: never;
@@ -913,6 +947,29 @@ export interface components {
             readonly items: readonly components["schemas"]["Attribute"][];
             /** @description The cursor of the next page; absent on the last. */
             readonly next?: string;
+        };
+        readonly UserInDetail: {
+            readonly sub: string;
+            readonly username: string;
+            /** @description A development server made the user. */
+            readonly seeded: boolean;
+            readonly created_at: number;
+            readonly has_password: boolean;
+            readonly locked_at?: number;
+            /** @description Standard claims, OpenID Connect Core §5.1. */
+            readonly claims: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
+            readonly attributes: {
+                readonly [key: string]: string | number | boolean;
+            };
+            /** @description One-time codes are set up. Administrators of groups do not see this. */
+            readonly second_factor?: boolean;
+            /** @description How many; not for administrators of groups. */
+            readonly passkeys?: number;
+            /** @description Wrong passwords or codes; not for administrators of groups. */
+            readonly failures_in_a_row?: number;
         };
         readonly ChangedUser: {
             /** @description An empty text removes the address. */
@@ -1469,6 +1526,33 @@ export interface components {
             /** @description The cursor of the next page; absent on the last. */
             readonly next?: string;
         };
+        readonly Rejection: {
+            /** @description The request id, which its response had in `x-request-id`. */
+            readonly id: string;
+            readonly at: number;
+            readonly method: string;
+            readonly path: string;
+            readonly status: number;
+            readonly error: string;
+            /** @description The `error_description` of the response. */
+            readonly why: string;
+            /** @description The rule that was broken. */
+            readonly rule: string;
+            readonly clause?: {
+                readonly name: string;
+                readonly url?: string;
+            };
+            /** @description What the server has. */
+            readonly stored?: unknown;
+            /** @description What the request had instead. */
+            readonly received?: unknown;
+            readonly client?: string;
+        };
+        readonly Rejections: {
+            readonly items: readonly components["schemas"]["Rejection"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
         readonly Setting: {
             /** @description Its path in the file. */
             readonly option: string;
@@ -1765,7 +1849,7 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["User"];
+                    readonly "application/json": components["schemas"]["UserInDetail"];
                 };
             };
             /** @description An error, RFC 6749 §5.2. */
@@ -6625,6 +6709,143 @@ export interface operations {
             };
             /** @description An error, RFC 6749 §5.2. */
             readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listRejections: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Rejections"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readRejection: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                readonly request_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Rejection"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

@@ -1,14 +1,19 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
+import { explainRejection } from '../audit/explain.ts'
 import type { AppDeps } from '../deps.ts'
 import { describeEvent } from '../domain/audit.ts'
 import { type AuditEventName, auditEventNames } from '../domain/model.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
 import { storedKey } from './administration.ts'
 import { operationsOf } from './operation.ts'
-import { EventResource, listQuery, pageOf, Settings } from './schema.ts'
+import { requireFound } from './rules.ts'
+import { EventResource, listQuery, pageOf, RejectionResource, Settings } from './schema.ts'
 
-/** `/audit`: what users, clients and operators did. `/settings`: what the server does. */
+/**
+ * `/audit`: what users, clients and operators did. `/rejections`: which requests were rejected, and why. `/settings`:
+ * what the server does.
+ */
 export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, settings } = deps
   const { page, read } = operationsOf(app, deps, 'audit')
@@ -50,6 +55,38 @@ export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) =
       })
       const items = events.map(describeEvent)
       return { body: { items, ...(next !== undefined && { next: cursorOf(next) }) } }
+    },
+  )
+
+  page(
+    '/rejections',
+    {
+      operationId: 'listRejections',
+      summary: 'List the rejected requests that are kept, newest first, with the rule that each broke',
+      response: pageOf(RejectionResource, 'Rejections'),
+      querystring: listQuery({}),
+    },
+    async ({ query }) => {
+      const limit = Number(query('limit') ?? 50)
+      const rows = await store.rejections({ limit: limit + 1, before: readCursor(query('after')) })
+      const shown = rows.slice(0, limit)
+      const last = shown.at(-1)
+      const items = shown.map(({ row }) => explainRejection(row).json)
+      return {
+        body: { items, ...(rows.length > limit && last !== undefined && { next: cursorOf(last.seq) }) },
+      }
+    },
+  )
+  read(
+    '/rejections/:request_id',
+    {
+      operationId: 'readRejection',
+      summary: 'Read why a request was rejected',
+      response: RejectionResource,
+    },
+    async ({ param }) => {
+      const rejection = await store.find('rejection', param('request_id').toLowerCase())
+      return { body: explainRejection(requireFound(rejection, 'rejected request')).json }
     },
   )
 

@@ -42,6 +42,21 @@ export const UserResource = Type.Object(
   { title: 'User', ...closed },
 )
 
+/** A user, and what signs them in besides a password. */
+export const UserInDetail = Type.Object(
+  {
+    ...UserResource.properties,
+    second_factor: Type.Optional(
+      Type.Boolean({ description: 'One-time codes are set up. Administrators of groups do not see this.' }),
+    ),
+    passkeys: Type.Optional(Type.Integer({ description: 'How many; not for administrators of groups.' })),
+    failures_in_a_row: Type.Optional(
+      Type.Integer({ description: 'Wrong passwords or codes; not for administrators of groups.' }),
+    ),
+  },
+  { title: 'UserInDetail', ...closed },
+)
+
 /** The link of an invitation, or the address to which it was sent. */
 export const Invitation = Type.Object(
   {
@@ -234,6 +249,25 @@ export const EventResource = Type.Object(
     facts: Type.Object({}, open),
   },
   { title: 'Event', ...closed },
+)
+
+/** A rejected request, as `lychgate explain --json` prints it. */
+export const RejectionResource = Type.Object(
+  {
+    id: Type.String({ description: 'The request id, which its response had in `x-request-id`.' }),
+    at: Type.Integer(),
+    method: Type.String(),
+    path: Type.String(),
+    status: Type.Integer(),
+    error: Type.String(),
+    why: Type.String({ description: 'The `error_description` of the response.' }),
+    rule: Type.String({ description: 'The rule that was broken.' }),
+    clause: Type.Optional(Type.Object({ name: Type.String(), url: Type.Optional(Type.String()) }, closed)),
+    stored: Type.Optional(Type.Unknown({ description: 'What the server has.' })),
+    received: Type.Optional(Type.Unknown({ description: 'What the request had instead.' })),
+    client: Type.Optional(Type.String()),
+  },
+  { title: 'Rejection', ...closed },
 )
 
 /** Every setting. */

@@ -14,6 +14,7 @@ import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import { createInvitation } from '../mail/invitation.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import type { Reach } from '../users/delegation.ts'
+import { describeSignIn } from '../users/factors.ts'
 import { claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
 import {
@@ -30,7 +31,15 @@ import { storedKey, writePage } from './administration.ts'
 import { pageOfMembers } from './member-pages.ts'
 import { type Call, operationsOf, pageOfAll, responding } from './operation.ts'
 import { assertOther, describeFor, requireFound, tagOfUser } from './rules.ts'
-import { AttributeResource, Attributes, InvitedUser, listQuery, pageOf, UserResource } from './schema.ts'
+import {
+  AttributeResource,
+  Attributes,
+  InvitedUser,
+  listQuery,
+  pageOf,
+  UserInDetail,
+  UserResource,
+} from './schema.ts'
 
 const taken = 'another user has this user name or email address'
 
@@ -228,10 +237,11 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 
   read(
     '/users/:sub',
-    { operationId: 'readUser', delegates: true, summary: 'Read a user', response: UserResource },
+    { operationId: 'readUser', delegates: true, summary: 'Read a user', response: UserInDetail },
     async (call) => {
       const user = requireFound(await store.find('user', call.param('sub')), 'user')
-      return { body: describeFor(call, user), tag: tagOfUser(user) }
+      const signIn = call.isDelegate ? {} : await describeSignIn(store, user.id)
+      return { body: { ...describeFor(call, user), ...signIn }, tag: tagOfUser(user) }
     },
   )
 

@@ -6,13 +6,11 @@ import { isGrantAlive } from '../domain/grant.ts'
 import type { User } from '../domain/model.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { describeSignIn } from '../users/factors.ts'
 import { groupsOf, inOrder } from '../users/groups.ts'
 import { type ClaimFault, claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
-import { passkeyKind } from '../users/rules/passkey.ts'
-import { secondFactorKind } from '../users/rules/second-factor.ts'
 import { isSessionLive } from '../users/rules/session.ts'
-import { rowKeys, throttleKind } from '../users/rules/throttle.ts'
 import { changePassword, changeProfile, createUser, describeUser, endAccess } from '../users/rules/user.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { changeUser, findUser, userEvent } from './find.ts'
@@ -155,21 +153,16 @@ export async function userShow(login: string, flags: OperatorFlags): Promise<voi
 
 async function factsOf({ id }: User, store: Store) {
   const now = systemClock()
-  const [factor, passkeys, groups, sessions, grants, consents, ...rows] = await Promise.all([
-    store.find(secondFactorKind, id),
-    store.listOf(passkeyKind, id),
+  const [signIn, groups, sessions, grants, consents] = await Promise.all([
+    describeSignIn(store, id),
     groupsOf(store, id),
     store.listOf('session', id),
     store.listOf('grant', id),
     store.listOf(consentKind, id),
-    ...Object.values(rowKeys(id)).map((key) => store.find(throttleKind, key)),
   ])
   return {
-    second_factor: factor?.confirmedAt !== undefined,
-    passkeys: passkeys.length,
+    ...signIn,
     groups: inOrder(groups).map(({ name }) => name),
-    /** The highest count: of passwords or codes, in known or unknown browsers. */
-    failures_in_a_row: Math.max(...rows.map((row) => row?.failures ?? 0)),
     sessions: sessions.filter((session) => isSessionLive(session, now)).length,
     clients: connectionsOf(grants, consents, now).length,
     grants: grants.filter((grant) => isGrantAlive(grant, now)).length,

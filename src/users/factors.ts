@@ -4,6 +4,7 @@ import type { Service } from '../service.ts'
 import type { Store, UserRead } from '../storage/store.ts'
 import { passkeyKind } from './rules/passkey.ts'
 import { secondFactorKind } from './rules/second-factor.ts'
+import { rowKeys, throttleKind } from './rules/throttle.ts'
 
 /** A user with everything that signs them in, by user id. Decisions about a user's credentials wait for each other. */
 export const userCredentials: UserRead<UserCredentials> = {
@@ -46,4 +47,19 @@ export async function loadAvailableAcrs(
 ): Promise<readonly string[]> {
   if (session === undefined || !lacksAcr(session.methods, acr)) return []
   return availableAcrs(await factorsOf(sources, session.userId))
+}
+
+/** Describes to an operator what a user can sign in with besides a password, and what went wrong lately. */
+export async function describeSignIn(store: FactorSources['store'], userId: string) {
+  const [factor, passkeys, ...rows] = await Promise.all([
+    store.find(secondFactorKind, userId),
+    store.listOf(passkeyKind, userId),
+    ...Object.values(rowKeys(userId)).map((key) => store.find(throttleKind, key)),
+  ])
+  return {
+    second_factor: factor?.confirmedAt !== undefined,
+    passkeys: passkeys.length,
+    /** The highest count: of passwords or codes, in known or unknown browsers. */
+    failures_in_a_row: Math.max(...rows.map((row) => row?.failures ?? 0)),
+  }
 }
