@@ -143,7 +143,7 @@ const exampleAttribute: Static<typeof AttributeEntry> = {
   label: 'Department',
   type: 'choice',
   values: ['physics', 'biology'],
-  scope: 'profile',
+  scope: 'courses:read',
   visible: 'user',
   editable: 'administrator',
 }
