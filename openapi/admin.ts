@@ -70,6 +70,23 @@ export interface paths {
         readonly patch: operations["changeUser"];
         readonly trace?: never;
     };
+    readonly "/api/admin/v1/users/{sub}/sign-in": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** Read what signs a user in besides a password, and how often that failed lately */
+        readonly get: operations["readSignIn"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/admin/v1/users/{sub}/lock": {
         readonly parameters: {
             readonly query?: never;
@@ -948,29 +965,6 @@ export interface components {
             /** @description The cursor of the next page; absent on the last. */
             readonly next?: string;
         };
-        readonly UserInDetail: {
-            readonly sub: string;
-            readonly username: string;
-            /** @description A development server made the user. */
-            readonly seeded: boolean;
-            readonly created_at: number;
-            readonly has_password: boolean;
-            readonly locked_at?: number;
-            /** @description Standard claims, OpenID Connect Core §5.1. */
-            readonly claims: {
-                readonly [key: string]: unknown;
-            };
-            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
-            readonly attributes: {
-                readonly [key: string]: string | number | boolean;
-            };
-            /** @description One-time codes are set up. Administrators of groups do not see this. */
-            readonly second_factor?: boolean;
-            /** @description How many; not for administrators of groups. */
-            readonly passkeys?: number;
-            /** @description Wrong passwords or codes; not for administrators of groups. */
-            readonly failures_in_a_row?: number;
-        };
         readonly ChangedUser: {
             /** @description An empty text removes the address. */
             readonly email?: string;
@@ -994,6 +988,14 @@ export interface components {
             readonly attributes?: {
                 readonly [key: string]: string | number | boolean;
             };
+        };
+        readonly SignIn: {
+            /** @description One-time codes are set up. */
+            readonly second_factor: boolean;
+            /** @description How many there are. */
+            readonly passkeys: number;
+            /** @description Wrong passwords or codes. */
+            readonly failures_in_a_row: number;
         };
         readonly Session: {
             readonly session_id: string;
@@ -1849,7 +1851,7 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["UserInDetail"];
+                    readonly "application/json": components["schemas"]["User"];
                 };
             };
             /** @description An error, RFC 6749 §5.2. */
@@ -2108,6 +2110,73 @@ export interface operations {
             };
             /** @description An error, RFC 6749 §5.2. */
             readonly 428: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readSignIn: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                readonly sub: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["SignIn"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

@@ -42,19 +42,14 @@ export const UserResource = Type.Object(
   { title: 'User', ...closed },
 )
 
-/** A user, and what signs them in besides a password. */
-export const UserInDetail = Type.Object(
+/** What signs a user in besides a password. */
+export const SignIn = Type.Object(
   {
-    ...UserResource.properties,
-    second_factor: Type.Optional(
-      Type.Boolean({ description: 'One-time codes are set up. Administrators of groups do not see this.' }),
-    ),
-    passkeys: Type.Optional(Type.Integer({ description: 'How many; not for administrators of groups.' })),
-    failures_in_a_row: Type.Optional(
-      Type.Integer({ description: 'Wrong passwords or codes; not for administrators of groups.' }),
-    ),
+    second_factor: Type.Boolean({ description: 'One-time codes are set up.' }),
+    passkeys: Type.Integer({ description: 'How many there are.' }),
+    failures_in_a_row: Type.Integer({ description: 'Wrong passwords or codes.' }),
   },
-  { title: 'UserInDetail', ...closed },
+  { title: 'SignIn', ...closed },
 )
 
 /** The link of an invitation, or the address to which it was sent. */

@@ -37,7 +37,7 @@ import {
   InvitedUser,
   listQuery,
   pageOf,
-  UserInDetail,
+  SignIn,
   UserResource,
 } from './schema.ts'
 
@@ -237,11 +237,22 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 
   read(
     '/users/:sub',
-    { operationId: 'readUser', delegates: true, summary: 'Read a user', response: UserInDetail },
+    { operationId: 'readUser', delegates: true, summary: 'Read a user', response: UserResource },
     async (call) => {
       const user = requireFound(await store.find('user', call.param('sub')), 'user')
-      const signIn = call.isDelegate ? {} : await describeSignIn(store, user.id)
-      return { body: { ...describeFor(call, user), ...signIn }, tag: tagOfUser(user) }
+      return { body: describeFor(call, user), tag: tagOfUser(user) }
+    },
+  )
+  read(
+    '/users/:sub/sign-in',
+    {
+      operationId: 'readSignIn',
+      summary: 'Read what signs a user in besides a password, and how often that failed lately',
+      response: SignIn,
+    },
+    async ({ param }) => {
+      const { id } = requireFound(await store.find('user', param('sub')), 'user')
+      return { body: await describeSignIn(store, id) }
     },
   )
 

@@ -423,13 +423,6 @@ export const adminFaults = [
     replace: 'describeUser(user)',
   },
   {
-    id: 'admin-delegate-sees-how-users-sign-in',
-    tests: delegation,
-    file: 'src/admin-api/users.ts',
-    find: 'call.isDelegate ? {} : await describeSignIn(store, user.id)',
-    replace: 'await describeSignIn(store, user.id)',
-  },
-  {
     id: 'admin-delegate-sets-attributes',
     tests: delegation,
     file: 'src/admin-api/users.ts',
