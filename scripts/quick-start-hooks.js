@@ -1,5 +1,5 @@
 /*
- * For `node --import`, in processes of tests and their children: spares them what they do not need.
+ * For `node --import`, in processes of tests and their children: leaves out what no test needs.
  *
  * Resolves what modules of drizzle-orm import from each other: Node parses the `exports` of its package.json, 170 kB,
  * again for each of these hundred modules, which takes half a second of every process.

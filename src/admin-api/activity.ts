@@ -5,7 +5,7 @@ import type { AppDeps } from '../deps.ts'
 import { describeEvent } from '../domain/audit.ts'
 import { type AuditEventName, auditEventNames } from '../domain/model.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
-import { storedKey } from './administration.ts'
+import { storedKey, writePage } from './administration.ts'
 import { operationsOf } from './operation.ts'
 import { requireFound } from './rules.ts'
 import { EventResource, listQuery, pageOf, RejectionResource, Settings } from './schema.ts'
@@ -66,15 +66,10 @@ export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) =
       response: pageOf(RejectionResource, 'Rejections'),
       querystring: listQuery({}),
     },
-    async ({ query }) => {
-      const limit = Number(query('limit') ?? 50)
-      const rows = await store.rejections({ limit: limit + 1, before: readCursor(query('after')) })
-      const shown = rows.slice(0, limit)
-      const last = shown.at(-1)
-      const items = shown.map(({ row }) => explainRejection(row).json)
-      return {
-        body: { items, ...(rows.length > limit && last !== undefined && { next: cursorOf(last.seq) }) },
-      }
+    async ({ request }) => {
+      const { size, limit, after } = app.administration.pageOf(request)
+      const rows = await store.rejections({ limit, before: after })
+      return { body: writePage(rows, size, (row) => explainRejection(row).json) }
     },
   )
   read(

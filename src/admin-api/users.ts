@@ -107,7 +107,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         search: Type.Optional(
           Type.String({
             description:
-              'Only users whose user name or email address begins with this text, sorted by what matches.',
+              'Only users whose user name or email address begins with this text, sorted by the one that does.',
           }),
         ),
         state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),

@@ -190,7 +190,7 @@ export function migrations(
     const { client_id, account_id, code_expires_at, claims, ...kept } = keptGrant(openId, {})
     await t.resolves(database.insert('grants', { ...kept, client_seq: 7, user_seq: null }))
     await t.rejects(database.insert('grants', { ...kept, id: bytes(redeemedId), client_seq: null }))
-    // Ends the connection of the version before: PGlite has one session.
+    // Every later migration accepts it, too.
     await database.open()
   })
 
