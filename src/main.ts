@@ -68,7 +68,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 /** Builds the command line. Help, completion and suggestions for a misspelt command need all commands. */
-async function commandLine(first = ''): Promise<Command> {
+export async function commandLine(first = ''): Promise<Command> {
   const program = new Command('lychgate')
     .description('An OAuth 2.0 and OpenID Connect server.')
     .option('-V, --version', 'the version and the commit it was built from')

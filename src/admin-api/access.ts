@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
-import { describeGrant, endConnection, endGrant } from '../domain/connections.ts'
+import { endConnection } from '../domain/connections.ts'
 import { accept, type Decision, endSession, remove, withWrites } from '../domain/decision.ts'
 import type { OneTimeLink, Session, User, UserCredentials } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -20,11 +20,11 @@ import {
 } from '../users/rules/access.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
 import { isSessionLive } from '../users/rules/session.ts'
-import { type Call, operationsOf, pageOfAll } from './operation.ts'
+import { pageOfTheirs } from './member-pages.ts'
+import { type Call, operationsOf, type Page, pageOfAll } from './operation.ts'
 import { conflict, describeFor, requireFound, tagOfUser } from './rules.ts'
 import {
   ConnectionResource,
-  GrantResource,
   Invitation,
   LinkResource,
   listQuery,
@@ -32,6 +32,7 @@ import {
   SessionResource,
   UserResource,
 } from './schema.ts'
+import { pageOfWalk } from './walk.ts'
 
 const NewLink = Type.Object(
   {
@@ -45,10 +46,41 @@ const NewLink = Type.Object(
 /** The sessions, links and grants of a user, and what ends all of a kind. */
 export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, clock } = deps
-  const { list, read, create, act, end } = operationsOf(app, deps, 'users')
+  const { list, page, create, act, end } = operationsOf(app, deps, 'users')
   const requireUser = async (id: string) => requireFound(await store.find('user', id), 'user')
   const querystring = listQuery({})
 
+  page(
+    '/sessions',
+    {
+      operationId: 'listAllSessions',
+      delegates: true,
+      summary: 'List the browsers in which users are signed in, in the order of the ids of the sessions',
+      response: pageOf(SessionResource, 'AllSessions'),
+      querystring,
+    },
+    async (call) => {
+      const describe = async (one: Session) =>
+        isSessionLive(one, clock()) ? describeSession(one) : undefined
+      const reach = await app.administration.reachFor(call.request)
+      if (reach !== undefined) {
+        const sessionsOf = async (userId: string, { after }: Page) => {
+          const rows = pageOfAll(await store.listOf('session', userId), ({ id }) => id, {
+            size: Infinity,
+            after,
+          })
+          return { rows }
+        }
+        return pageOfTheirs(call, store, reach, sessionsOf, describe)
+      }
+      const read = async ({ size, after = '' }: Page) => {
+        const rows = await store.sessionsFrom({ after, limit: size })
+        const next = rows.length < size ? undefined : rows.at(-1)?.id
+        return { rows: rows.map((row) => ({ key: row.id, row })), next }
+      }
+      return pageOfWalk(call, read, describe)
+    },
+  )
   list(
     '/users/:sub/sessions',
     {
@@ -109,27 +141,6 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       await store.transact('user', userId, (user) => {
         requireFound(user, 'user')
         return accept(undefined, ...endConnection({ clientId }, { ...context, userId }))
-      })
-    },
-  )
-
-  read(
-    '/grants/:grant_id',
-    { operationId: 'readGrant', summary: 'Read a grant and its state', response: GrantResource },
-    async ({ param }) => ({
-      body: describeGrant(requireFound(await store.find('grant', param('grant_id')), 'grant'), clock()),
-    }),
-  )
-  end(
-    '/grants/:grant_id',
-    { operationId: 'revokeGrant', summary: 'Revoke a grant and its tokens, and forget the consent' },
-    async ({ param, context, requireMay, store }) => {
-      await store.transact('grant', param('grant_id'), (found) => {
-        const { userId } = requireFound(found, 'grant')
-        const ended = endGrant(found, { ...context, userId })
-        const isEnded = 'result' in ended && ended.result
-        requireFound(isEnded || undefined, 'grant that has not ended')
-        return withWrites(ended, requireMay({ userId }))
       })
     },
   )
@@ -270,9 +281,19 @@ function responseOf(call: { readonly isDelegate: boolean }, user: User) {
 }
 
 /** Describes a session. Its id is the hash of the cookie, and no credential. */
-function describeSession({ id, browser, from, methods, authenticatedAt, createdAt, ...ends }: Session) {
+function describeSession({
+  id,
+  userId,
+  browser,
+  from,
+  methods,
+  authenticatedAt,
+  createdAt,
+  ...ends
+}: Session) {
   return {
     session_id: id,
+    sub: userId,
     ...omitUndefined({ browser, from }),
     authenticated_at: authenticatedAt,
     amr: methods,

@@ -28,7 +28,7 @@ import { omitUndefined } from '../domain/omit-undefined.ts'
 import { secretMatches } from '../domain/secret.ts'
 import { writePage } from './administration.ts'
 import { type Call, operationsOf, responding } from './operation.ts'
-import { assertWithin, type Caller, requireFound, tagOfClient } from './rules.ts'
+import { assertWithin, requireFound, requireWithin, tagOfClient } from './rules.ts'
 import { ClientResource, ClientSecret, listQuery, pageOf } from './schema.ts'
 
 const taken = 'another client has this client_id, or trusts this issuer, subject and audience'
@@ -242,13 +242,6 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
         })
       },
     )
-}
-
-/** @throws {OAuthError} unless there is such a client, and the caller may change it. */
-function requireWithin(found: Client | undefined, caller: Caller): Client {
-  const client = requireFound(found, 'client')
-  assertWithin(client, caller)
-  return client
 }
 
 type NewClient = Record<string, unknown> & { readonly client_id?: string; readonly client_secret?: string }

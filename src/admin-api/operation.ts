@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import { accept, type Decision, type Write } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
 import { single } from '../domain/parameters.ts'
 import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import { parametersOf } from '../http/parameters.ts'
@@ -204,6 +205,18 @@ export function pageOfAll<T>(
 ): readonly T[] {
   const left = after === undefined ? rows : rows.filter((row) => keyOf(row) > after)
   return left.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1)).slice(0, size)
+}
+
+/** Whether the caller can see a user that the path does not name. */
+export async function isSeen({ isDelegate, assertMay }: Call, userId: string): Promise<boolean> {
+  if (!isDelegate) return true
+  try {
+    await assertMay({ userId })
+    return true
+  } catch (error) {
+    if (error instanceof OAuthError) return false
+    throw error
+  }
 }
 
 /** What a path is about. */

@@ -10,6 +10,7 @@ import { activityResource } from './activity.ts'
 import { administration } from './administration.ts'
 import { clientDocumentResource } from './client-documents.ts'
 import { clientResource } from './clients.ts'
+import { grantResource } from './grants.ts'
 import { groupResource } from './groups.ts'
 import { keyResource } from './keys.ts'
 import { registrationResource } from './registrations.ts'
@@ -27,6 +28,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   for (const resource of [
     userResource,
     accessResource,
+    grantResource,
     groupResource,
     clientResource,
     clientDocumentResource,

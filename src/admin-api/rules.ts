@@ -82,6 +82,13 @@ export function assertWithin({ scope = [] }: Pick<Client, 'scope'>, caller: Call
   )
 }
 
+/** @throws {OAuthError} unless there is such a client, and the caller may change it. */
+export function requireWithin(found: Client | undefined, caller: Caller): Client {
+  const client = requireFound(found, 'client')
+  assertWithin(client, caller)
+  return client
+}
+
 /** Checks that administrators do not lock themselves out. */
 export function assertOther(caller: Caller, userId: string): void {
   check(

@@ -137,6 +137,7 @@ export const MemberResource = Type.Object(
 export const SessionResource = Type.Object(
   {
     session_id: Type.String(),
+    sub: Type.String(),
     browser: Type.Optional(Type.String()),
     from: Type.Optional(Type.String({ description: 'The network of its last sign-in.' })),
     authenticated_at: Type.Integer(),
@@ -169,6 +170,12 @@ export const GrantResource = Type.Object(
     expires_at: Type.Integer(),
   },
   { title: 'OneGrant', ...open },
+)
+
+/** How much was revoked. */
+export const Revoked = Type.Object(
+  { client_id: Type.String(), revoked: Type.Integer({ description: 'How many grants.' }) },
+  { title: 'Revoked', ...closed },
 )
 
 /** A one-time link without its secret. */

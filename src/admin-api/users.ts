@@ -6,8 +6,7 @@ import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { type TextClaim, textClaims } from '../domain/claims.ts'
 import { accept, type Decision, insert, removeUser, withWrites } from '../domain/decision.ts'
-import { OAuthError } from '../domain/errors.ts'
-import { addMember, groupKind, membershipKind } from '../domain/group.ts'
+import { addMember, groupKind } from '../domain/group.ts'
 import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { cursorOf, readKeyCursor } from '../http/cursor.ts'
@@ -28,8 +27,8 @@ import {
 } from '../users/rules/user.ts'
 import { searchUsers } from '../users/search.ts'
 import { storedKey, writePage } from './administration.ts'
-import { pageOfMembers } from './member-pages.ts'
-import { type Call, operationsOf, pageOfAll, responding } from './operation.ts'
+import { pageOfMembers, shownIn } from './member-pages.ts'
+import { type Call, isSeen, operationsOf, pageOfAll, responding } from './operation.ts'
 import { assertOther, describeFor, requireFound, tagOfUser } from './rules.ts'
 import {
   AttributeResource,
@@ -122,7 +121,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       if (login !== undefined) {
         const canonical = canonicalLogin(login)
         const user = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
-        const isShown = user !== undefined && isWanted(user) && (await isSeen(call, user))
+        const isShown = user !== undefined && isWanted(user) && (await isSeen(call, user.id))
         return { body: { items: isShown ? [describeFor(call, user)] : [] } }
       }
       const reach = await admin.reachFor(call.request)
@@ -141,26 +140,13 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       }
     },
   )
-  /** Whether the caller can see a user that they did not name by `sub`. */
-  const isSeen = async ({ isDelegate, assertMay }: Call, { id }: User): Promise<boolean> => {
-    if (!isDelegate) return true
-    try {
-      await assertMay({ userId: id })
-      return true
-    } catch (error) {
-      if (error instanceof OAuthError) return false
-      throw error
-    }
-  }
   /** Lists the members of the groups that the caller administers, each once: with the first of their groups. */
   const pageOfReach = (call: Call, reach: Reach, isWanted: (user: User) => boolean) => {
-    const ids = new Set(reach.groups.map(({ id }) => id))
-    return pageOfMembers(call, store, reach.groups, async ({ groupId, userId }) => {
-      const user = await store.find('user', userId)
+    const isShown = shownIn(store, reach)
+    return pageOfMembers(call, store, reach.groups, async (membership) => {
+      const user = await store.find('user', membership.userId)
       if (user === undefined || !isWanted(user)) return undefined
-      const memberships = await store.listOf(membershipKind, userId)
-      const [first] = memberships.flatMap((one) => (ids.has(one.groupId) ? one.groupId : [])).toSorted()
-      return first === groupId && reach.includes(memberships) ? describeFor(call, user) : undefined
+      return (await isShown(membership)) ? describeFor(call, user) : undefined
     })
   }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { everyGrant, revokeGrantsTo } from '../clients/grants.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import {
   connectionsOf,
@@ -11,11 +12,11 @@ import {
 } from '../domain/connections.ts'
 import { accept } from '../domain/decision.ts'
 import { isGrantAlive } from '../domain/grant.ts'
-import type { Grant, Seconds } from '../domain/model.ts'
+import type { Grant, Seconds, User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
-import { findUsers, requireClient } from './find.ts'
+import { findUser, requireClient } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
@@ -78,18 +79,19 @@ interface ListFlags extends OperatorFlags {
 async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const now = systemClock()
-    const owned: OwnedGrant[] = []
-    for (const { id, username } of await findUsers(store, user)) {
-      const grants = (await store.listOf('grant', id)).filter(
-        (grant) => (client === undefined || grant.clientId === client) && (ended || isGrantAlive(grant, now)),
+    const userId = user === undefined ? undefined : (await findUser(store, user)).id
+    const found: Grant[] = []
+    for await (const part of everyGrant(store, { userId, clientId: client }))
+      found.push(...part.filter((grant) => ended || isGrantAlive(grant, now)))
+    const byUser = Map.groupBy(found, (grant) => grant.userId)
+    const users: (User | undefined)[] = []
+    for (const id of byUser.keys()) users.push(id === undefined ? undefined : await store.find('user', id))
+    // The grants of clients that act for themselves have no user, and are the last.
+    const owned = users
+      .toSorted((one, other) => (one?.createdAt ?? 0) - (other?.createdAt ?? 0))
+      .flatMap((user) =>
+        (byUser.get(user?.id) ?? []).map((grant) => ({ ...grant, username: user?.username ?? '-' })),
       )
-      owned.push(...grants.map((grant) => ({ ...grant, username })))
-    }
-    if (user === undefined) {
-      const own = await grantsWithoutUser(store, client)
-      const listed = own.filter((grant) => ended || isGrantAlive(grant, now))
-      owned.push(...listed.map((grant) => ({ ...grant, username: '-' })))
-    }
     const names = new Map((await store.list('client')).map(({ id, name }) => [id, name]))
     const describeNow = (grant: OwnedGrant) => describeGrant(grant, now)
     printList(flags, owned, describeNow, (grant) => lineOf(grant, names.get(grant.clientId), now))
@@ -153,22 +155,12 @@ async function revokeOne(store: Store, id: string, flags: RevokeFlags): Promise<
 async function revokeMany(store: Store, flags: RevokeFlags): Promise<number> {
   const { user, client } = flags
   if (client !== undefined) requireClient(await store.find('client', client))
-  const users = await findUsers(store, user)
-  const of = [user && `of ${users[0]?.username}`, client && `to ${client}`].filter(Boolean).join(' ')
+  const owner = user === undefined ? undefined : await findUser(store, user)
+  const of = [owner && `of ${owner.username}`, client && `to ${client}`].filter(Boolean).join(' ')
   await confirmOrAbort(flags, `Revoke every grant ${of}? Their tokens end.`, 'nothing was revoked')
   const context = operatorContext()
-  let revoked = 0
-  for (const { id } of users) revoked += await revokeOf(store, id, client, context)
-  if (user !== undefined) return revoked
-  for (const { id } of await grantsWithoutUser(store, client))
-    if (await store.transact('grant', id, (grant) => endGrant(grant, context))) revoked += 1
-  return revoked
-}
-
-/** Returns the grants of clients that act for themselves (RFC 6749 §4.4), or of one of them. */
-async function grantsWithoutUser(store: Store, clientId: string | undefined): Promise<readonly Grant[]> {
-  const grants = await store.clientGrants()
-  return grants.filter((grant) => clientId === undefined || grant.clientId === clientId)
+  if (owner !== undefined) return revokeOf(store, owner.id, client, context)
+  return client === undefined ? 0 : revokeGrantsTo(client, store, store, context)
 }
 
 async function revokeOf(

@@ -1,6 +1,6 @@
 import { type AuditContext, auditEvent } from './audit.ts'
 import { accept, type Decision, remove, removeAll, type Write } from './decision.ts'
-import { isGrantAlive } from './grant.ts'
+import { canGrantLive, isGrantAlive } from './grant.ts'
 import type { Consent, Grant, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
 import { recordKind } from './record.ts'
@@ -62,7 +62,7 @@ export function endGrant(
   grant: Grant | undefined,
   { userId, ...context }: RevocationContext,
 ): Decision<boolean> {
-  if (grant === undefined || grant.userId !== userId || !isGrantAlive(grant, context.at)) return accept(false)
+  if (grant === undefined || grant.userId !== userId || !canGrantLive(grant, context.at)) return accept(false)
   const { id: grantId, clientId } = grant
   return accept(
     true,

@@ -123,6 +123,14 @@ export function isGrantAlive(grant: Grant, now: Seconds): boolean {
   return grant.revokedAt === undefined && now < grant.expiresAt
 }
 
+/** The rule by which a grant reads as revoked while its client is locked. */
+export const clientLocked = 'lychgate-client-locked'
+
+/** Whether a grant is alive, or will be when its client is unlocked: that can be revoked. */
+export function canGrantLive(grant: Grant, now: Seconds): boolean {
+  return (grant.revokedAt === undefined || grant.revokedBy === clientLocked) && now < grant.expiresAt
+}
+
 /** Returns the requested context class that the sign-in satisfies, for the grant to keep. */
 function metContext({ acr }: AuthorizationRequest, { methods }: Session): Pick<Grant, 'acr'> {
   const met = lacksAcr(methods, acr) ? undefined : contextClassOf(methods, acr)

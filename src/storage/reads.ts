@@ -1,6 +1,6 @@
 import { consentKind } from '../domain/connections.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
-import type { AuditEvent, Grant, Rejection, Seconds } from '../domain/model.ts'
+import type { AuditEvent, Grant, Rejection, Seconds, Session } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
 import {
   grantKey,
@@ -27,6 +27,8 @@ import type {
   DayCount,
   FindKind,
   Found,
+  GrantPage,
+  GrantsFound,
   ListKind,
   NewestGrants,
   NewestRejections,
@@ -188,9 +190,37 @@ export function grantsOf(userId: string, clientId: string, newest: NewestGrants)
   return many('newestGrants', { userId, clientId, ...newest }, toGrant)
 }
 
-/** Lists the grants of clients that act for themselves, oldest first. */
-export function clientGrants(): Script<readonly Grant[]> {
-  return many('clientGrants', {}, toGrant)
+/** How many grants a page looks at, at most, however few it has. */
+const grantsSearched = 2000
+/** Before and after the id of every grant. */
+const [firstGrant, lastGrant] = [Buffer.alloc(0), Buffer.alloc(13, 0xff)]
+
+/** Lists one page of grants. Those of a user have an index; of the others it looks at the next so many. */
+export function* grantsFrom({ after: from = '', userId, clientId, limit }: GrantPage): Script<GrantsFound> {
+  const after = grantKey(from) ?? firstGrant
+  const end =
+    userId === undefined
+      ? yield* one('grantAfter', { after, skipped: grantsSearched - 1 }, ({ id }) => id)
+      : undefined
+  const values = { after, end: end ?? lastGrant, userId, clientId, limit }
+  const rows = yield* many(userId === undefined ? 'grantsFrom' : 'grantsOfFrom', values, same)
+  const last = rows.length === limit ? rows.at(-1)?.id : end
+  const grants = rows.flatMap((row) => toGrant(row) ?? [])
+  return { grants, ...(last !== undefined && { next: last.toString('base64url') }) }
+}
+
+/** Lists one page of sessions. */
+export function sessionsFrom(page: { after: string; limit: number }): Script<readonly Session[]> {
+  return many('sessionsFrom', page, toSession)
+}
+
+/** Lists some records of a kind that belong to a client. */
+export function someOfClient<T>(
+  { name, parse }: RecordKind<T>,
+  clientId: string,
+  limit: number,
+): Script<readonly T[]> {
+  return many('recordsOfClient', { kind: name, clientId, limit }, ({ body }) => parse(body))
 }
 
 /** Reads the newest audit events that a filter lets through, the oldest of them first. */

@@ -1,3 +1,4 @@
+import { clientLocked } from '../domain/grant.ts'
 import type {
   AuditEvent,
   Client,
@@ -246,7 +247,7 @@ function commonMembers(
 
 /** The rule by which a lock ends grants. */
 function lockRule({ userLockedAt }: Pick<FoundGrantRow, 'userLockedAt'>): string {
-  return userLockedAt === null ? 'lychgate-client-locked' : 'lychgate-account-locked'
+  return userLockedAt === null ? clientLocked : 'lychgate-account-locked'
 }
 
 /** Splits `grantOfTokenKey(grantId, tokenId)`; undefined when the first part is no key of a grant. */

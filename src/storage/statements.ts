@@ -159,6 +159,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     where ${revokedAccessTokens.grantId} = ${grants.id} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
   const thisGrant = { where: eq(grants.id, value('key')), locks: [grants] }
   const ofUser = eq(userSeq, seqOf(users, 'userId'))
+  const ofClient = sql`(cast(${value('clientId')} as text) is null or ${clientSeq} = ${seqOf(clients, 'clientId')})`
 
   const limit = value('limit')
   // By the number of the row: a page costs the same wherever it begins.
@@ -250,6 +251,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       where: eq(sessions.userId, value('userId')),
       order: [sessions.createdAt, sessions.id],
     }),
+    sessionsFrom: list(sessions, { where: gt(sessions.id, value('after')), order: [sessions.id], limit }),
     record: read({ body: records.body }, records, {
       where: and(eq(records.kind, value('kind')), eq(records.id, value('key'))),
       locks: [records],
@@ -259,6 +261,10 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     recordsOf: read({ body: records.body }, records, {
       where: and(eq(records.userId, value('userId')), sql`${records.kind} || '' = ${value('kind')}`),
       order: [records.madeAt, records.id],
+    }),
+    recordsOfClient: read({ body: records.body }, records, {
+      where: and(eq(records.clientId, value('clientId')), sql`${records.kind} || '' = ${value('kind')}`),
+      limit,
     }),
     recordsOfKind: read({ body: records.body }, records, {
       where: and(eq(records.kind, value('kind')), lte(records.madeAt, value('madeUntil'))),
@@ -278,7 +284,23 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     grant: read(grantFields, grants, thisGrant),
     grantOfToken: read({ ...tokenFields, revokedToken }, grants, thisGrant),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
-    clientGrants: read(grantFields, grants, { where: isNull(userSeq), order: [grants.id] }),
+    // No index by client: the hot table would pay for it at every insert.
+    grantsFrom: read(grantFields, grants, {
+      where: and(gt(grants.id, value('after')), lte(grants.id, value('end')), ofClient),
+      order: [grants.id],
+      limit,
+    }),
+    grantsOfFrom: read(grantFields, grants, {
+      where: and(ofUser, gt(grants.id, value('after')), ofClient),
+      order: [grants.id],
+      limit,
+    }),
+    grantAfter: read({ id: grants.id }, grants, {
+      where: gt(grants.id, value('after')),
+      order: [grants.id],
+      limit: 1,
+      offset: value('skipped'),
+    }),
     newestGrants: read(grantFields, grants, {
       where: and(ofUser, eq(clientSeq, seqOf(clients, 'clientId')), isValid(grants)),
       order: [desc(grants.id)],

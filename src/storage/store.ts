@@ -215,6 +215,22 @@ export interface NewestGrants {
   readonly limit: number
 }
 
+/** Which grants are listed, in the order of their ids: as they were approved. */
+export interface GrantPage {
+  /** `next` of the page before it. */
+  readonly after?: string | undefined
+  readonly userId?: string | undefined
+  readonly clientId?: string | undefined
+  readonly limit: number
+}
+
+/** A page of grants. It may have few, or none, and yet not be the last. */
+export interface GrantsFound {
+  readonly grants: readonly Grant[]
+  /** Absent on the last page. */
+  readonly next?: string
+}
+
 /** Which page of the audit log is read; an absent member leaves the choice open. */
 export interface AuditPageFilter extends Omit<AuditFilter, 'since'> {
   readonly since?: Seconds
@@ -365,8 +381,12 @@ export interface Store {
   connections(userId: string, page: ConnectionPage): Promise<Connections>
   /** The newest valid grants of a user at one client, newest first. */
   grantsOf(userId: string, clientId: string, newest: NewestGrants): Promise<readonly Grant[]>
-  /** The grants of clients that act for themselves (RFC 6749 §4.4), oldest first. For operators' commands. */
-  clientGrants(): Promise<readonly Grant[]>
+  /** One page of all grants, or those of a user, or to a client. It looks at a part of the grants only. */
+  grantsFrom(page: GrantPage): Promise<GrantsFound>
+  /** One page of all sessions, in the order of their ids, also of those that ended by time. */
+  sessionsFrom(page: { readonly after: string; readonly limit: number }): Promise<readonly Session[]>
+  /** Some records of a kind that belong to a client. */
+  someOfClient<T>(kind: RecordKind<T>, clientId: string, limit: number): Promise<readonly T[]>
   /** Commits all writes or none. */
   write(...writes: readonly Write[]): Promise<void>
   /**

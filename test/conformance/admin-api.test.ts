@@ -266,6 +266,9 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     const sessions = await store.listOf('session', ids.bob)
     return { ids: [ids.bob, sessions.at(-1)?.id ?? ''] }
   },
+  listAllSessions: async () => ({}),
+  listAllGrants: async () => ({}),
+  revokeClient: async () => ({ id: (await addClient()).id }),
   listGrants: async () => ({ id: (await invite()).id }),
   revokeGrants: async () => ({ ids: [(await invite()).id, console.id] }),
   readGrant: async () => ({ id: (await grantOf(bob)).id }),

@@ -21,6 +21,7 @@ import { startMailbox } from '../helpers/mailbox.ts'
 import { createDatabase } from '../helpers/nodes.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
+import * as sample from '../storage/samples.ts'
 
 const mailbox = await startMailbox(t)
 const postgres = process.env['TEST_POSTGRES']
@@ -187,6 +188,8 @@ const delegated = [
   'createLink',
   'endSession',
   'inviteUser',
+  'listAllGrants',
+  'listAllSessions',
   'listGrants',
   'listGroups',
   'listGroupsOfUser',
@@ -386,6 +389,53 @@ t.test('lists, filters and cursors show the members and nothing of others', asyn
       const { text } = await call(delegate, 'GET', `/users?after=${after}`)
       for (const other of Object.values(hidden)) t.notMatch(text, other.id)
     }
+})
+
+t.test('grants and sessions of members are listed, and none of others', async (t) => {
+  const [clientId, time] = [console.id, clock()]
+  const own: { readonly userId: string; readonly session: string; readonly grant: string }[] = []
+  for (const [index, { id: userId }] of [member, below, ...Object.values(hidden)].entries())
+    for (let each = 0; each < 3; each += 1) {
+      const grant = { ...sample.grant, id: sample.grantId(time + 10 * index + each), expiresAt: time + 99 }
+      await store.write({ op: 'insertGrant', grant: { ...grant, clientId, userId } })
+      const session = await beginSession(userId)
+      if (userId === member.id || userId === below.id) own.push({ userId, session, grant: grant.id })
+    }
+  const machine = { ...sample.grant, id: sample.grantId(time + 999), clientId, expiresAt: time + 99 }
+  const { userId: _, ...ofClient } = machine
+  await store.write({ op: 'insertGrant', grant: ofClient })
+  const idsOf = async (path: string, name: string) =>
+    (await everyPage(path)).map((item) => String(item[name])).toSorted()
+  const expected = (name: 'grant' | 'session', userId?: string) =>
+    own
+      .filter((one) => userId === undefined || one.userId === userId)
+      .map((one) => one[name])
+      .toSorted()
+  const sessions = await idsOf('/sessions', 'session_id')
+  t.strictSame(
+    expected('session').filter((id) => !sessions.includes(id)),
+    [],
+  )
+  for (const { sub } of await everyPage('/sessions')) t.ok([member.id, below.id].includes(String(sub)))
+  const filter = `client_id=${clientId}&state=active`
+  t.strictSame(await idsOf('/grants', 'grant'), expected('grant'), 'each once')
+  t.strictSame(await idsOf(`/grants?client_id=none`, 'grant'), [])
+  t.strictSame(await idsOf(`/grants?client_id=${clientId}`, 'grant'), expected('grant'))
+  t.strictSame(await idsOf(`/grants?sub=${member.id}`, 'grant'), expected('grant', member.id))
+  const missing = seen(await call(delegate, 'GET', `/grants?sub=${unknown.id}&limit=1`))
+  for (const [name, { id }] of Object.entries(hidden))
+    for (const query of ['', `&${filter}`])
+      t.strictSame(seen(await call(delegate, 'GET', `/grants?sub=${id}&limit=1${query}`)), missing, name)
+  // A cursor is a place, and no way to what is hidden behind it, nor does it name that.
+  for (const path of ['/grants', '/sessions']) {
+    for (const { id } of Object.values(hidden))
+      for (const place of [`${school.id}/${id}/A`, `${outside.id}/${id}/A`, `${course.id}/${id}`, id]) {
+        const after = Buffer.from(`after ${place}`).toString('base64url')
+        const { text, body } = await call(delegate, 'GET', `${path}?limit=2&after=${after}`)
+        const shown = text + Buffer.from(body.next ?? '', 'base64url')
+        for (const user of Object.values(hidden)) t.notMatch(shown.replace(place, ''), user.id)
+      }
+  }
 })
 
 t.test('an entity tag tells nothing about users that the delegate cannot see', async (t) => {

@@ -1,10 +1,12 @@
 import type { Test } from 'tap'
-import { insert } from '../../src/domain/decision.ts'
-import type { AuditEvent, Rejection } from '../../src/domain/model.ts'
+import { consentKind } from '../../src/domain/connections.ts'
+import { insert, put, type Write } from '../../src/domain/decision.ts'
+import type { AuditEvent, Grant, Rejection } from '../../src/domain/model.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
-import type { OpenEmpty } from './store.suite.ts'
+import { grantOwners, type OpenEmpty } from './store.suite.ts'
 
-/** Part of the suite: what the admin pages read. */
+/** Part of the suite: what the admin pages and the admin API read. */
 export function overview(t: Test, openEmpty: OpenEmpty): void {
   const day = 86_400
   const event = (name: AuditEvent['name'], at: number, more: Partial<AuditEvent> = {}) =>
@@ -137,5 +139,78 @@ export function overview(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await timesOf({ clientId: 'app' }), [3])
     t.strictSame(await timesOf({ since: 2 }), [3, 2])
     t.strictSame(await timesOf({ since: 2, userId: 'ann' }), [2])
+  })
+
+  t.test('grants are listed by pages of any size: all, of a user, to a client', async (t) => {
+    const store = await openEmpty(t)
+    const [other, ben] = [
+      { ...sample.client, id: 'client-2' },
+      { ...sample.user, id: 'ben', username: 'ben', email: 'ben@example.test' },
+    ]
+    const { userId: _, ...own } = sample.grant
+    const grants: readonly Grant[] = [
+      sample.grant,
+      { ...sample.grant, id: sample.grantId(2), userId: ben.id },
+      { ...sample.grant, id: sample.grantId(3), clientId: other.id },
+      { ...own, id: sample.grantId(4) },
+    ]
+    await store.write(...grantOwners, insert('client', other), insert('user', ben))
+    await store.write(...grants.map((grant): Write => ({ op: 'insertGrant', grant })))
+    const pagesOf = async (which: object, limit: number) => {
+      const found: Grant[] = []
+      let after: string | undefined
+      do {
+        const page = await store.grantsFrom({ ...which, after, limit })
+        t.ok(page.grants.length <= limit)
+        found.push(...page.grants)
+        after = page.next
+      } while (after !== undefined)
+      return found
+    }
+    for (const limit of [1, 2, 3, 4, 9]) {
+      t.strictSame(await pagesOf({}, limit), grants)
+      t.strictSame(await pagesOf({ userId: sample.user.id }, limit), [grants[0], grants[2]])
+      t.strictSame(await pagesOf({ clientId: sample.client.id }, limit), [grants[0], grants[1], grants[3]])
+      t.strictSame(await pagesOf({ userId: ben.id, clientId: other.id }, limit), [])
+    }
+    for (const which of [{ userId: 'none' }, { clientId: 'none' }]) t.strictSame(await pagesOf(which, 2), [])
+  })
+
+  t.test('a page of the grants to a client looks at a part of all grants', async (t) => {
+    const store = await openEmpty(t)
+    const other = { ...sample.client, id: 'client-2' }
+    await store.write(...grantOwners, insert('client', other))
+    const grant = (n: number): Write => ({
+      op: 'insertGrant',
+      grant: { ...sample.grant, id: sample.grantId(n), ...(n === 2500 && { clientId: other.id }) },
+    })
+    for (let from = 1; from <= 2500; from += 100)
+      await store.write(...Array.from({ length: 100 }, (_, n) => grant(from + n)))
+    const first = await store.grantsFrom({ clientId: other.id, limit: 9 })
+    t.strictSame(first, { grants: [], next: sample.grantId(2000) })
+    const second = await store.grantsFrom({ clientId: other.id, limit: 9, after: first.next })
+    t.strictSame([second.grants.map(({ id }) => id), second.next], [[sample.grantId(2500)], undefined])
+  })
+
+  t.test('sessions of all users, and some records of a client', async (t) => {
+    const store = await openEmpty(t)
+    const sessions = [1, 2, 3].map((n) => ({ ...sample.session, id: sample.digest(n), userId: `user ${n}` }))
+    const consents = [1, 2, 3].map((n) => ({ ...sample.consent, userId: `user ${n}`, clientId: 'client-1' }))
+    await store.write(
+      ...sessions.map((session) => insert('session', session)),
+      ...consents.map((consent) => put(consentKind, consent)),
+      put(throttleKind, { key: 'another kind', failures: 1, expiresAt: 1 }),
+    )
+    const first = await store.sessionsFrom({ after: '', limit: 2 })
+    t.strictSame(first, sessions.slice(0, 2))
+    t.strictSame(await store.sessionsFrom({ after: first[1]?.id ?? '', limit: 2 }), sessions.slice(2))
+    t.equal((await store.someOfClient(consentKind, 'client-1', 2)).length, 2)
+    const some = await store.someOfClient(consentKind, 'client-1', 9)
+    t.strictSame(
+      some.toSorted((one, other) => (one.userId < other.userId ? -1 : 1)),
+      consents,
+    )
+    t.strictSame(await store.someOfClient(consentKind, 'client-2', 9), [])
+    t.strictSame(await store.someOfClient(throttleKind, 'client-1', 9), [])
   })
 }

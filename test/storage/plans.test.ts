@@ -169,6 +169,25 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
   )
 
   ran.clear()
+  const { store } = server.deps
+  await store.sessionsFrom({ after: 'a', limit: 5 })
+  await store.grantsFrom({ clientId: 'client 9', limit: 5 })
+  await store.grantsFrom({ userId: 'account 9', limit: 5 })
+  await store.someOfClient(consentKind, 'client 9', 5)
+  const found = [...ran].map(planOf).flatMap(({ details }) => details)
+  t.strictSame(
+    found.filter((detail) => !/SUBQUERY| (users|clients) USING /.test(detail)).toSorted(),
+    [
+      'SEARCH grants USING INDEX grants_user_seq (user_seq=? AND id>?)',
+      'SEARCH grants USING PRIMARY KEY (id>? AND id<?)',
+      'SEARCH grants USING PRIMARY KEY (id>?)',
+      'SEARCH records USING INDEX records_client_id (client_id=?)',
+      'SEARCH sessions USING INDEX sqlite_autoindex_sessions_1 (id>?)',
+    ],
+    'a list of grants or sessions reads its page of an index, in its order',
+  )
+
+  ran.clear()
   await server.deps.store.population()
   const seeded = [...ran].filter((source) => /where seeded/.test(source)).map(planOf)
   t.strictSame(
