@@ -411,9 +411,9 @@ export const adminFaults = [
   {
     id: 'admin-delegate-lists-hidden-users',
     tests: delegation,
-    file: 'src/admin-api/users.ts',
-    find: 'first === groupId && reach.includes(memberships) ?',
-    replace: 'first === groupId ?',
+    file: 'src/admin-api/member-pages.ts',
+    find: 'return first === groupId && reach.includes(memberships)',
+    replace: 'return first === groupId',
   },
   {
     id: 'admin-delegate-lists-hidden-members',
@@ -426,7 +426,7 @@ export const adminFaults = [
     id: 'admin-delegate-finds-by-login',
     tests: delegation,
     file: 'src/admin-api/users.ts',
-    find: 'isWanted(user) && (await isSeen(call, user))',
+    find: 'isWanted(user) && (await isSeen(call, user.id))',
     replace: 'isWanted(user)',
   },
   {
