@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 // `getAssetKeys` came with Node 24.8; only executables, which have a later one, call it.
 import sea, { getRawAsset, isSea } from 'node:sea'
+import { fileURLToPath } from 'node:url'
 
 /**
  * Reads a file that belongs to the code, by its path from the top of the project, such as `views/style.css`. It is
@@ -23,6 +24,11 @@ export function assetNames(folder: string): readonly string[] {
   }
   const paths = sea.getAssetKeys().filter((path) => path.startsWith(`${folder}/`))
   return paths.map((path) => path.slice(folder.length + 1)).filter((name) => !name.includes('/'))
+}
+
+/** Returns where a folder that belongs to the code is; undefined in an executable. */
+export function assetFolder(folder: string): string | undefined {
+  return isSea() ? undefined : fileURLToPath(new URL(`../${folder}`, import.meta.url))
 }
 
 /** Whether there is such a file next to the code; always false in an executable. */

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readTextAsset } from '../assets.ts'
+import { assetFolder, readTextAsset } from '../assets.ts'
 
 type Dialect = 'sqlite' | 'postgres'
 
@@ -18,6 +18,8 @@ export async function withMigrations(
   dialect: Dialect,
   migrate: (folder: { readonly migrationsFolder: string }) => void | Promise<void>,
 ): Promise<void> {
+  const folder = assetFolder(`drizzle/${dialect}`)
+  if (folder !== undefined) return migrate({ migrationsFolder: folder })
   const migrationsFolder = mkdtempSync(join(tmpdir(), 'lychgate-migrations-'))
   try {
     mkdirSync(join(migrationsFolder, 'meta'))

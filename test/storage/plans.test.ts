@@ -17,6 +17,7 @@ import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { throttleKind } from '../../src/users/rules/throttle.ts'
 import { callApi, obtainCode, obtainTokens, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { patient } from '../helpers/nodes.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { concurrency, grantWrites } from './decisions.suite.ts'
@@ -352,7 +353,7 @@ t.test('a store with grants distributed by hash passes every test of grants', as
   const tables = Object.values(schema).map((table) => getTableName(table))
   const openEmpty = async (t: Test) => {
     await runOnce(url, `truncate ${tables.join(', ')}`)
-    const store = await openStore(url)
+    const store = await openStore(url, patient)
     t.teardown(() => store.close())
     return store
   }

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { assertSound, schemaOf } from './open-database.ts'
-import { prepare } from './prepared.ts'
+import { runnerOf } from './prepared.ts'
 
 /**
  * Looks at a database file; undefined when there is none.
@@ -21,7 +21,7 @@ export function examineDatabase(file: string): StoreFacts | undefined {
       engine: `SQLite ${client.prepare('select sqlite_version()').pluck().get()}`,
       schema,
       faults: damageOf(client),
-      ...(schema === 'current' && prepare(client)(storedFacts())),
+      ...(schema === 'current' && runnerOf(client)(storedFacts())),
       ...(commitMilliseconds !== undefined && { commitMilliseconds }),
     }
   } catch (fault) {

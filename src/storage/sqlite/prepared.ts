@@ -3,6 +3,7 @@ import { type Query, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { Script, Step } from '../script.ts'
 import {
+  type Built,
   binder,
   buildReads,
   buildWrites,
@@ -26,19 +27,26 @@ export const dialect: Dialect = {
   place: () => '?',
 }
 
-/** Prepares every statement for a connection: building one takes twenty times as long as running it. */
-export function prepare(client: Database.Database): Run {
-  const statements = new Map<string, (values: object, isOne?: true) => unknown>()
-  for (const [name, read] of Object.entries(buildReads(dialect))) {
-    statements.set(name, prepareRead(client, read))
-  }
-  for (const [name, query] of Object.entries(buildWrites(dialect))) {
-    const built = query.toSQL()
-    const [statement, bind] = [client.prepare(preparedOnce(built)), binder(built, bound)]
-    statements.set(name, (values) => statement.run(bind(values)).changes)
+type Perform = (values: object, isOne?: true) => unknown
+
+const reads = new Map<string, Read>(Object.entries(buildReads(dialect)))
+const writes = new Map<string, Built>(Object.entries(buildWrites(dialect)))
+
+/**
+ * Runs scripts on a connection. It prepares a statement at its first use and keeps it: building one takes twenty times
+ * as long as running it, and a process uses few of them.
+ */
+export function runnerOf(client: Database.Database): Run {
+  const prepared = new Map<string, Perform>()
+  const statementOf = (name: string): Perform => {
+    const known = prepared.get(name)
+    if (known !== undefined) return known
+    const statement = prepare(client, name)
+    prepared.set(name, statement)
+    return statement
   }
   const perform = (step: Step): unknown => {
-    if ('statement' in step) return statements.get(step.statement)?.(step.values, step.isOne)
+    if ('statement' in step) return statementOf(step.statement)(step.values, step.isOne)
     const statement = client.prepare(step.text)
     const values = step.values.map(bound)
     return statement.reader ? statement.all(values) : statement.run(values).changes
@@ -50,10 +58,16 @@ export function prepare(client: Database.Database): Run {
   }
 }
 
-function prepareRead(
-  client: Database.Database,
-  { query, fields }: Read,
-): (values: object, isOne?: true) => readonly unknown[] {
+function prepare(client: Database.Database, name: string): Perform {
+  const read = reads.get(name)
+  if (read !== undefined) return prepareRead(client, read)
+  const built = writes.get(name)?.toSQL()
+  if (built === undefined) throw new TypeError(`no statement ${name}`)
+  const [statement, bind] = [client.prepare(preparedOnce(built)), binder(built, bound)]
+  return (values) => statement.run(bind(values)).changes
+}
+
+function prepareRead(client: Database.Database, { query, fields }: Read): Perform {
   const built = query.toSQL()
   const [statement, bind] = [client.prepare(preparedOnce(built)), binder(built, bound)]
   const conversions = conversionsOf(fields)

@@ -8,14 +8,14 @@ import { type BatchedReads, batchedReads } from './batched-reads.ts'
 import { checkpoints } from './checkpoints.ts'
 import { GroupCommit } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
-import { dialect, prepare } from './prepared.ts'
+import { dialect, runnerOf } from './prepared.ts'
 
 /** Opens the store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
 export async function openSqliteStore(file: string): Promise<Store> {
   const client = await openDatabase(file)
   // From here on nothing waits for a lock inside a statement: the group commit does, and the process goes on.
   client.pragma('busy_timeout = 0')
-  const run = prepare(client)
+  const run = runnerOf(client)
   const clients = remembering((key) => run(load('client', key)))
   const turns = batchedReads(client, clients.forget)
   const commits = new GroupCommit(transactionsOf(client, turns), checkpoints(client, turns.end))
