@@ -11,7 +11,7 @@ import type {
   StoredKey,
   User,
 } from './model.ts'
-import type { RecordKind, RecordRow } from './record.ts'
+import { type RecordKind, type RecordRow, rowOfUse, type SingleUse } from './record.ts'
 
 /** What has a table of its own. Everything else is a record, see record.ts. */
 export interface Tables {
@@ -134,6 +134,11 @@ export function insert<K extends keyof Tables>(kind: K, row: Tables[K]): Write
 export function insert<T>(kind: RecordKind<T>, record: T): Write
 export function insert(kind: keyof Tables | RecordKind<unknown>, record: unknown): Write {
   return { op: 'insert', ...rowOf(kind, record) } as Write // the overloads pair the kind with its record
+}
+
+/** Inserts a use until it expires. The second of the same fails with `RecordExists`. */
+export function insertUse(use: SingleUse): Write {
+  return { op: 'insert', kind: 'record', record: rowOfUse(use) }
 }
 
 /** Replaces the row or record with the same key; writes nothing if there is none. */

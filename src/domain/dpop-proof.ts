@@ -11,7 +11,8 @@ import {
   parseKey,
   prepareKey,
 } from './key-set.ts'
-import type { Hash, Seconds } from './model.ts'
+import type { Seconds } from './model.ts'
+import type { SingleUse } from './record.ts'
 import { hashSecret } from './secret.ts'
 
 declare module './errors.ts' {
@@ -199,18 +200,32 @@ export function assertProofOfToken(
   )
 }
 
-/** A proof that was used. It must not be used again while it is accepted, RFC 9449 §11.1. */
-export interface UsedProof {
-  readonly id: Hash
-  readonly expiresAt: Seconds
-}
-
-/** Returns what to remember of a proof whose checks have passed. */
-export function useOfProof({ jws, jkt }: Proof): UsedProof {
+/** Returns the use of a proof whose checks have passed. It must not be used again while it is accepted, §11.1. */
+export function useOfProof({ jws, jkt }: Proof): SingleUse {
   const { jti, iat } = jws.claims
   return {
     id: hashSecret(JSON.stringify([jkt, jti])),
     expiresAt: Math.ceil(Number(iat)) + mostSeconds + skewSeconds + 1,
+  }
+}
+
+/** At most so long is a proof accepted after its first use: its `iat` may be that of a clock that is ahead. */
+const acceptedSeconds = mostSeconds + 2 * skewSeconds + 1
+const mostRemembered = 100_000
+
+/**
+ * Remembers the proofs of one process, RFC 9449 §11.1: only those of valid tokens come here. Two sets take turns,
+ * because a map from which the oldest are deleted one by one takes longer the more it had.
+ * @returns a function that returns whether it sees a proof for the first time.
+ */
+export function proofMemory(): (proof: SingleUse, now: Seconds) => boolean {
+  let [recent, earlier, since] = [new Set<string>(), new Set<string>(), 0]
+  return ({ id }, now) => {
+    if (now - since > acceptedSeconds || recent.size >= mostRemembered)
+      [recent, earlier, since] = [new Set(), recent, now]
+    if (recent.has(id) || earlier.has(id)) return false
+    recent.add(id)
+    return true
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Seconds } from './model.ts'
+import type { Hash, Seconds } from './model.ts'
 
 /**
  * A kind of record in the common table. A kind is data: storage needs no edit for a new one. The key is unique within
@@ -24,7 +24,7 @@ export interface RecordRow {
   readonly expiresAt?: Seconds | undefined
   /** JSON of the whole record. */
   readonly body: string
-  /** See `RecordColumns`. It is not stored. */
+  /** A commit of nothing else does not wait for the disk, see `rowOfUse`. It is not stored. */
   readonly isBrief?: true
 }
 
@@ -35,11 +35,6 @@ export interface RecordColumns<T> {
   clientId?(record: T): string | undefined
   madeAt?(record: T): Seconds
   expiresAt?(record: T): Seconds
-  /**
-   * They count for seconds: a commit of nothing else does not wait for the disk (SQLite). A process that is killed
-   * loses none; a power cut may lose the last ones.
-   */
-  readonly isBrief?: true
 }
 
 /** Defines a kind of record. `name` is stored: renaming a kind needs a migration. */
@@ -54,9 +49,34 @@ export function recordKind<T extends object>(name: string, columns: RecordColumn
       madeAt: columns.madeAt?.(record),
       expiresAt: columns.expiresAt?.(record),
       body: JSON.stringify(record),
-      ...(columns.isBrief && { isBrief: true }),
     }),
     // `as`: only rowOf writes rows of this kind.
     parse: (body) => JSON.parse(body) as T,
   }
+}
+
+/** A use of what may be used once until an instant. */
+export interface SingleUse {
+  readonly id: Hash
+  readonly expiresAt: Seconds
+}
+
+/** The name under which uses are stored. */
+export const useKind = 'use'
+
+/**
+ * Returns the beginning of the keys of the uses that expire at an instant. Keys in the order of time are neighbours in
+ * the table: a commit of many uses changes a page or two, where hashes would change a page each, and the sweep needs no
+ * index.
+ */
+export function useKey(expiresAt: Seconds): string {
+  return String(expiresAt).padStart(12, '0')
+}
+
+/**
+ * Converts a use to its row. It counts for seconds: a commit of nothing else does not wait for the disk (SQLite). A
+ * process that is killed loses none; a power cut may lose the last ones.
+ */
+export function rowOfUse({ id, expiresAt }: SingleUse): RecordRow {
+  return { kind: useKind, id: useKey(expiresAt) + id, body: '', isBrief: true }
 }

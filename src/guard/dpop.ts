@@ -7,11 +7,11 @@ import {
   noncesBy,
   proofAlgorithms,
   proofFields,
+  proofMemory,
   readProof,
-  type UsedProof,
   useOfProof,
 } from '../domain/dpop-proof.ts'
-import type { Seconds } from '../domain/model.ts'
+import type { SingleUse } from '../domain/record.ts'
 import type { TokenScheme } from '../http/token-scheme.ts'
 import { systemClock } from '../system.ts'
 
@@ -22,11 +22,12 @@ export interface DpopOptions {
    * Remembers a proof until it is too old (RFC 9449 §11.1); returns false if it is known. Absent: this process
    * remembers. An API of several processes needs a common memory, or a nonce.
    */
-  readonly remember?: (proof: UsedProof) => boolean | Promise<boolean>
+  readonly remember?: (proof: SingleUse) => boolean | Promise<boolean>
 }
 
 /** Accepts tokens that are bound to a key of their client, RFC 9449 §7: each call needs a proof by that key. */
-export function dpop({ nonceSecret, remember = rememberHere() }: DpopOptions = {}): TokenScheme {
+export function dpop({ nonceSecret, remember }: DpopOptions = {}): TokenScheme {
+  const isNewHere = proofMemory()
   const nonces =
     nonceSecret === undefined
       ? undefined
@@ -45,24 +46,9 @@ export function dpop({ nonceSecret, remember = rememberHere() }: DpopOptions = {
       assertProof(proof, { method: request.method, url: new URL(resource).origin + path, now })
       if (nonces !== undefined) assertNonce(proof, nonces, now)
       assertProofOfToken(proof, token, confirmation)
-      if (nonces === undefined) assertFirstUse(await remember(useOfProof(proof)), proof)
+      if (nonces !== undefined) return
+      const use = useOfProof(proof)
+      assertFirstUse(await (remember?.(use) ?? isNewHere(use, now)), proof)
     },
-  }
-}
-
-const mostRemembered = 100_000
-
-/** Remembers the proofs of one process: only those of valid tokens come here. */
-function rememberHere(): (proof: UsedProof) => boolean {
-  const used = new Map<string, Seconds>()
-  return ({ id, expiresAt }) => {
-    const now = systemClock()
-    for (const [old, end] of used) {
-      if (end > now && used.size < mostRemembered) break
-      used.delete(old)
-    }
-    if (used.has(id)) return false
-    used.set(id, expiresAt)
-    return true
   }
 }

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { grantConfirmation } from '../domain/confirmation.ts'
-import { insert } from '../domain/decision.ts'
+import { insertUse } from '../domain/decision.ts'
 import {
   assertFirstUse,
   assertNonce,
@@ -12,11 +12,12 @@ import {
   type Proof,
   proofAlgorithms,
   proofFields,
+  proofMemory,
   readProof,
   useOfProof,
 } from '../domain/dpop-proof.ts'
 import { insertOnce } from '../storage/store.ts'
-import { assertBoundKey, assertMayOmitProof, extraOfProof, keyOf, readKey, usedProofKind } from './rules.ts'
+import { assertBoundKey, assertMayOmitProof, extraOfProof, keyOf, readKey } from './rules.ts'
 
 /**
  * RFC 9449: proofs at the token endpoint (RFC 9449 §5), at the push endpoint (RFC 9449 §10.1) and at the APIs of this
@@ -28,6 +29,7 @@ export const dpop = fp<AppDeps>(
     app.advertise({ dpop_signing_alg_values_supported: proofAlgorithms })
     const { origin } = new URL(service.issuer)
     const nonces = noncesBy((window) => keys.pseudonym('dpop-nonce', window))
+    const isNewHere = proofMemory()
     const needsNonce = { token: config.dpop.nonce !== 'off', api: config.dpop.nonce === 'always' }
 
     /** Checks the proof of a request, as far as it does not depend on a token. */
@@ -41,10 +43,14 @@ export const dpop = fp<AppDeps>(
       return proof
     }
 
-    /** Uses a proof: of several nodes, one inserts its record. A nonce makes that unnecessary, RFC 9449 §11.1. */
+    /**
+     * Uses a proof. The record decides of several nodes and after a restart; a `jti` in a proof of another second, which
+     * is another record, is known to this process only. A nonce makes both unnecessary, RFC 9449 §11.1.
+     */
     async function use(proof: Proof, withNonce: boolean): Promise<void> {
       if (withNonce) return
-      assertFirstUse(await insertOnce(store, insert(usedProofKind, useOfProof(proof))), proof)
+      const used = useOfProof(proof)
+      assertFirstUse(isNewHere(used, clock()) && (await insertOnce(store, insertUse(used))), proof)
     }
 
     async function proven(request: FastifyRequest, reply: FastifyReply, token: string | undefined) {

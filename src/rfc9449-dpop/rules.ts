@@ -1,16 +1,9 @@
 import { check } from '../domain/check.ts'
 import { type Confirmation, isSameKey } from '../domain/confirmation.ts'
-import type { Proof, UsedProof } from '../domain/dpop-proof.ts'
+import type { Proof } from '../domain/dpop-proof.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { AuthorizationRequest, Client } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
-import { recordKind } from '../domain/record.ts'
-
-export const usedProofKind = recordKind<UsedProof>('dpop-proof', {
-  id: ({ id }) => id,
-  expiresAt: ({ expiresAt }) => expiresAt,
-  isBrief: true,
-})
 
 type RequestExtra = NonNullable<AuthorizationRequest['extra']>
 

@@ -21,6 +21,7 @@ import {
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { keptChallengeBytes } from '../domain/pkce.ts'
+import { useKind } from '../domain/record.ts'
 import type { Tables } from './tables.ts'
 
 /*
@@ -505,6 +506,12 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
 
     sweepSessions: sweep(sessions, [sessions.id], lte(sessions.idleExpiresAt, value('now'))),
     sweepRecords: sweep(records, [records.kind, records.id], lte(records.expiresAt, value('now'))),
+    // By the primary key.
+    sweepUses: sweep(
+      records,
+      [records.kind, records.id],
+      sql`${records.kind} = ${useKind} and ${records.id} < ${value('before')}`,
+    ),
     sweepRevokedAccessTokens: sweep(
       revokedAccessTokens,
       [revokedAccessTokens.grantId, revokedAccessTokens.tokenId],

@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Seconds } from '../domain/model.ts'
+import { useKey } from '../domain/record.ts'
+import { recordKey } from './rows.ts'
 import { change, many, type Script } from './script.ts'
 import type { WriteName } from './statements.ts'
 import type { SweepBounds, SweepResult } from './store.ts'
@@ -37,6 +39,7 @@ type Deletion = readonly [statement: WriteName, values: object]
 const deletions: readonly ((bounds: SweepBounds) => Deletion)[] = [
   ({ now }) => ['sweepSessions', { now }],
   ({ now }) => ['sweepRecords', { now }],
+  ({ now }) => ['sweepUses', { before: recordKey(useKey(now + 1)) }],
   ({ now }) => ['sweepRevokedAccessTokens', { now: now - revocationGraceSeconds }],
   ({ clientsUnusedSince: since }) => ['sweepUnusedClients', { since }],
   ({ clientsIdleSince: since }) => ['sweepIdleClients', { since }],

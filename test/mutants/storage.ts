@@ -30,6 +30,20 @@ export const storageFaults = [
     tests: ['test/storage/group-commit.test.ts'],
   },
   {
+    id: 'uses-not-in-the-order-of-time',
+    file: 'src/domain/record.ts',
+    find: "String(expiresAt).padStart(12, '0')",
+    replace: 'String(expiresAt)',
+    tests: ['test/storage/sqlite.test.ts'],
+  },
+  {
+    id: 'use-deleted-before-it-expires',
+    file: 'src/storage/sweep.ts',
+    find: 'useKey(now + 1)',
+    replace: 'useKey(now + 2)',
+    tests: ['test/storage/sqlite.test.ts'],
+  },
+  {
     id: 'journal-that-is-never-brought-into-the-file',
     file: 'src/storage/sqlite/group-commit.ts',
     find: 'if (this.#isCheckpointDue) this.#checkpoints.run()\n      else if',

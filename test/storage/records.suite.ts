@@ -5,6 +5,7 @@ import {
   endSession,
   endSessionsOf,
   insert,
+  insertUse,
   put,
   remove,
   removeAll,
@@ -15,7 +16,7 @@ import {
 import { membershipKind } from '../../src/domain/group.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant } from '../../src/domain/model.ts'
-import { RecordExists } from '../../src/storage/store.ts'
+import { insertOnce, RecordExists } from '../../src/storage/store.ts'
 import { deleteLinksOf, insertLink, linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
@@ -90,6 +91,17 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await wanted({ userId: 'user_other' }), [other])
     t.strictSame(await wanted({ clientId: sample.client.id, name: 'consent' }), [fullAuditEvent])
     t.strictSame(await wanted({ clientId: sample.client.id, userId: 'user_other' }), [])
+  })
+
+  t.test('of several inserts of one use the first succeeds, alone or at once', async (t) => {
+    const store = await openEmpty(t)
+    const use = { id: sample.digest(1), expiresAt: 2000 }
+    await store.write(insertUse(use))
+    await t.rejects(store.write(insertUse(use)), RecordExists)
+    await store.write(insertUse({ ...use, expiresAt: 2001 }), insertUse({ ...use, id: sample.digest(2) }))
+    const raced = { ...use, id: sample.digest(3) }
+    const results = await Promise.all(Array.from({ length: 20 }, () => insertOnce(store, insertUse(raced))))
+    t.equal(results.filter((isFirst) => isFirst).length, 1)
   })
 
   t.test('an audit event is written together with its change or not at all', async (t) => {

@@ -1,7 +1,13 @@
 import type { Test } from 'tap'
-import { insert, put, type Write } from '../../src/domain/decision.ts'
+import { insert, insertUse, put, type Write } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
-import { grantOfTokenKey, type Store, type SweepBounds, type SweepResult } from '../../src/storage/store.ts'
+import {
+  grantOfTokenKey,
+  insertOnce,
+  type Store,
+  type SweepBounds,
+  type SweepResult,
+} from '../../src/storage/store.ts'
 import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
@@ -48,6 +54,23 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     })
     t.equal((await store.sweep(bounds(2000, 1000, 100))).rows, 0)
   })
+
+  t.test(
+    'a use is kept until it expires, and deleted then, however many digits its instant has',
+    async (t) => {
+      const store = await openEmpty(t)
+      const instants = [999, 1999, 2000, 4_000_000_000]
+      for (const expiresAt of instants) await store.write(insertUse({ id: sample.digest(1), expiresAt }))
+      const isKept = async (expiresAt: number) =>
+        !(await insertOnce(store, insertUse({ id: sample.digest(1), expiresAt })))
+      t.equal((await store.sweep(bounds(998, 0, 100))).rows, 0)
+      for (const expiresAt of instants) t.ok(await isKept(expiresAt), String(expiresAt))
+      t.equal((await store.sweep(bounds(1999, 0, 100))).rows, 2)
+      t.strictSame([await isKept(2000), await isKept(4_000_000_000), await isKept(999)], [true, true, false])
+      t.strictSame(await store.sweep(bounds(2000, 0, 100)), { rows: 2, more: false })
+      t.ok(await isKept(4_000_000_000))
+    },
+  )
 
   t.test("a revocation outlives its token by a day, as another node's clock may run ahead", async (t) => {
     const store = await filled(t)
