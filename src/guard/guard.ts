@@ -17,6 +17,7 @@ import { OAuthError } from '../domain/errors.ts'
 import type { Scope } from '../domain/model.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
+import { countOfHeader } from '../http/malformed-http.ts'
 import { assertKey, type TokenScheme } from '../http/token-scheme.ts'
 import { systemClock } from '../system.ts'
 import type { Access, VerifyToken } from './access.ts'
@@ -207,10 +208,7 @@ function wrongScheme(
 
 /** RFC 6750 §2: one token, by one method. */
 function credentialsOf(request: FastifyRequest, options: Checks): SentToken<TokenScheme> {
-  const { rawHeaders } = request.raw
-  const headers = rawHeaders.filter(
-    (name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization',
-  ).length
+  const headers = countOfHeader(request.raw.rawHeaders, 'authorization')
   const field = options.formToken ? formField(request) : undefined
   if (headers > 1 || (headers === 1 && field !== undefined)) {
     throw bearerError('invalid_request', 'send one access token, by one method', options.resourceMetadata, {

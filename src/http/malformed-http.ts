@@ -21,7 +21,7 @@ export function httpFault({ rawHeaders, headers, httpVersion }: IncomingMessage)
   if (host === undefined && httpVersion === '1.1') return wrongHost('the Host header is missing')
   if (host !== undefined && !hostForm.test(host)) return wrongHost('the Host header is malformed')
   // Node keeps the first of several; a proxy in front may have kept the last.
-  if (hostCount(rawHeaders) > 1) return wrongHost('the Host header is repeated')
+  if (countOfHeader(rawHeaders, 'host') > 1) return wrongHost('the Host header is repeated')
   if (expect === undefined || /^100-continue$/i.test(expect)) return undefined
   return {
     status: 417,
@@ -37,11 +37,12 @@ function wrongHost(description: string): HttpFault {
   return { status: 400, description, rule: 'lychgate-one-host' }
 }
 
-function hostCount(rawHeaders: readonly string[]): number {
+/** Counts how often a request has a header, whose name is in lower case. Node keeps one value of some. */
+export function countOfHeader(rawHeaders: readonly string[], header: string): number {
   let count = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]
-    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1
+    if (name?.length === header.length && name.toLowerCase() === header) count += 1
   }
   return count
 }

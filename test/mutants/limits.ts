@@ -81,8 +81,8 @@ export const limitFaults = [
   {
     id: 'two-hosts-accepted',
     file: malformed,
-    find: 'hostCount(rawHeaders) > 1',
-    replace: 'hostCount(rawHeaders) > 2',
+    find: "countOfHeader(rawHeaders, 'host') > 1",
+    replace: "countOfHeader(rawHeaders, 'host') > 2",
     tests: wireTests,
   },
   {
