@@ -42,7 +42,7 @@ export const groups = fp<AppDeps>(
       const all = await groupsOf(store, use.userId)
       const copies = rules.some(({ copy }) => copy !== undefined)
       const user = copies ? await store.find('user', use.userId) : undefined
-      const claims = user === undefined ? {} : await app.claimsOf(user)
+      const claims = user === undefined ? {} : app.claimsOf(user)
       const known = { groups: all, claims, scope: use.scope }
       const namesAs = (claim?: string) => groupClaims(all, mostInClaim, claim)
       return { ...(wantsNames && namesAs()), ...applyRules(rules, use.target, known, namesAs) }

@@ -25,27 +25,29 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   if (attributes.length > 0) app.addClaims((user) => attributesOf(attributes, user))
 
   // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
-  app.addTokenMembers(async ({ grant, client, accessToken, idTokenSeconds, now }) => {
-    const { userId: sub } = grant
-    if (sub === undefined || !grant.scope.includes('openid')) return {}
+  app.addTokenMembers(({ grant, client, accessToken, idTokenSeconds, now }) => {
+    const { userId: sub, clientId, scope, claims: requested } = grant
+    if (sub === undefined || !scope.includes('openid')) return undefined
     const { idTokenAlgorithms } = app.grantRulesOf(client)
     const algorithm = keys.usable(client.idTokenSignedResponseAlg, idTokenAlgorithms?.[0])
-    if (idTokenAlgorithms?.includes(algorithm) === false) return {}
-    const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
-    const about = user && { claims: await app.claimsOf(user) }
-    const { clientId, scope, claims: requested } = grant
-    const use = { target: 'id_token', userId: sub, clientId, client, scope, requested } as const
-    const granting = app.grantedClaims(use)
-    const granted = granting && (await granting)
-    const claims = { ...granted, ...idTokenClaims(about, requested, service.scopeClaims) }
-    const signIn: Record<string, string> = {}
-    for (const [name, claimOf] of app.signInClaims) {
-      const claim = claimOf(grant)
-      if (claim !== undefined) signIn[name] = claim
+    if (idTokenAlgorithms?.includes(algorithm) === false) return undefined
+    const sign = async () => {
+      const user = requested.idToken.length > 0 ? await store.find('user', sub) : undefined
+      const about = user && { claims: app.claimsOf(user) }
+      const use = { target: 'id_token', userId: sub, clientId, client, scope, requested } as const
+      const granting = app.grantedClaims(use)
+      const granted = granting && (await granting)
+      const claims = { ...granted, ...idTokenClaims(about, requested, service.scopeClaims) }
+      const signIn: Record<string, string> = {}
+      for (const [name, claimOf] of app.signInClaims) {
+        const claim = claimOf(grant)
+        if (claim !== undefined) signIn[name] = claim
+      }
+      const tokens = { accessToken, algorithm, idTokenSeconds }
+      const facts = { issuer: service.issuer, grant, sub, claims, signIn, ...tokens }
+      return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }
     }
-    const tokens = { accessToken, algorithm, idTokenSeconds }
-    const facts = { issuer: service.issuer, grant, sub, claims, signIn, ...tokens }
-    return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }
+    return sign()
   })
 
   await app.register(async (guarded) => {

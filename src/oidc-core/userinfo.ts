@@ -61,7 +61,7 @@ export const userInfo: FastifyPluginAsyncTypebox<
     const use = { target: 'userinfo', userId: user.id, clientId, scope, requested } as const
     const granting = app.grantedClaims({ ...use, ...(client !== undefined && { client }) })
     const granted = granting && (await granting)
-    const claims = await app.claimsOf(user)
+    const claims = app.claimsOf(user)
     const described = describe({ id: user.id, claims }, scope, requested, service.scopeClaims)
     const body = granted === undefined ? described : { ...granted, ...described }
     const registered = signingAlgorithms.find(

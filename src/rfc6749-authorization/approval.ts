@@ -58,7 +58,8 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
     app.decorate('onApproval', (hook) => void hooks.push(hook))
     app.decorate('approve', async (request, client, session, scope, now) => {
       // Pages check it before they ask. Here no other way to a grant can leave it out.
-      const denial = await app.authorizationRequests.denialOf(client, session.userId)
+      const denying = app.authorizationRequests.denialOf(client, session.userId)
+      const denial = denying && (await denying)
       if (denial !== undefined) throw denialError(denial)
       const fresh = {
         grantId: mintGrantId(random(8), now),
@@ -66,7 +67,9 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
         authTimeOwed: owesAuthTime(request, client),
       }
       const approved = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
-      const added = await additionsTo({ request, grant: approved, client, session })
+      const pending = hooks.flatMap((hook) => hook({ request, grant: approved, client, session }) ?? [])
+      // Most grants concern no feature, and then nothing waits.
+      const added = pending.length === 0 ? [] : await settled(pending)
       const grant = withExtra(approved, added)
       const writes = added.flatMap((one) => one.writes ?? [])
       const handle = {
@@ -78,12 +81,6 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
       } as const
       return { grant, code: sealHandle(handle, keys.handles.current, grant.secret), writes }
     })
-
-    // Most grants concern no feature, and then nothing waits.
-    const additionsTo = (approved: Approved) => {
-      const pending = hooks.flatMap((hook) => hook(approved) ?? [])
-      return pending.length === 0 ? [] : settled(pending)
-    }
   },
   { name: 'approval', dependencies: ['grant-rules'] },
 )

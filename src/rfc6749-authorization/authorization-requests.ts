@@ -28,7 +28,7 @@ export interface LoadedRequest {
  * Loads an authorization request that was sent as a reference or as a JWT; undefined, at once, if it was not. What it
  * throws is shown as a page: nothing is proven yet.
  */
-export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined> | undefined
+export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest> | undefined
 
 /**
  * Reads what a feature stores with an authorization request from its parameters, and from what is stored with it
@@ -56,7 +56,7 @@ export type RequestEnd = (request: AuthorizationRequest) => readonly Write[]
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Adds a loader. The first that finds something wins. */
+    /** Adds a loader. The first that does not return undefined decides. */
     beforeAuthorization(load: RequestLoader): void
     afterClientKnown(assert: RequestCheck): void
     addRequestReader(read: RequestReader): void
@@ -70,7 +70,7 @@ declare module 'fastify' {
 }
 
 export interface AuthorizationRequests {
-  load(parameters: Parameters): Promise<LoadedRequest>
+  load(parameters: Parameters): LoadedRequest | Promise<LoadedRequest>
   /** Validates the client's right to the redirect URI, RFC 6749 §3.1.2.3. A request that is rejected says why. */
   proveRedirect(loaded: LoadedRequest, client: Client): ProvenRedirect
   /** Validates everything else, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.2. */
@@ -106,11 +106,10 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     app.decorate('onUserKnown', (assert: UserCheck) => void userChecks.push(assert))
     app.decorate('onAuthorizationEnd', (end: RequestEnd) => void ends.push(end))
     app.decorate('authorizationRequests', {
-      load: async (parameters) => {
+      load: (parameters) => {
         for (const load of loaders) {
           const loading = load(parameters)
-          const loaded = loading && (await loading)
-          if (loaded !== undefined) return loaded
+          if (loading !== undefined) return loading
         }
         return { parameters }
       },
@@ -122,9 +121,10 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         }
       },
       parse: async ({ parameters, extra: given = {} }, client, redirect) => {
-        const hintedSub = await subOfHint(parameters)
+        const hint = parameters['id_token_hint']
+        const hintedSub = typeof hint === 'string' ? await subOfHint(hint) : undefined
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
-        const extra = { ...given, ...Object.assign({}, ...readers.map((read) => read(parameters, given))) }
+        const extra = Object.assign({}, given, ...readers.map((read) => read(parameters, given)))
         return Object.keys(extra).length === 0 ? request : { ...request, extra }
       },
       assert: (client, { parameters, extra = {}, rejection }) => {
@@ -144,9 +144,7 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     })
 
     /** OpenID Connect Core §3.1.2.2: our signature and issuer count, the expiry does not. */
-    const subOfHint = async (parameters: Parameters): Promise<string | undefined> => {
-      const hint = parameters['id_token_hint']
-      if (typeof hint !== 'string') return undefined
+    const subOfHint = async (hint: string): Promise<string> => {
       const claims = await keys.verify(hint, 'JWT')
       check(
         claims?.['iss'] === service.issuer && typeof claims['sub'] === 'string',

@@ -41,7 +41,8 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     const requests = app.authorizationRequests
-    const loaded = await requests.load(parameters)
+    const loading = requests.load(parameters)
+    const loaded = loading instanceof Promise ? await loading : loading
     request.uiLocales = parseUiLocales(loaded.parameters)
     const client = await provenClient(loaded.parameters)
     const redirect = requests.proveRedirect(loaded, client)
@@ -74,7 +75,8 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     const consent = await consentOf(client, session)
     const step = nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
     const isDecided = session !== undefined && (step === 'respond' || step === 'consent')
-    const denial = isDecided ? await app.authorizationRequests.denialOf(client, session.userId) : undefined
+    const denying = isDecided ? app.authorizationRequests.denialOf(client, session.userId) : undefined
+    const denial = denying && (await denying)
     if (denial !== undefined) {
       if (parsed.prompt.includes('none')) throw denialError(denial)
       return reply.startInteraction(parsed, 'consent')
@@ -127,10 +129,13 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     return client
   }
 
-  const consentOf = async (client: Client, session: Session | undefined): Promise<Consent | undefined> => {
-    if (client.consent !== 'remember' || session === undefined) return undefined
-    return store.find(consentKind, consentKey(session.userId, client.id))
-  }
+  const consentOf = (
+    client: Client,
+    session: Session | undefined,
+  ): Promise<Consent | undefined> | undefined =>
+    client.consent === 'remember' && session !== undefined
+      ? store.find(consentKind, consentKey(session.userId, client.id))
+      : undefined
 
   const schema = {
     tags: ['authorization'],

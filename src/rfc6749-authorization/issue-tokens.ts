@@ -37,8 +37,8 @@ export interface Issuance {
   readonly idTokenSeconds?: Seconds
 }
 
-/** Returns further members of a token response, by their names on the wire. */
-export type TokenMembersOf = (issued: IssuedTokens) => Promise<Readonly<Record<string, unknown>>>
+/** Returns further members of a token response, by their names on the wire; undefined, at once, if there are none. */
+export type TokenMembersOf = (issued: IssuedTokens) => Promise<Readonly<Record<string, unknown>>> | undefined
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -59,7 +59,11 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
     app.decorate('addTokenMembers', (membersOf) => void added.push(membersOf))
     app.decorate('issueTokens', async ({ grant, access }, issuance) => {
       const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance
-      const accessToken = await sealAccessToken(grant, client, access, now, confirmation)
+      const handle = sealAccessToken(grant, access, now, confirmation)
+      const accessToken =
+        access.tokenFormat === 'opaque'
+          ? handle
+          : await signAccessToken(handle, grant, client, access, now, confirmation)
       // A confidential client proves itself whenever it refreshes; its key may change.
       const refreshKey = client.authenticationMethod === 'none' ? confirmation : undefined
       const refreshToken =
@@ -67,8 +71,10 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
           ? undefined
           : sealRefreshToken(grant, refreshKey, app.grantRulesOf(client))
       const members: Record<string, unknown> = {}
-      for (const membersOf of added)
-        Object.assign(members, await membersOf({ grant, client, accessToken, idTokenSeconds, now }))
+      for (const membersOf of added) {
+        const adding = membersOf({ grant, client, accessToken, idTokenSeconds, now })
+        if (adding !== undefined) Object.assign(members, await adding)
+      }
       return {
         access_token: accessToken,
         token_type: tokenTypeOf(confirmation, declared.tokenBindings),
@@ -79,13 +85,12 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
       }
     })
 
-    const sealAccessToken = async (
+    const sealAccessToken = (
       grant: Grant,
-      client: Client,
       access: Access,
       now: Seconds,
       confirmation: Confirmation | undefined,
-    ): Promise<string> => {
+    ): string => {
       const expiresAt = now + access.seconds
       const narrowing = isWhole(grant, access)
         ? undefined
@@ -97,12 +102,22 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         issuedAt: now,
         expiresAt,
       } as const
-      const handle = sealHandle(
+      return sealHandle(
         { ...contents, ...(narrowing && { narrowing }), ...(confirmation && { confirmation }) },
         keys.handles.current,
         grant.secret,
       )
-      if (access.tokenFormat === 'opaque') return handle
+    }
+
+    /** Signs the JWT that stands for a handle, RFC 9068 §2. */
+    const signAccessToken = async (
+      handle: string,
+      grant: Grant,
+      client: Client,
+      access: Access,
+      now: Seconds,
+      confirmation: Confirmation | undefined,
+    ): Promise<string> => {
       const claims = jwtAccessTokenPayload(
         service.issuer,
         grant,

@@ -49,8 +49,8 @@ declare module 'fastify' {
 export interface TokenBindings {
   /** Returns the key that the request of any client proves. */
   prove: TokenBinding['prove']
-  /** Returns the key that the request of a client proves: one that must prove a key, does. */
-  confirm(request: FastifyRequest, reply: FastifyReply, client: Client): Promise<Confirmation | undefined>
+  /** Returns the key that the request of a client proves, if it has a proof: a client that must prove a key, does. */
+  confirm(request: FastifyRequest, reply: FastifyReply, client: Client): ReturnType<TokenBinding['prove']>
   /** Checks the key of a code or a refresh token, if it is bound and the client's own. */
   assertKey(
     handle: OpenedHandle,
@@ -85,12 +85,18 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
     }
     app.decorate('tokenBindings', {
       prove,
-      async confirm(request, reply, client) {
-        const confirmation = await prove(request, reply)
-        for (const [member, { assertMayOmit }] of bindings.added)
-          if (confirmation?.[member] === undefined) assertMayOmit(client)
-        for (const assert of checks) assert(client, confirmation)
-        return confirmation
+      confirm(request, reply, client) {
+        const assertEnough = (confirmation?: Confirmation) => {
+          for (const [member, { assertMayOmit }] of bindings.added)
+            if (confirmation?.[member] === undefined) assertMayOmit(client)
+          for (const assert of checks) assert(client, confirmation)
+        }
+        const proving = prove(request, reply)
+        if (proving === undefined) return void assertEnough()
+        return proving.then((confirmation) => {
+          assertEnough(confirmation)
+          return confirmation
+        })
       },
       assertKey(handle, grant, client, used) {
         const bound =

@@ -91,7 +91,8 @@ export const token: FastifyPluginAsyncTypebox<AppDeps> = async (app, { config, s
       const client = clientOf(request)
       const parameters = parametersOf(request.body)
       const redeem = grantHandler(app.grantTypes, single(parameters, 'grant_type'), client)
-      request.confirmation = await app.tokenBindings.confirm(request, reply, client)
+      const confirming = app.tokenBindings.confirm(request, reply, client)
+      request.confirmation = confirming && (await confirming)
       return redeem(client, parameters, request)
     },
   )

@@ -45,7 +45,7 @@ export const requestObjects = fp<AppDeps>(
     async function loadOf(clientId: string, parameters: Parameters) {
       const client = await app.resolveClient(clientId, 'authorization')
       // The core rejects an unknown or locked client; nothing is fetched for it.
-      if (client === undefined || client.lockedAt !== undefined) return undefined
+      if (client === undefined || client.lockedAt !== undefined) return { parameters }
       return load(parameters, client)
     }
 

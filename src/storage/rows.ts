@@ -190,14 +190,12 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
 
 /** The grant of a row; none, when its client or its user is gone. */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
-  const common = commonMembers(row, row.id)
-  if (common === undefined) return undefined
-  const grant: Mutable<Grant> = Object.assign(common, {
-    redirectUri: row.redirectUri,
-    redirectUriSent: row.redirectUriSent,
-    authTimeOwed: row.authTimeOwed,
-    absoluteExpiresAt: row.absoluteExpiresAt,
-  })
+  const grant = commonMembers(row, row.id) as Mutable<Grant> | undefined // the others follow
+  if (grant === undefined) return undefined
+  grant.redirectUri = row.redirectUri
+  grant.redirectUriSent = row.redirectUriSent
+  grant.authTimeOwed = row.authTimeOwed
+  grant.absoluteExpiresAt = row.absoluteExpiresAt
   if (row.codeChallenge !== null) grant.codeChallenge = unpackedHash(row.codeChallenge)
   if (row.nonce !== null) grant.nonce = row.nonce.toString()
   return grant
@@ -205,10 +203,9 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
 
 /** The grant of a row that was read for one token, by the key of the grant. */
 export function toGrantOfToken(row: FoundGrantOfTokenRow, key: Buffer): GrantOfToken | undefined {
-  const common = commonMembers(row, key)
-  return (
-    common && Object.assign(common, { revokedTokens: row.revokedToken === null ? [] : [row.revokedToken] })
-  )
+  const grant = commonMembers(row, key) as Mutable<GrantOfToken> | undefined // the last one follows
+  if (grant !== undefined) grant.revokedTokens = row.revokedToken === null ? [] : [row.revokedToken]
+  return grant
 }
 
 type CommonMembers = Mutable<Omit<GrantOfToken, 'revokedTokens'>>

@@ -17,8 +17,8 @@ export function* one<N extends ReadName, T>(
   values: object,
   to: (row: RowOfRead<N>) => T | undefined,
 ): Script<T | undefined> {
-  const [row] = (yield { statement, values, isOne: true }) as readonly RowOfRead<N>[] // the rows of this statement
-  return row === undefined ? undefined : to(row)
+  const rows = (yield { statement, values, isOne: true }) as readonly RowOfRead<N>[] // the rows of this statement
+  return rows[0] && to(rows[0])
 }
 
 /** Reads rows, without those that become undefined. */

@@ -2,7 +2,7 @@ import fp from 'fastify-plugin'
 import type { ClaimsRequest, Client, Grant, Scope, User, UserClaims } from '../domain/model.ts'
 
 /** Returns claims about a user, by their names on the wire. */
-export type ClaimsSource = (user: User) => UserClaims | Promise<UserClaims>
+export type ClaimsSource = (user: User) => UserClaims
 
 /** Returns a claim about the sign-in behind a grant; undefined if the grant has none. */
 export type SignInClaim = (grant: Grant) => string | undefined
@@ -52,10 +52,7 @@ export const userClaims = fp(
   async (app) => {
     const sources: ClaimsSource[] = []
     app.decorate('addClaims', (source) => void sources.push(source))
-    app.decorate('claimsOf', (user) => {
-      const [first, ...others] = sources
-      return first !== undefined && others.length === 0 ? first(user) : joinedClaims(sources, user)
-    })
+    app.decorate('claimsOf', (user) => Object.assign({}, ...sources.map((source) => source(user))))
     const granted: GrantedClaims[] = []
     app.decorate('addGrantedClaims', (claims) => void granted.push(claims))
     app.decorate('grantedClaims', (use) => {
@@ -73,8 +70,4 @@ async function joined(
   pending: readonly NonNullable<ReturnType<GrantedClaims>>[],
 ): Promise<Readonly<Record<string, unknown>>> {
   return Object.assign({}, ...(await Promise.all(pending)))
-}
-
-async function joinedClaims(sources: readonly ClaimsSource[], user: User): Promise<UserClaims> {
-  return Object.assign({}, ...(await Promise.all(sources.map((source) => source(user)))))
 }

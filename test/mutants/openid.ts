@@ -66,9 +66,9 @@ export const openidFaults = [
   {
     id: 'id-token-without-openid',
     rule: 'oidc-core-3.1.3.2-code-from-oidc',
-    file: 'src/oidc-core/id-tokens.ts',
-    find: "!grant.scope.includes('openid')",
-    replace: 'grant.scope.length === 0',
+    file: 'src/oidc-core/plugin.ts',
+    find: "!scope.includes('openid')",
+    replace: 'scope.length === 0',
   },
   {
     id: 'claims-without-their-scope',

@@ -38,8 +38,8 @@ export const requestObjectFaults = [
     id: 'locked-client-makes-the-server-fetch',
     rule: 'rfc9101-10.4-ssrf-dos',
     file: plugin,
-    find: 'if (client === undefined || client.lockedAt !== undefined) return undefined',
-    replace: 'if (client === undefined) return undefined',
+    find: 'if (client === undefined || client.lockedAt !== undefined) return { parameters }',
+    replace: 'if (client === undefined) return { parameters }',
   },
   {
     id: 'any-request-uri-is-fetched',

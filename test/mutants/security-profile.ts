@@ -130,7 +130,7 @@ export const securityProfileFaults = [
     id: 'profile-refreshes-id-tokens-by-rs256',
     tests,
     file: 'src/oidc-core/plugin.ts',
-    find: 'if (idTokenAlgorithms?.includes(algorithm) === false) return {}',
+    find: 'if (idTokenAlgorithms?.includes(algorithm) === false) return undefined',
     replace: '',
   },
   {
