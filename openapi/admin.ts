@@ -18,7 +18,7 @@ export interface paths {
         readonly get: operations["listUsers"];
         readonly put?: never;
         /**
-         * Add a user, who sets a password by a link unless they are locked
+         * Add a user, who sets a password by a link unless they are locked or have one
          * @description Administrators of a group may call it, for its members.
          */
         readonly post: operations["inviteUser"];
@@ -121,6 +121,23 @@ export interface paths {
          * @description Administrators of a group may call it, for its members.
          */
         readonly post: operations["unlockUser"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/users/{sub}/password": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Set a new password, and end every session of a user; grants to clients stay valid */
+        readonly post: operations["setPassword"];
         readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
@@ -881,6 +898,23 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/admin/v1/explain": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Read whether a token, a code, a link or a secret is active, and why not */
+        readonly post: operations["explainToken"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/admin/v1/settings": {
         readonly parameters: {
             readonly query?: never;
@@ -956,6 +990,8 @@ export interface components {
             readonly username?: string;
             /** @description The sub the user has elsewhere; absent: a new one. */
             readonly sub?: string;
+            /** @description Exactly as the user types it. 8 to 256 characters, and none of the 3,000 most common ones. */
+            readonly password?: string;
             /** @description true: the user cannot sign in, and is not invited. */
             readonly locked?: boolean;
             /** @description Standard claims that are text; an empty text removes one. */
@@ -1053,6 +1089,12 @@ export interface components {
             readonly passkeys: number;
             /** @description Wrong passwords or codes. */
             readonly failures_in_a_row: number;
+        };
+        readonly ChangedPassword: {
+            /** @description Exactly as the user types it. 8 to 256 characters, and none of the 3,000 most common ones. */
+            readonly password: string;
+            /** @description true: every grant is revoked, too. */
+            readonly disconnect?: boolean;
         };
         readonly Session: {
             readonly session_id: string;
@@ -1627,6 +1669,31 @@ export interface components {
             readonly items: readonly components["schemas"]["Rejection"][];
             /** @description The cursor of the next page; absent on the last. */
             readonly next?: string;
+        };
+        readonly Token: {
+            /** @description It is in no log, and not in the URL. */
+            readonly token: string;
+        };
+        readonly Explanation: {
+            /** @description What it is, such as `access token`. */
+            readonly kind: string;
+            readonly active: boolean;
+            /** @description Why it is not active. */
+            readonly why?: string;
+            /** @description The rule that ends it. */
+            readonly rule?: string;
+            readonly clause?: {
+                readonly name: string;
+                readonly url?: string;
+            };
+            /** @description What the token says. */
+            readonly received: {
+                readonly [key: string]: unknown;
+            };
+            /** @description What the server has: its client, its user, its grant. */
+            readonly stored: {
+                readonly [key: string]: unknown;
+            };
         };
         readonly Setting: {
             /** @description Its path in the file. */
@@ -2439,6 +2506,127 @@ export interface operations {
             };
             /** @description An error, RFC 6749 §5.2. */
             readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly setPassword: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly sub: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["ChangedPassword"];
+            };
+        };
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -7233,6 +7421,93 @@ export interface operations {
             };
             /** @description An error, RFC 6749 §5.2. */
             readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly explainToken: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["Token"];
+            };
+        };
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

@@ -5,12 +5,13 @@ import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { endConnection } from '../domain/connections.ts'
 import { accept, type Decision, endSession, remove, withWrites } from '../domain/decision.ts'
-import type { OneTimeLink, Session, User, UserCredentials } from '../domain/model.ts'
+import type { Session, User, UserCredentials } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { createInvitation } from '../mail/invitation.ts'
 import { senderOf } from '../mail/mailer.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { userCredentials } from '../users/factors.ts'
+import { describeLink, findLinkOf, linksOf } from '../users/one-time-links.ts'
 import {
   endAllAccess,
   endSessions,
@@ -155,18 +156,10 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
     async (page, { param }) => {
       const { id } = await requireUser(param('sub'))
-      const found = await Promise.all(Object.values(linkKinds).map((kind) => store.listOf(kind, id)))
-      const usable = found.flat().filter(({ expiresAt }) => clock() < expiresAt)
-      return pageOfAll(usable, (one) => one.id, page)
+      return pageOfAll(await linksOf(store, id, clock()), (one) => one.id, page)
     },
     ({ id }) => id,
-    ({ id, purpose, email, createdAt, expiresAt }: OneTimeLink) => ({
-      link_id: id,
-      purpose,
-      ...omitUndefined({ email }),
-      created_at: createdAt,
-      expires_at: expiresAt,
-    }),
+    describeLink,
   )
   create(
     '/users/:sub/links',
@@ -198,11 +191,7 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     { operationId: 'deleteLink', summary: 'Delete a link, so that it cannot be used' },
     async ({ param, store: writing, context }) => {
       const [userId, id] = [param('sub'), param('link_id')]
-      const found = await Promise.all(Object.values(linkKinds).map((kind) => store.find(kind, id)))
-      const link = requireFound(
-        found.find((one) => one?.userId === userId),
-        'link',
-      )
+      const link = requireFound(await findLinkOf(store, userId, id), 'link')
       const facts = { userId, purpose: link.purpose }
       await writing.write(remove(linkKinds[link.purpose], id), auditEvent('link-deleted', context, facts))
     },

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
-import { explainRejection } from '../audit/explain.ts'
+import { explainRejection, explainToken } from '../audit/explain.ts'
 import type { AppDeps } from '../deps.ts'
 import { describeEvent } from '../domain/audit.ts'
 import { type AuditEventName, auditEventNames } from '../domain/model.ts'
@@ -8,15 +8,25 @@ import { cursorOf, readCursor } from '../http/cursor.ts'
 import { storedKey, writePage } from './administration.ts'
 import { operationsOf } from './operation.ts'
 import { requireFound } from './rules.ts'
-import { EventResource, listQuery, pageOf, RejectionResource, Settings } from './schema.ts'
+import {
+  EventResource,
+  ExplanationResource,
+  listQuery,
+  pageOf,
+  RejectionResource,
+  Settings,
+} from './schema.ts'
+
+/** Longer than any token of this server. */
+const longestToken = 8000
 
 /**
  * `/audit`: what users, clients and operators did. `/rejections`: which requests were rejected, and why. `/settings`:
- * what the server does.
+ * what the server does. `/explain`: whether a token works, and why not.
  */
 export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, store, settings } = deps
-  const { page, read } = operationsOf(app, deps, 'audit')
+  const { config, store, keys, clock, settings } = deps
+  const { ask, page, read } = operationsOf(app, deps, 'audit')
 
   page(
     '/audit',
@@ -83,6 +93,27 @@ export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) =
       const rejection = await store.find('rejection', param('request_id').toLowerCase())
       return { body: explainRejection(requireFound(rejection, 'rejected request')).json }
     },
+  )
+  ask(
+    '/explain',
+    {
+      operationId: 'explainToken',
+      summary: 'Read whether a token, a code, a link or a secret is active, and why not',
+      response: ExplanationResource,
+      body: Type.Object(
+        {
+          token: Type.String({
+            minLength: 1,
+            maxLength: longestToken,
+            description: 'It is in no log, and not in the URL.',
+          }),
+        },
+        { title: 'Token', additionalProperties: false },
+      ),
+    },
+    async ({ body: { token } }) => ({
+      body: (await explainToken(token.trim(), { store, keys, now: clock() })).json,
+    }),
   )
 
   read(

@@ -158,6 +158,12 @@ export function operationsOf(
       add('list', 'GET', url, described, respond),
     read: (url: string, described: Described, respond: (call: Call) => Promise<Shown>) =>
       add('read', 'GET', url, described, respond),
+    /** Reads what the body names: it must not be in a URL. */
+    ask: <Body>(
+      url: string,
+      described: Described & { readonly body: Typed<Body> },
+      respond: (call: Call<Body>) => Promise<Shown>,
+    ) => add('read', 'POST', url, described, respond),
     change: <Body>(
       url: string,
       described: Described & { readonly body: Typed<Body> },

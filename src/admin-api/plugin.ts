@@ -13,6 +13,7 @@ import { clientResource } from './clients.ts'
 import { grantResource } from './grants.ts'
 import { groupResource } from './groups.ts'
 import { keyResource } from './keys.ts'
+import { passwordResource } from './passwords.ts'
 import { registrationResource } from './registrations.ts'
 import { isOffered } from './scopes.ts'
 import { userResource } from './users.ts'
@@ -27,6 +28,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   await app.register(administration, deps)
   for (const resource of [
     userResource,
+    passwordResource,
     accessResource,
     grantResource,
     groupResource,

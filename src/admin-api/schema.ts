@@ -253,6 +253,25 @@ export const EventResource = Type.Object(
   { title: 'Event', ...closed },
 )
 
+const Clause = Type.Object({ name: Type.String(), url: Type.Optional(Type.String()) }, closed)
+
+/** An explained token, as `lychgate explain --json` prints it. */
+export const ExplanationResource = Type.Object(
+  {
+    kind: Type.String({ description: 'What it is, such as `access token`.' }),
+    active: Type.Boolean(),
+    why: Type.Optional(Type.String({ description: 'Why it is not active.' })),
+    rule: Type.Optional(Type.String({ description: 'The rule that ends it.' })),
+    clause: Type.Optional(Clause),
+    received: Type.Object({}, { ...open, description: 'What the token says.' }),
+    stored: Type.Object(
+      {},
+      { ...open, description: 'What the server has: its client, its user, its grant.' },
+    ),
+  },
+  { title: 'Explanation', ...closed },
+)
+
 /** A rejected request, as `lychgate explain --json` prints it. */
 export const RejectionResource = Type.Object(
   {
@@ -264,7 +283,7 @@ export const RejectionResource = Type.Object(
     error: Type.String(),
     why: Type.String({ description: 'The `error_description` of the response.' }),
     rule: Type.String({ description: 'The rule that was broken.' }),
-    clause: Type.Optional(Type.Object({ name: Type.String(), url: Type.Optional(Type.String()) }, closed)),
+    clause: Type.Optional(Clause),
     stored: Type.Optional(Type.Unknown({ description: 'What the server has.' })),
     received: Type.Optional(Type.Unknown({ description: 'What the request had instead.' })),
     client: Type.Optional(Type.String()),

@@ -14,6 +14,7 @@ import { createInvitation } from '../mail/invitation.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import type { Reach } from '../users/delegation.ts'
 import { describeSignIn } from '../users/factors.ts'
+import { hashPassword } from '../users/passwords.ts'
 import { claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
 import {
@@ -29,6 +30,7 @@ import { searchUsers } from '../users/search.ts'
 import { storedKey, writePage } from './administration.ts'
 import { pageOfMembers, shownIn } from './member-pages.ts'
 import { type Call, isSeen, operationsOf, pageOfAll, responding } from './operation.ts'
+import { assertPassword, NewPassword } from './passwords.ts'
 import { assertOther, describeFor, requireFound, tagOfUser } from './rules.ts'
 import {
   AttributeResource,
@@ -57,6 +59,7 @@ const NewUser = Type.Object(
     sub: Type.Optional(
       Type.String({ pattern: subPattern, description: 'The sub the user has elsewhere; absent: a new one.' }),
     ),
+    password: Type.Optional(NewPassword),
     locked: Type.Optional(
       Type.Boolean({ description: 'true: the user cannot sign in, and is not invited.' }),
     ),
@@ -173,7 +176,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     {
       operationId: 'inviteUser',
       delegates: true,
-      summary: 'Add a user, who sets a password by a link unless they are locked',
+      summary: 'Add a user, who sets a password by a link unless they are locked or have one',
       response: InvitedUser,
       body: NewUser,
       taken,
@@ -185,6 +188,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         email_verified: emailVerified = false,
         username = email ?? '',
         sub,
+        password,
         locked = false,
         claims = {},
         attributes: given = {},
@@ -195,7 +199,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         assertNamesOnly({
           ...claims,
           ...given,
-          ...omitUndefined({ sub }),
+          ...omitUndefined({ sub, password }),
           ...(emailVerified && { emailVerified }),
         })
         assertNamed(named)
@@ -204,9 +208,12 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const attributes = { declared: config.accounts.attributes, given }
       const profile = { username, email, emailVerified, claims: readClaims(claims, 'new'), attributes }
       const added = createUser(profile, sub ?? random(16), context.at)
-      const user = locked ? { ...added, lockedAt: context.at } : added
-      const invitation = locked ? undefined : createInvitation(deps, user, send, context)
-      const event = auditEvent(locked ? 'user-added' : 'user-invited', context, { userId: user.id })
+      if (password !== undefined) assertPassword(password)
+      const passwordHash = password && (await hashPassword(password, random))
+      const user = { ...added, ...omitUndefined({ passwordHash }), ...(locked && { lockedAt: context.at }) }
+      const isInvited = !locked && password === undefined
+      const invitation = isInvited ? createInvitation(deps, user, send, context) : undefined
+      const event = auditEvent(isInvited ? 'user-invited' : 'user-added', context, { userId: user.id })
       const headers = { location: `${request.url}/${encodeURIComponent(user.id)}`, etag: tagOfUser(user) }
       const kept = { status: 201, body: describeFor(call, user), headers, userId: user.id }
       const writes = [insert('user', user), event, ...(invitation?.writes ?? []), ...keep(kept)]

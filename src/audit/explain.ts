@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Ending, whyInactive } from '../domain/access-token.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
@@ -133,6 +134,19 @@ function explainIdToken(claims: Readonly<Record<string, unknown>>, now: Seconds)
   }
 }
 
+/** How many clients are compared with a secret at a time: other requests are served in between. */
+const clientsAtOnce = 200
+
+async function findClient(store: Store, isWanted: (client: Client) => boolean): Promise<Client | undefined> {
+  for (let after = 0; ; ) {
+    const page = await store.page('client', { after, limit: clientsAtOnce })
+    const found = page.find(({ row }) => isWanted(row))
+    if (found !== undefined || page.length < clientsAtOnce) return found?.row
+    after = page.at(-1)?.seq ?? 0
+    await nextTurn()
+  }
+}
+
 /** Explains a secret of a client. Secrets are found by their hash, so every client is compared. */
 async function explainSecret(text: string, { store, now }: Sources): Promise<ExplainedToken | undefined> {
   const isClientSecret = text.startsWith(secretPrefix.clientSecret)
@@ -140,9 +154,7 @@ async function explainSecret(text: string, { store, now }: Sources): Promise<Exp
   const kind = isClientSecret ? 'client secret' : 'registration access token'
   const hashesOf = ({ secretHash, previousSecret, registrationTokenHash }: Client) =>
     isClientSecret ? [secretHash, previousSecret?.hash] : [registrationTokenHash]
-  const client = (await store.list('client')).find((each) =>
-    hashesOf(each).some((hash) => secretMatches(text, hash)),
-  )
+  const client = await findClient(store, (each) => hashesOf(each).some((hash) => secretMatches(text, hash)))
   const ended = client === undefined ? noSecret : endOfSecret(client, text, isClientSecret, now)
   const stored = client && { client: client.id, name: client.name, method: client.authenticationMethod }
   return { kind, active: ended === undefined, ...ended, received: {}, stored: stored ?? {} }

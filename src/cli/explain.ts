@@ -7,14 +7,14 @@ import { systemClock } from '../system.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags } from './flags.ts'
 import { openConfiguredKeys, withStore } from './open.ts'
-import { instant, printJson, printMembers, visible } from './print.ts'
+import { instant, printJson, printList, printMembers, visible } from './print.ts'
 
 interface ExplainFlags extends LocationFlags {
   readonly json?: true
 }
 
 const help = `
-A request id is in the x-request-id header of every error response, on its page, and in the log. A token on the
+Without an argument it lists the newest rejected requests. A request id is in the x-request-id header of every error response, on its page, and in the log. A token on the
 command line is visible in process lists and in the history of the shell: write - and paste a valid token, or pipe it.
 
 Examples:
@@ -26,7 +26,7 @@ Examples:
 /** Adds `lychgate explain`: why a request was rejected, or why a token is not active. */
 export function addExplainCommand(program: Command): void {
   const explain = program
-    .command('explain <request_id_or_token>')
+    .command('explain [request_id_or_token]')
     .description('explain why a request was rejected, or why a token is not active; - reads standard input')
     .addHelpText('after', help)
   addLocationFlags(explain).option('--json', 'print JSON').action(explainCommand)
@@ -34,13 +34,31 @@ export function addExplainCommand(program: Command): void {
 
 const requestId = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
-async function explainCommand(given: string, flags: ExplainFlags): Promise<void> {
+async function explainCommand(given: string | undefined, flags: ExplainFlags): Promise<void> {
+  if (given === undefined) return listRejections(flags)
   const asked = (given === '-' ? await text(process.stdin) : given).trim()
   if (asked === '') throw new CommandFailed('there is nothing to explain')
   await withStore(flags, async (store, config) => {
     if (requestId.test(asked)) return show(explainRejection(await findRejection(store, asked)), flags)
     const keys = await openConfiguredKeys(store, config)
     show(await explainToken(asked, { store, keys, now: systemClock() }), flags)
+  })
+}
+
+/** How many rejected requests are listed. */
+const listed = 25
+
+async function listRejections(flags: ExplainFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const rows = await store.rejections({ limit: listed })
+    const lineOf = ({ id, at, method, path, status, error }: Rejection) => [
+      id,
+      instant(at),
+      `${method} ${visible(path)}`,
+      `${status} ${error}`,
+    ]
+    const rejections = rows.map(({ row }) => row)
+    printList(flags, rejections, (rejection) => explainRejection(rejection).json, lineOf)
   })
 }
 

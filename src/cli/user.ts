@@ -11,6 +11,7 @@ import {
   userRevoke,
   userUnlock,
 } from './user-access.ts'
+import { userDeleteLink, userLinks } from './user-links.ts'
 import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile.ts'
 
 const addHelp = `
@@ -95,6 +96,14 @@ export function addUserCommands(program: Command): void {
     'print the link instead of sending it',
   )
   addOperatorFlags(reset, resetHelp).action(userResetLink)
+  addOperatorFlags(
+    command('links <user>', 'list the links of a user that can be used'),
+    example('links carol'),
+  ).action(userLinks)
+  const deleteLink = addYesFlag(
+    command('delete-link <user> <link>', 'delete a link, so that it cannot be used'),
+  )
+  addOperatorFlags(deleteLink, example('delete-link carol -- -0bIf3q…')).action(userDeleteLink)
   addOperatorFlags(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
   const show = command('show <user>', 'show a user, how they can sign in, their sessions and grants')
   addOperatorFlags(show, example('show carol@example.com')).action(userShow)

@@ -3,6 +3,7 @@ import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, removeAll, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { OneTimeLink, Seconds } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hashSecret, secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
 import type { RandomSource } from '../system.ts'
@@ -54,6 +55,37 @@ export async function makeLink(
     })
   }
   return givenLink(config, minted, query)
+}
+
+/** Returns the links of a user that can be used. */
+export async function linksOf(
+  store: Pick<Store, 'listOf'>,
+  userId: string,
+  now: Seconds,
+): Promise<readonly OneTimeLink[]> {
+  const found = await Promise.all(Object.values(linkKinds).map((kind) => store.listOf(kind, userId)))
+  return found.flat().filter(({ expiresAt }) => now < expiresAt)
+}
+
+/** Finds a link of a user by its id, which is no secret. */
+export async function findLinkOf(
+  store: Pick<Store, 'find'>,
+  userId: string,
+  id: string,
+): Promise<OneTimeLink | undefined> {
+  const found = await Promise.all(Object.values(linkKinds).map((kind) => store.find(kind, id)))
+  return found.find((one) => one?.userId === userId)
+}
+
+/** Describes a link without its secret. */
+export function describeLink({ id, purpose, email, createdAt, expiresAt }: OneTimeLink) {
+  return {
+    link_id: id,
+    purpose,
+    ...omitUndefined({ email }),
+    created_at: createdAt,
+    expires_at: expiresAt,
+  }
 }
 
 /** Finds a stored link by its secret, expired or not. */

@@ -31,13 +31,15 @@ const counterparts: Readonly<Record<string, readonly string[] | string>> = {
   'client unlock': ['unlockClient'],
   'client remove': ['deleteClient'],
   'client remove-unused': ['listClients', 'deleteClient'],
-  'user add': 'only at the other place so far',
+  'user add': ['inviteUser'],
   'user invite': ['inviteUser'],
   'user reset-link': ['createLink'],
   'user list': ['listUsers'],
   'user show': ['readUser', 'readSignIn', 'listGroupsOfUser', 'listSessions', 'listGrants'],
   'user set': ['changeUser'],
-  'user passwd': 'only at the other place so far',
+  'user links': ['listLinks'],
+  'user delete-link': ['deleteLink'],
+  'user passwd': ['setPassword'],
   'user lock': ['lockUser'],
   'user unlock': ['unlockUser'],
   'user revoke': ['revokeUser'],
@@ -70,7 +72,7 @@ const counterparts: Readonly<Record<string, readonly string[] | string>> = {
   token: 'is for development servers, which have /_dev/token',
   backup: 'copies the database of the host',
   restore: 'replaces the database of the host',
-  explain: ['readRejection', 'listRejections'],
+  explain: ['explainToken', 'readRejection', 'listRejections'],
   audit: ['listEvents'],
   'config print': ['readSettings', 'listResources', 'listAttributes'],
   'config validate': 'reads the configuration of the host before a server has it',
@@ -83,8 +85,6 @@ const counterparts: Readonly<Record<string, readonly string[] | string>> = {
 const onlyApi: Readonly<Record<string, string>> = {
   adminDescription: 'describes the API',
   compareClientSecret: 'lets apply --server see what apply reads in the store',
-  listLinks: 'only at the other place so far',
-  deleteLink: 'only at the other place so far',
 }
 
 /** The commands without those that only group others. */

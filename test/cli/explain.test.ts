@@ -63,6 +63,12 @@ t.test(
     t.match(stdout, /^received +orders:write$/m)
     t.notOk(stdout.includes(token))
     t.match(await asJson(t, id), { id, error: 'invalid_scope', client: client.id, status: 400 })
+    const [first] = (await run(['explain'], { environment })).stdout.split('\n')
+    t.match(
+      first,
+      new RegExp(`^${id} .* POST /api/oauth/token +400 invalid_scope$`),
+      'the newest of the list',
+    )
   },
 )
 
@@ -240,7 +246,7 @@ t.test('text that cannot be explained is one line', async (t) => {
     code: 1,
     stderr: /nothing to explain/,
   })
-  t.match(await run(['explain'], { environment }), { code: 64, stderr: /request_id_or_token/ })
+  t.match(await run(['explain', 'one', 'two'], { environment }), { code: 64 })
   const wrong = { ...environment, LYCHGATE_SECRET: 'another secret that is long enough, too' }
   const { code, stderr } = await run(['explain', 'lyc_access_x'], { environment: wrong })
   t.equal(code, 78)

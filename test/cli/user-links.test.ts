@@ -131,3 +131,33 @@ t.test('a new password revokes grants if the operator asks for it', async (t) =>
   const [invited] = await operate({}, ['user', 'invite', 'alice@example.org'])
   t.match(invited, { code: 1, stderr: /^lychgate: this user has a password; lychgate user reset-link/ })
 })
+
+t.test('the links of a user are listed and deleted, and their secrets are not shown', async (t) => {
+  const [made, list] = await operate(
+    {},
+    ['user', 'invite', 'ella@example.org', '--json'],
+    ['user', 'links', 'ella@example.org', '--json'],
+  )
+  const { link: url, sub } = JSON.parse(made?.stdout ?? '') as { link: string; sub: string }
+  const [found] = JSON.parse(list?.stdout ?? '') as { link_id: string }[]
+  t.match(found, { link_id: /./, purpose: 'invitation', expires_at: Number })
+  const id = found?.link_id ?? ''
+  t.notMatch(list?.stdout, new URL(url).searchParams.get('code'))
+  const [line, unsure, other, deleted, again, none] = await operate(
+    {},
+    ['user', 'links', 'ella@example.org'],
+    ['user', 'delete-link', 'ella@example.org', id],
+    ['user', 'delete-link', 'alice', '--yes', id],
+    ['user', 'delete-link', 'ella@example.org', '--yes', '--json', id],
+    ['user', 'delete-link', 'ella@example.org', '--yes', id],
+    ['user', 'links', 'ella@example.org', '--json'],
+  )
+  t.match(line, { code: 0, stdout: /^\S+ +invitation .*valid until [^\n]+ UTC\n$/ })
+  t.match(unsure, { code: 1, stderr: /--yes/ })
+  t.match(other, { code: 1, stderr: /alice has no link with this id/ }, 'that of another user')
+  t.strictSame(JSON.parse(deleted?.stdout ?? ''), { link_id: id, deleted: true })
+  t.match(again, { code: 1, stderr: /no link with this id/ })
+  t.strictSame(JSON.parse(none?.stdout ?? ''), [])
+  const [event] = await store.audit({ since: 0, userId: sub, name: 'link-deleted', limit: 9 })
+  t.match(event, { by: 'operator', facts: { purpose: 'invitation' } })
+})

@@ -266,6 +266,8 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     const sessions = await store.listOf('session', ids.bob)
     return { ids: [ids.bob, sessions.at(-1)?.id ?? ''] }
   },
+  explainToken: async () => ({ body: { token: 'x' } }),
+  setPassword: async () => ({ id: (await invite()).id, body: { password: 'a long password' } }),
   listAllSessions: async () => ({}),
   listAllGrants: async () => ({}),
   revokeClient: async () => ({ id: (await addClient()).id }),

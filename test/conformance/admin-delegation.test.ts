@@ -465,6 +465,8 @@ t.test('a delegate invites users into a group, and adds none of others by their 
   const email = 'invited@example.test'
   const invite = (body: object) => call(delegate, 'POST', '/users', { body: { email, send: false, ...body } })
   t.strictSame(errorOf(await invite({})), [403, 'access_denied'], 'into no group')
+  const known = await invite({ group_id: school.id, password: 'known to the delegate' })
+  t.strictSame(errorOf(known), [403, 'access_denied'], 'a password would let them sign in as that user')
   for (const { id } of [admins, leads, rivals, outside, { id: 'none' }])
     t.strictSame(errorOf(await invite({ group_id: id })), [404, 'not_found'])
   t.strictSame(errorOf(await invite({ group_id: school.id, claims: { website: 'https://x.example' } })), [
