@@ -10,6 +10,7 @@ import {
   toAuditEvent,
   toClient,
   toGrant,
+  toGrantOfKey,
   toGrantOfToken,
   toKey,
   toRejection,
@@ -62,7 +63,7 @@ function loadAny(kind: FindKind, key: string): Script<unknown> {
       return one('session', { key }, toSession)
     case 'grant': {
       const id = grantKey(key)
-      return id === undefined ? nothing() : one('grant', { key: id }, toGrant)
+      return id === undefined ? nothing() : one('grant', { key: id }, (row) => toGrantOfKey(row, id))
     }
     case 'grantOfToken': {
       const values = grantOfTokenValues(key)

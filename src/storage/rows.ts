@@ -148,7 +148,12 @@ export function sessionMethods(methods: readonly string[]): Pick<Row<'sessions'>
 
 /** Converts a row to a session. */
 export function toSession({ browser, from, ...row }: Row<'sessions'>): Session {
-  return { ...row, methods: words(row.methods), ...omitNull({ browser, from }) }
+  return {
+    ...row,
+    methods: words(row.methods),
+    ...(browser !== null && { browser }),
+    ...(from !== null && { from }),
+  }
 }
 
 /** The members of a grant that are stored together, because few grants have any of them. */
@@ -190,7 +195,12 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
 
 /** The grant of a row; none, when its client or its user is gone. */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
-  const grant = commonMembers(row, row.id) as Mutable<Grant> | undefined // the others follow
+  return toGrantOfKey(row, row.id)
+}
+
+/** The grant of a row that was read by the key of the grant. */
+export function toGrantOfKey(row: Omit<FoundGrantRow, 'id'>, key: Buffer): Grant | undefined {
+  const grant = commonMembers(row, key) as Mutable<Grant> | undefined // the others follow
   if (grant === undefined) return undefined
   grant.redirectUri = row.redirectUri
   grant.redirectUriSent = row.redirectUriSent

@@ -153,7 +153,8 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     >`(select ${clients.lockedAt} from ${clients} where ${clients.seq} = ${clientSeq})`,
   }
   const ofCode = { redirectUri, redirectUriSent, codeChallenge, nonce, authTimeOwed, absoluteExpiresAt }
-  const grantFields = { id, ...tokenFields, ...ofCode }
+  const fieldsOfGrant = { ...tokenFields, ...ofCode }
+  const grantFields = { id, ...fieldsOfGrant }
   // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
   // harm until it is swept.
   const revokedToken = sql<string | null>`(select ${revokedAccessTokens.tokenId} from ${revokedAccessTokens}
@@ -282,7 +283,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       order: [records.id],
       limit,
     }),
-    grant: read(grantFields, grants, thisGrant),
+    grant: read(fieldsOfGrant, grants, thisGrant),
     grantOfToken: read({ ...tokenFields, revokedToken }, grants, thisGrant),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
     // No index by client: the hot table would pay for it at every insert.

@@ -48,8 +48,8 @@ export function* apply(writes: readonly Write[]): Script<void> {
       // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
       const [found] =
         lookUp === undefined ? [{}] : ((yield { statement: lookUp, values }) as readonly object[])
-      const joined = lookUp === undefined ? values : { ...values, ...found }
-      const changed = found === undefined ? 0 : yield { statement, values: joined }
+      // Not into a copy: the row of a grant has many members.
+      const changed = found === undefined ? 0 : yield { statement, values: Object.assign(values, found) }
       if (exact && changed !== 1) throw exact(statement)
     }
     if (consequences !== undefined) yield* apply(yield* consequences())
@@ -210,15 +210,15 @@ function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly C
 }
 
 function insertionOf({ grant, basis }: Extract<Write, { op: 'insertGrant' }>): Change {
-  const row = grantRow(grant)
-  if (basis === undefined) return { statement: 'insertGrant', values: row, lookUp: 'ownersOfGrant' }
+  const values = grantRow(grant)
+  if (basis === undefined) return { statement: 'insertGrant', values, lookUp: 'ownersOfGrant' }
   const { sessionId, consent } = basis
   if (consent === undefined) {
-    const values = { ...row, sessionId }
+    Object.assign(values, { sessionId })
     return { statement: 'insertGrant', values, lookUp: 'sessionOfGrant', exact: overtaken }
   }
   const { kind, id, body } = consentKind.rowOf(consent)
-  const values = { ...row, sessionId, kind, consentId: recordKey(id), consent: body }
+  Object.assign(values, { sessionId, kind, consentId: recordKey(id), consent: body })
   return { statement: 'insertGrant', values, lookUp: 'consentOfGrant', exact: overtaken }
 }
 

@@ -52,7 +52,11 @@ export const userClaims = fp(
   async (app) => {
     const sources: ClaimsSource[] = []
     app.decorate('addClaims', (source) => void sources.push(source))
-    app.decorate('claimsOf', (user) => Object.assign({}, ...sources.map((source) => source(user))))
+    app.decorate('claimsOf', (user) => {
+      const claims = {}
+      for (const source of sources) Object.assign(claims, source(user))
+      return claims
+    })
     const granted: GrantedClaims[] = []
     app.decorate('addGrantedClaims', (claims) => void granted.push(claims))
     app.decorate('grantedClaims', (use) => {
