@@ -1,7 +1,7 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 
 /** With this key a fingerprint identifies a secret within this process, and does not help to guess a weak one. */
-const fingerprintKey = randomBytes(32)
+const fingerprintKey = createSecretKey(randomBytes(32))
 
 /** Makes six characters that distinguish a secret from others. */
 export function fingerprint(secret: string): string {
