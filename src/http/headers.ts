@@ -1,8 +1,10 @@
 import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import cors from '@fastify/cors'
 import fp from 'fastify-plugin'
 import helmet from 'helmet'
 import type { AppDeps } from '../deps.ts'
+import { notFound } from './errors.ts'
 
 /** Sets the headers of every response. A response is not cached unless its endpoint changes that, RFC 6749 §5.1. */
 export const securityHeaders = fp<Pick<AppDeps, 'service'>>(
@@ -47,38 +49,34 @@ export const anyOrigin = fp<Pick<AppDeps, 'declared'>>(
     const bindings = Object.values(declared.tokenBindings)
     const headersOf = (of: 'request' | 'response') =>
       Object.keys(declared.headers).filter((name) => declared.headers[name] === of)
-    const headers = {
-      'access-control-allow-origin': '*',
-      'access-control-expose-headers': [
+    const preflights = new Set<string>()
+    app.addHook('onRoute', ({ url, method }) => {
+      if (method === 'OPTIONS' || preflights.has(url)) return
+      preflights.add(url)
+      app.options(url, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
+    })
+    // The route that cors adds for every path would also serve the pages, which no other origin may call.
+    app.addHook('onRequest', (request, _reply, done) =>
+      done(request.routeOptions.url === '*' ? notFound(app, request) : undefined),
+    )
+    await app.register(cors, {
+      origin: '*',
+      methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+      allowedHeaders: [
+        'Authorization',
+        'Content-Type',
+        ...headersOf('request'),
+        ...bindings.map(({ requestHeader }) => requestHeader),
+      ],
+      exposedHeaders: [
         'WWW-Authenticate',
         'Retry-After',
         'X-Request-Id',
         ...headersOf('response'),
         ...bindings.map(({ responseHeader }) => responseHeader),
       ].join(', '),
-    }
-    const preflightHeaders = {
-      'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
-      'access-control-allow-headers': [
-        'Authorization',
-        'Content-Type',
-        ...headersOf('request'),
-        ...bindings.map(({ requestHeader }) => requestHeader),
-      ].join(', '),
-      'access-control-max-age': '600',
-      'content-length': '0',
-    }
-    app.addHook('onRequest', (_request, reply, done) => {
-      reply.headers(headers)
-      done()
-    })
-    const preflights = new Set<string>()
-    app.addHook('onRoute', ({ url, method }) => {
-      if (method === 'OPTIONS' || preflights.has(url)) return
-      preflights.add(url)
-      app.options(url, { schema: { hide: true } }, async (_request, reply) =>
-        reply.code(204).headers(preflightHeaders).send(),
-      )
+      maxAge: 600,
+      strictPreflight: false,
     })
   },
   { name: 'any-origin' },
