@@ -9,7 +9,10 @@ import { buildApp } from '../../src/app.ts'
 import { addIntegration } from '../../src/clients/integration.ts'
 import { integrationDefaults } from '../../src/clients/integration-members.ts'
 import { insert, put, type Write } from '../../src/domain/decision.ts'
+import { mintGrantId } from '../../src/domain/grant.ts'
 import { createGroup, membershipKind } from '../../src/domain/group.ts'
+import { sealHandle } from '../../src/domain/handle.ts'
+import type { Grant } from '../../src/domain/model.ts'
 import { declared } from '../../src/features.ts'
 import { cursorOf } from '../../src/http/cursor.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
@@ -20,6 +23,7 @@ import { openStore } from '../../src/storage/open.ts'
 import { systemClock, systemRandom } from '../../src/system.ts'
 import { reachOf } from '../../src/users/delegation.ts'
 import { changeGroups, listGroups } from '../../src/users/groups.ts'
+import { beginSession } from '../../src/users/rules/session.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import { readCount, scriptCommand } from '../command.ts'
 
@@ -97,6 +101,8 @@ await writeAll(users, (each) => {
   const membership = { groupId: course.id, userId: user.id, addedAt: clock() }
   return [insert('user', user), ...(each % 2 === 0 ? [put(membershipKind, membership)] : [])]
 })
+const lead = ids[1] ?? ''
+await store.write(put(membershipKind, { groupId: leads.id, userId: lead, addedAt: clock() }))
 const add = (name: string, more: object = {}) =>
   addIntegration(
     { ...integrationDefaults, name, redirectUris: ['https://app.example/cb'], ...more } as Parameters<
@@ -106,7 +112,49 @@ const add = (name: string, more: object = {}) =>
     { id: systemRandom(16), secret: systemRandom(32) },
     clock(),
   )
-await writeAll(clients, (each) => add(`Client ${each}`).writes)
+const clientIds: string[] = []
+await writeAll(clients, (each) => {
+  const { client, writes } = add(`Client ${each}`)
+  clientIds.push(client.id)
+  return writes
+})
+const grantOf = (userId: string, clientId: string, more: Partial<Grant> = {}): Grant => ({
+  id: mintGrantId(systemRandom(8), clock()),
+  secret: systemRandom(16).toString('base64url'),
+  clientId,
+  userId,
+  scope: ['openid', 'email'],
+  resource: [config.issuer],
+  redirectUri: 'https://app.example/cb',
+  redirectUriSent: true,
+  authenticatedAt: clock(),
+  methods: ['pwd'],
+  authTimeOwed: false,
+  claims: { userinfo: [], idToken: [] },
+  approvedAt: clock(),
+  seq: 1,
+  rotatedAt: clock(),
+  refreshExpiresAt: clock() + 1_000_000,
+  absoluteExpiresAt: clock() + 1_000_000,
+  expiresAt: clock() + 1_000_000,
+  ...more,
+})
+// Each user has a session, and grants to three clients.
+await writeAll(users, (each) => {
+  const userId = ids[each] ?? ''
+  const session = beginSession(
+    systemRandom(32).toString('base64url'),
+    userId,
+    ['pwd'],
+    config.lifetimes,
+    clock(),
+  )
+  const grants = [0, 1, 2].map((n): Write => {
+    const clientId = clientIds[(each * 3 + n * 7) % clients] ?? ''
+    return { op: 'insertGrant', grant: grantOf(userId, clientId) }
+  })
+  return [insert('session', session), ...grants]
+})
 const machine = add('Measurement', { redirectUris: [], grantTypes: ['client_credentials'], scope })
 await store.write(...machine.writes)
 const basic = Buffer.from(`${machine.client.id}:${machine.secret}`).toString('base64')
@@ -116,7 +164,18 @@ const issued = await app.inject({
   headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
   payload: `grant_type=client_credentials&scope=${encodeURIComponent(scope.join(' '))}`,
 })
-const authorization = `Bearer ${issued.json().access_token}`
+const full = `Bearer ${issued.json().access_token}`
+const console = add('Console', { scope: ['openid', ...scope] })
+const own = grantOf(lead, console.client.id, { scope: ['openid', 'admin:users:read'] })
+await store.write(...console.writes, { op: 'insertGrant', grant: own })
+const handle = {
+  kind: 'access',
+  grantId: own.id,
+  seq: 1,
+  issuedAt: clock(),
+  expiresAt: clock() + 86_400,
+} as const
+const delegate = `Bearer ${sealHandle(handle, keys.handles.current, own.secret)}`
 
 const far = {
   '/users': cursorOf(Math.floor(users * 0.9)),
@@ -136,6 +195,22 @@ const far = {
   [`/users/${ids[0]}/grants`]: undefined,
   [`/users/${ids[0]}/links`]: undefined,
   [`/users/${ids[0]}/groups`]: undefined,
+  '/sessions': cursorOf('x'),
+  '/grants': undefined,
+  [`/grants?client_id=${clientIds[7]}`]: undefined,
+  '/grants?state=revoked': undefined,
+  [`/grants?sub=${ids[0]}`]: undefined,
+}
+const farForDelegate = {
+  '/users': cursorOf(`${course.id}/user_y`),
+  '/users?state=locked': cursorOf(`${course.id}/user_y`),
+  [`/users?search=user${users - 1}@ex`]: cursorOf(`${course.id}/user_y`),
+  '/groups': undefined,
+  [`/groups/${course.id}/members`]: cursorOf(`${course.id}/user_y`),
+  '/sessions': cursorOf(`${course.id}/user_y`),
+  '/grants': cursorOf(`${course.id}/user_y`),
+  [`/grants?client_id=${clientIds[7]}`]: cursorOf(`${course.id}/user_y`),
+  '/grants?state=revoked': cursorOf(`${course.id}/user_y`),
 }
 async function median(read: () => Promise<unknown>): Promise<string> {
   const times: number[] = []
@@ -146,22 +221,31 @@ async function median(read: () => Promise<unknown>): Promise<string> {
   }
   return (times.toSorted((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0).toFixed(1)
 }
-async function read(path: string): Promise<void> {
+async function read(path: string, authorization: string): Promise<void> {
   const { statusCode, body } = await app.inject({ url: `/api/admin/v1${path}`, headers: { authorization } })
   if (statusCode !== 200) throw new Error(`${path}: ${statusCode} ${body}`)
 }
-for (const [path, after] of Object.entries(far)) {
-  const first = await median(() => read(path))
-  const next =
-    after === undefined
-      ? ''
-      : await median(() => read(`${path}${path.includes('?') ? '&' : '?'}after=${after}`))
-  process.stdout.write(
-    `${path.replaceAll(/(?:user|group)_[\w-]+/g, '…').padEnd(28)} ${first.padStart(7)} ms ${next.padStart(7)} ms\n`,
-  )
+async function measure(
+  lists: Readonly<Record<string, string | undefined>>,
+  authorization: string,
+  title: string,
+): Promise<void> {
+  process.stdout.write(`${title}\n`)
+  for (const [path, after] of Object.entries(lists)) {
+    const first = await median(() => read(path, authorization))
+    const next =
+      after === undefined
+        ? ''
+        : await median(() => read(`${path}${path.includes('?') ? '&' : '?'}after=${after}`, authorization))
+    process.stdout.write(
+      `${path.replaceAll(/(?:user|group|client)_[\w-]{8,}/g, '…').padEnd(28)} ${first.padStart(7)} ms ${next.padStart(7)} ms\n`,
+    )
+  }
 }
-const own = new Set([leads.id])
-const reach = await median(async () => reachOf(await listGroups(store), own, config.admin.group))
+await measure(far, full, 'an administrator of the server')
+await measure(farForDelegate, delegate, 'an administrator of the group of half of the users')
+const groupsOfLead = new Set([leads.id])
+const reach = await median(async () => reachOf(await listGroups(store), groupsOfLead, config.admin.group))
 process.stdout.write(`${'what a delegate reaches'.padEnd(28)} ${reach.padStart(7)} ms\n`)
 await app.close()
 await store.close()

@@ -13,13 +13,17 @@ export interface Administrator {
   readonly tokens: Map<string, readonly string[]>
   /** The clients that it added, with their last ETag; it changes no others. */
   readonly added: Map<string, string>
+  /** The same of users. */
+  readonly addedUsers: Map<string, string>
   readonly userIds: readonly string[]
 }
 
 const root = '/api/admin/v1'
 const reading = ['admin:users:read', 'admin:clients:read', 'admin:audit:read']
 /** What the client that administers may do. */
-export const adminScope = [...reading, 'admin:clients:write']
+export const adminScope = [...reading, 'admin:clients:write', 'admin:users:write']
+/** What it sets for the users that it added. No response has it. */
+export const givenPassword = 'given by the administrator'
 const scopes = [adminScope, adminScope, adminScope, adminScope, reading, ['admin:users:write']] as const
 
 /** A request to the admin API, or for a token for it. */
@@ -36,8 +40,16 @@ export function administer(world: World, dice: Dice): Draft | undefined {
     return client && byClient(client, '/api/oauth/token', fields)
   }
   const headers = [bearer(dice.oneIn(12) ? liveValue(world, dice) : access)]
-  if (dice.oneIn(2)) return read(world, dice, headers)
-  return change(world, dice, headers, tokens.get(access)?.includes('admin:clients:write') ?? false)
+  if (dice.oneIn(3)) return read(world, dice, headers)
+  const scope = tokens.get(access) ?? []
+  if (dice.oneIn(5)) return explain(world, dice, headers)
+  if (dice.oneIn(2)) return changeUser(world, dice, headers, scope.includes('admin:users:write'))
+  return change(world, dice, headers, scope.includes('admin:clients:write'))
+}
+
+function explain(world: World, dice: Dice, headers: readonly Pair[]): Draft {
+  const token = dice.oneIn(3) ? dice.pick<unknown>([1, '', ...nasty]) : liveValue(world, dice)
+  return { method: 'POST', path: `${root}/explain`, query: [], headers, json: { token } }
 }
 
 function read(world: World, dice: Dice, headers: readonly Pair[]): Draft {
@@ -60,6 +72,8 @@ function read(world: World, dice: Dice, headers: readonly Pair[]): Draft {
     '/audit',
     '/groups',
     '/keys',
+    '/grants',
+    '/sessions',
   ])
   return { method: 'GET', path: root + path, query: dice.oneIn(3) ? [query] : [], headers }
 }
@@ -73,6 +87,8 @@ function filters(dice: Dice): readonly [Pair, ...Pair[]] {
     ['event', dice.pick(['sign-in', 'x'])],
     ['since', dice.pick(['0', '99999999999', ...nasty])],
     ['client_id', dice.pick(nasty)],
+    ['sub', dice.pick(nasty)],
+    ['state', dice.pick(['active', 'revoked'])],
   ]
 }
 
@@ -88,7 +104,18 @@ function readAsDelegate({ delegate, administrator }: World, dice: Dice): Draft {
     ...(dice.oneIn(4) ? [['after', Buffer.from(place).toString('base64url')] as const] : []),
   ]
   const path = dice.draw([
-    ...['/users', '/users', '/groups', '/audit', '/settings', '/clients', '/keys', '/resources'],
+    ...[
+      '/users',
+      '/users',
+      '/grants',
+      '/sessions',
+      '/groups',
+      '/audit',
+      '/settings',
+      '/clients',
+      '/keys',
+      '/resources',
+    ],
     ...['', '/sessions', '/grants', '/groups', '/links'].map((part) => `/users/${user}${part}`),
     ...['', '/members'].map((part) => `/groups/${group}${part}`),
   ])
@@ -133,22 +160,52 @@ function change(
     {
       ...post,
       path: `${root}/clients`,
-      json: { ...name, scope: 'admin:users:write', grant_types: ['client_credentials'] },
+      json: { ...name, scope: 'admin:keys:write', grant_types: ['client_credentials'] },
     },
     { ...conditional, method: 'PATCH', path: one, json },
     { ...conditional, method: 'PATCH', path: one, json: name },
     { ...conditional, method: 'DELETE', path: one },
     { ...post, path: `${one}/secret`, json: { keep_old_seconds: dice.below(3) } },
-    { ...post, path: `${one}/${dice.pick(['lock', 'unlock', 'x'])}` },
-    { ...post, path: `${root}/users`, json: { username: 'dave', email: 'dave@example.test' } },
-    { ...conditional, method: 'PATCH', path: `${root}/users/${dice.draw(userIds)}`, json: attributes(dice) },
+    { ...post, path: `${one}/${dice.pick(['lock', 'unlock', 'revoke', 'x'])}` },
     { ...post, path: `${root}/groups`, json: { name: 'mine', administrators_id: dice.draw(userIds) ?? 'x' } },
-    { ...conditional, method: dice.pick(['PATCH', 'DELETE']), path: `${root}/users/${dice.draw(userIds)}` },
+  ])
+}
+
+const acts = ['lock', 'unlock', 'revoke', 'sign-out', 'remove-codes', 'remove-passkeys', 'x'] as const
+
+/** A change of users; only those that it added are changed if the token has the scope for it. */
+function changeUser(
+  { administrator }: World,
+  dice: Dice,
+  headers: readonly Pair[],
+  mayWrite: boolean,
+): Draft {
+  const { addedUsers, userIds } = administrator
+  const id = dice.draw(mayWrite ? [...addedUsers.keys()] : userIds) ?? 'user_none'
+  const match: Pair[] = dice.oneIn(8)
+    ? []
+    : [['If-Match', dice.oneIn(4) ? '"x"' : (addedUsers.get(id) ?? '*')]]
+  const one = `${root}/users/${id}`
+  const post = { method: 'POST', query: [], headers }
+  const conditional = { query: [], headers: [...headers, ...match] }
+  const username = `added-${dice.below(1000)}`
+  const password = dice.oneIn(3) ? dice.pick<unknown>([1, '', ...nasty]) : givenPassword
+  return dice.pick<Draft>([
+    { ...post, path: `${root}/users`, json: { username, email: `${username}@example.test`, send: false } },
+    { ...post, path: `${root}/users`, json: { username, password, ...attributes(dice) } },
+    { ...post, path: `${one}/password`, json: { password, disconnect: dice.oneIn(2) } },
+    { ...post, path: `${one}/${dice.pick(acts)}` },
+    { ...conditional, method: 'PATCH', path: one, json: attributes(dice) },
+    { ...conditional, method: 'PATCH', path: one, json: attributes(dice) },
+    { ...conditional, method: 'DELETE', path: one },
   ])
 }
 
 function attributes(dice: Dice): Record<string, unknown> {
-  return { attributes: { [dice.pick(['badge', ...nasty])]: dice.pick<unknown>([1, true, '', ...nasty]) } }
+  const isRight = !dice.oneIn(3)
+  const name = isRight ? 'badge' : dice.pick(['badge', ...nasty])
+  const value = isRight ? dice.pick(['gold', 'silver', '']) : dice.pick<unknown>([1, true, '', ...nasty])
+  return { attributes: { [name]: value } }
 }
 
 function segment(id: string | undefined, dice: Dice): string {
@@ -170,13 +227,24 @@ export function learnAdministration(
   if (added.has(id) && headers['etag'] !== undefined) added.set(id, headers['etag'])
 }
 
+/** Stores a user that was added or changed. */
+export function learnUser(content: Record<string, unknown>, { headers, status }: Answer, world: World): void {
+  const { addedUsers } = world.administrator
+  const id = String(content['sub'])
+  if (status === 201 && headers['idempotent-replayed'] === undefined) addedUsers.set(id, '')
+  if (addedUsers.has(id) && headers['etag'] !== undefined) addedUsers.set(id, headers['etag'])
+}
+
 /** The scopes of the parts of the API. */
 const areas: Readonly<Record<string, string>> = {
   users: 'users',
   groups: 'users',
+  grants: 'users',
+  sessions: 'users',
   clients: 'clients',
   resources: 'clients',
   audit: 'audit',
+  explain: 'audit',
   settings: 'audit',
   keys: 'keys',
 }
@@ -189,12 +257,14 @@ export function faultOfAdministration(
   { administrator, delegate, secrets }: World,
 ): string | undefined {
   const [, part = ''] =
-    /^\/api\/admin\/v1\/+(users|groups|clients|audit|settings|keys|resources)\b/.exec(path) ?? []
+    /^\/api\/admin\/v1\/+(users|groups|grants|sessions|clients|audit|explain|settings|keys|resources)\b/.exec(
+      path,
+    ) ?? []
   const kind = areas[part]
   if (kind === undefined || answer.status >= 300 || method === 'OPTIONS' || bytes) return undefined
   const [, authorization = ''] = headers.find(([name]) => name === 'Authorization') ?? []
   const token = /^(?:bearer|dpop) +(\S+) *$/i.exec(authorization)?.[1] ?? ''
-  const isRead = method === 'GET' || method === 'HEAD'
+  const isRead = method === 'GET' || method === 'HEAD' || part === 'explain'
   if (secrets.some((secret) => answer.body.includes(secret))) return 'it shows a secret'
   if (token === delegate.token) {
     if (!isRead || kind !== 'users' || path.endsWith('/links'))
@@ -205,5 +275,5 @@ export function faultOfAdministration(
   if (!administrator.tokens.get(token)?.includes(needed)) return `${method} of ${path} without ${needed}`
   const isShownAgain = isRead || answer.headers['idempotent-replayed'] !== undefined
   if (isShownAgain && answer.body.includes('"client_secret"')) return 'it shows a secret again'
-  return body.includes('admin:users:write') && !isRead ? 'a client that may more than its maker' : undefined
+  return body.includes('admin:keys:write') && !isRead ? 'a client that may more than its maker' : undefined
 }

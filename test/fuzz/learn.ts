@@ -1,6 +1,6 @@
 import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import { keepCookies } from '../helpers/cookie-jar.ts'
-import { learnAdministration } from './administration.ts'
+import { learnAdministration, learnUser } from './administration.ts'
 import type { Answer } from './connection.ts'
 import { deviceOf, learnDecision } from './devices.ts'
 import { formOf, type PageForm } from './page-parts.ts'
@@ -24,6 +24,7 @@ export function learn(sent: Sent, answer: Answer, world: World): void {
     world.clientCount -= 1
   if (status === 201 && body.includes('"registration_access_token"')) learnClient(JSON.parse(body), world)
   if (body.includes('"origin"')) learnAdministration(jsonOf(answer), answer, world)
+  if (body.includes('"has_password"')) learnUser(jsonOf(answer), answer, world)
   if (status === 303) learnDecision(sent, parametersOf(sent), answer, world)
   if (sent.bytes) return
   const { browser } = sent

@@ -100,14 +100,24 @@ async function runWorld(number: number, end: number, options: WorldOptions): Pro
 }
 
 /** What is stored without a right, or missing. */
-async function faultOfRecords({ deps, clientCount, users, site }: World): Promise<string | undefined> {
+async function faultOfRecords({
+  deps,
+  clientCount,
+  users,
+  site,
+  administrator,
+}: World): Promise<string | undefined> {
   const stored = await deps.store.list('client')
   const unusable = stored.find(({ id, published }) => published && !site.usable.has(id))
   if (unusable !== undefined) return `${unusable.id} is stored`
   const clients = stored.filter(({ published }) => published === undefined)
   if (clients.length !== clientCount)
     return `${clients.length} clients are stored, ${clientCount} were registered`
-  return JSON.stringify(await deps.store.list('user')) === users ? undefined : 'a user was changed'
+  const { addedUsers, userIds } = administrator
+  const everyone = await deps.store.list('user')
+  if (everyone.some(({ id }) => !userIds.includes(id) && !addedUsers.has(id))) return 'a user was added'
+  const known = everyone.filter(({ id }) => userIds.includes(id))
+  return JSON.stringify(known) === users ? undefined : 'a user was changed'
 }
 
 function nextRequest(world: World, dice: Dice): Sent {
@@ -160,7 +170,11 @@ function pathOf({ target, bytes }: Sent): string {
   if (bytes) return '(malformed)'
   const path = target.split('?', 1)[0] ?? ''
   if (path.startsWith('/api/oauth/register/client_')) return '/api/oauth/register/:client_id'
-  if (/^\/api\/admin\/v1\/(?:users|groups|clients|audit|settings|keys|resources)/.test(path))
+  if (
+    /^\/api\/admin\/v1\/(?:users|groups|grants|sessions|clients|audit|explain|settings|keys|resources)/.test(
+      path,
+    )
+  )
     return path.split('/').slice(0, 5).join('/')
   return /^\/(?:api\/oauth\/\w+|device(?:\/confirm)?|api\/\w+|oauth\/\w+|login|consent|openapi\.json|\.well-known\/[\w-]+|assets\/[\w.-]+|livez|readyz)?$/.test(
     path,

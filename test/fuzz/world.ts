@@ -13,7 +13,7 @@ import { createUser } from '../../src/users/rules/user.ts'
 import { type ClientKey, makeClientKey } from '../helpers/assertions.ts'
 import { cheapHash } from '../helpers/cheap-hash.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
-import type { Administrator } from './administration.ts'
+import { type Administrator, givenPassword } from './administration.ts'
 import type { Signer } from './assertions.ts'
 import { addDelegate, type Delegate } from './delegate.ts'
 import type { LiveDevice } from './devices.ts'
@@ -222,6 +222,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
       id: idsOf(({ name }) => name === administratorName)[0] ?? '',
       tokens: new Map(),
       added: new Map(),
+      addedUsers: new Map(),
       userIds: users.map(({ id }) => id),
     },
     delegate: await addDelegate(app, deps, idsOf(({ name }) => name === delegateName)[0] ?? ''),
@@ -245,7 +246,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     site: await startSite(),
     admission: await makeAdmission(store, random, clock()),
     foreign: [],
-    secrets: [config.secret ?? '', '$argon2', ...Object.values(passwords)],
+    secrets: [config.secret ?? '', '$argon2', givenPassword, ...Object.values(passwords)],
     clientCount: integrations.length,
     users: JSON.stringify(users),
     logFaults,
