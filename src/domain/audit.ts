@@ -1,7 +1,6 @@
 import { type Decision, insert, type Write, withWrites } from './decision.ts'
 import { isRetired } from './key-term.ts'
 import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './model.ts'
-import { omitUndefined } from './omit-undefined.ts'
 
 /*
  * The audit log. An event is written in the transaction of the change it describes, so that neither exists without the
@@ -48,7 +47,7 @@ export function auditGrant<T>(
 ): Decision<T> {
   if (grant === undefined) return decision
   const { userId, clientId, id } = grant
-  const who = { ...omitUndefined({ userId }), clientId, grant: id }
+  const who = userId === undefined ? { clientId, grant: id } : { userId, clientId, grant: id }
   const by = 'rejection' in decision ? 'server' : 'client'
   const events = decision.writes.flatMap((write): Write | readonly Write[] => {
     switch (write.op) {
