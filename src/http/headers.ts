@@ -55,10 +55,12 @@ export const anyOrigin = fp<Pick<AppDeps, 'declared'>>(
       preflights.add(url)
       app.options(url, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
     })
-    // The route that cors adds for every path would also serve the pages, which no other origin may call.
-    app.addHook('onRequest', (request, _reply, done) =>
-      done(request.routeOptions.url === '*' ? notFound(app, request) : undefined),
-    )
+    // The route that cors adds for every path would also serve the pages, which no other origin may call. The method
+    // first: Fastify builds the options of a route each time they are read.
+    app.addHook('onRequest', (request, _reply, done) => {
+      const isAnyPath = request.method === 'OPTIONS' && request.routeOptions.url === '*'
+      done(isAnyPath ? notFound(app, request) : undefined)
+    })
     await app.register(cors, {
       origin: '*',
       methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
