@@ -202,8 +202,15 @@ export function overview(t: Test, openEmpty: OpenEmpty): void {
       put(throttleKind, { key: 'another kind', failures: 1, expiresAt: 1 }),
     )
     const first = await store.sessionsFrom({ after: '', limit: 2 })
-    t.strictSame(first, sessions.slice(0, 2))
-    t.strictSame(await store.sessionsFrom({ after: first[1]?.id ?? '', limit: 2 }), sessions.slice(2))
+    const rest = await store.sessionsFrom({ after: first[1]?.id ?? '', limit: 2 })
+    t.strictSame([first.length, rest.length], [2, 1])
+    // The databases order texts differently.
+    const ofUser = ({ userId }: { readonly userId: string }) => userId
+    t.strictSame([...first, ...rest].map(ofUser).toSorted(), sessions.map(ofUser), 'each once')
+    t.strictSame(
+      [...first, ...rest].find((one) => ofUser(one) === 'user 1'),
+      sessions[0],
+    )
     t.equal((await store.someOfClient(consentKind, 'client-1', 2)).length, 2)
     const some = await store.someOfClient(consentKind, 'client-1', 9)
     t.strictSame(
