@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Argument } from 'commander'
 import { scriptCommand } from './command.ts'
@@ -110,11 +110,16 @@ function copyProject(from: string, to: string): void {
     'tsconfig.json',
     ...tests,
   ])
-    cpSync(join(from, part), join(to, part), { recursive: true })
+    cpSync(join(from, part), join(to, part), { recursive: true, filter: isOurs })
   if (existsSync(join(from, known))) cpSync(join(from, known), join(to, known))
   symlinkSync(join(root, 'node_modules'), join(to, 'node_modules'))
   const project = { extends: './tsconfig.json', include: ['src', 'scripts/openapi.ts', 'test/removable'] }
   writeFileSync(join(to, 'tsconfig.removable.json'), JSON.stringify(project))
+}
+
+/** Some scripts have packages of their own. */
+function isOurs(path: string): boolean {
+  return basename(path) !== 'node_modules'
 }
 
 function run(cwd: string, file: string, args: readonly string[]): void {
