@@ -2,7 +2,7 @@ import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import type { Call, Page } from './operation.ts'
 
 /** A page looks at this many rows at most, however few of them it shows. */
-const mostLooked = 1000
+const mostLooked = 250
 
 /** A part of the rows along which a page walks. */
 export interface Part<T> {

@@ -642,7 +642,7 @@ t.test('white-box: what ends in the middle of a call is noticed in its transacti
 t.test('of a group with many hidden members a page is short, and the next one goes on', async (t) => {
   const crowd = await makeGroup('crowd', { administratorsId: leads.id })
   const last = await makeUser()
-  const users = Array.from({ length: 1100 }, (_, each) =>
+  const users = Array.from({ length: 500 }, (_, each) =>
     createUser({ username: `hidden${each}` }, systemRandom(16), clock()),
   )
   const addedAt = clock()
