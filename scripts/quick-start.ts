@@ -31,12 +31,12 @@ export function quickStart(folder: string): Readonly<Record<string, string>> {
   return { NODE_COMPILE_CACHE: folder, NODE_OPTIONS: options.join(' ') }
 }
 
-/** Bundles the packages for the hooks, again after each change of the lockfile. */
+/** Bundles the packages for the hooks, again after each change of the lockfile or of this list. */
 function bundlePackages(): void {
   const folder = join(root, '.tap/packages')
-  const [index, made] = [join(folder, 'index.json'), join(folder, 'lockfile.json')]
-  const lockfile = readFileSync(join(root, 'package-lock.json'), 'utf8')
-  if (existsSync(made) && readFileSync(made, 'utf8') === lockfile) return
+  const [index, madeFrom] = [join(folder, 'index.json'), join(folder, 'made-from')]
+  const sources = [...specifiers, readFileSync(join(root, 'package-lock.json'), 'utf8')].join('\n')
+  if (existsSync(madeFrom) && readFileSync(madeFrom, 'utf8') === sources) return
   const files = specifiers.map((specifier) => [specifier, specifier.replaceAll('/', '-')] as const)
   buildSync({
     entryPoints: files.map(([specifier, out]) => ({ in: specifier, out })),
@@ -48,11 +48,11 @@ function bundlePackages(): void {
     external: ['better-sqlite3', 'pg'],
     logLevel: 'warning',
   })
-  // The last step, and at once: processes of another run may read it.
+  // Last, and in one step: processes of another run may read it.
   writeFileSync(
     `${index}.new`,
     JSON.stringify(Object.fromEntries(files.map(([specifier, out]) => [specifier, `${out}.js`]))),
   )
   renameSync(`${index}.new`, index)
-  writeFileSync(made, lockfile)
+  writeFileSync(madeFrom, sources)
 }

@@ -109,7 +109,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         search: Type.Optional(
           Type.String({
             description:
-              'Only users whose user name or email address begins with this text, sorted by the one that does.',
+              'Only users whose user name or email address begins with this text, in the order of that name or address.',
           }),
         ),
         state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),

@@ -1,7 +1,7 @@
 import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import type { Call, Page } from './operation.ts'
 
-/** A page looks at this many rows at most, however few of them it shows. */
+/** Once a page has looked at this many rows it ends, however few of them it shows. */
 const mostLooked = 250
 
 /** A part of the rows along which a page walks. */

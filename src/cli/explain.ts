@@ -14,8 +14,9 @@ interface ExplainFlags extends LocationFlags {
 }
 
 const help = `
-Without an argument it lists the newest rejected requests. A request id is in the x-request-id header of every error response, on its page, and in the log. A token on the
-command line is visible in process lists and in the history of the shell: write - and paste a valid token, or pipe it.
+Without an argument it lists the newest rejected requests. A request id is in the x-request-id header of every
+error response, on its page, and in the log. A token on the command line is visible in process lists and in the
+history of the shell: write - and paste a valid token, or pipe it.
 
 Examples:
   lychgate explain 0f9d3c6e-7a0b-4c55-9f0e-5d9b6f8f4a52

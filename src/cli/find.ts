@@ -24,7 +24,7 @@ export async function findUser(store: Store, text: string): Promise<User> {
   return requireUser(login === undefined ? undefined : await store.find('userByLogin', login))
 }
 
-/** Returns the user that `text` names, or all users: sessions and grants are stored by user. */
+/** Returns the user that `text` names, or all users: sessions are stored by user. */
 export async function findUsers(store: Store, text: string | undefined): Promise<readonly User[]> {
   return text === undefined ? store.list('user') : [await findUser(store, text)]
 }

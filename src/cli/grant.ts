@@ -86,7 +86,7 @@ async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<
     const byUser = Map.groupBy(found, (grant) => grant.userId)
     const users: (User | undefined)[] = []
     for (const id of byUser.keys()) users.push(id === undefined ? undefined : await store.find('user', id))
-    // The grants of clients that act for themselves have no user, and are the last.
+    // Grants of clients that act for themselves have no user: sorting puts what is undefined last.
     const owned = users
       .toSorted((one, other) => (one?.createdAt ?? 0) - (other?.createdAt ?? 0))
       .flatMap((user) =>

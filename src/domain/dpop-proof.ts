@@ -200,7 +200,7 @@ export function assertProofOfToken(
   )
 }
 
-/** Returns the use of a proof whose checks have passed. It must not be used again while it is accepted, §11.1. */
+/** Describes that a proof was used. Until this expires, the proof must not be used again, RFC 9449 §11.1. */
 export function useOfProof({ jws, jkt }: Proof): SingleUse {
   const { jti, iat } = jws.claims
   return {
@@ -209,7 +209,7 @@ export function useOfProof({ jws, jkt }: Proof): SingleUse {
   }
 }
 
-/** At most so long is a proof accepted after its first use: its `iat` may be that of a clock that is ahead. */
+/** A proof is accepted this long after its first use at most: its `iat` may be from a clock that is ahead. */
 const acceptedSeconds = mostSeconds + 2 * skewSeconds + 1
 const mostRemembered = 100_000
 

@@ -37,7 +37,7 @@ function wrongHost(description: string): HttpFault {
   return { status: 400, description, rule: 'lychgate-one-host' }
 }
 
-/** Counts how often a request has a header, whose name is in lower case. Node keeps one value of some. */
+/** Returns how many times a request has a header, by its name in lower case. Node keeps only one value of some. */
 export function countOfHeader(rawHeaders: readonly string[], header: string): number {
   let count = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -44,8 +44,9 @@ export const dpop = fp<AppDeps>(
     }
 
     /**
-     * Uses a proof. The record decides of several nodes and after a restart; a `jti` in a proof of another second, which
-     * is another record, is known to this process only. A nonce makes both unnecessary, RFC 9449 §11.1.
+     * Uses a proof. The record decides between nodes, and after a restart. A `jti` that comes again in a proof of another
+     * second has another record: only the process that saw the first notices. A nonce makes both unnecessary, RFC 9449
+     * §11.1.
      */
     async function use(proof: Proof, withNonce: boolean): Promise<void> {
       if (withNonce) return
