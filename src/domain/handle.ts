@@ -32,8 +32,8 @@ export interface Handle {
 export interface OpenedHandle extends Handle {
   /** Names one access token, for its revocation: the key tag, base64url. */
   readonly tokenId: string
-  readonly signed: Buffer
-  readonly grantTag: Buffer
+  /** Whether its grant tag was made with this secret. Constant time. */
+  hasTagOf(grantSecret: string): boolean
 }
 
 /** A symmetric key of the key ring; `id` is one byte. */
@@ -115,8 +115,24 @@ export function openHandle(
     ...(resource !== undefined && { narrowing: { scope: words(scope), resource: words(resource) } }),
     ...(confirmation !== undefined && { confirmation: JSON.parse(confirmation) }),
     tokenId: keyTag.toString('base64url'),
-    signed,
-    grantTag: bytes.subarray(signed.length + tagBytes),
+    hasTagOf: grantTagOf(signed, bytes.subarray(signed.length + tagBytes)),
+  }
+}
+
+/**
+ * Verifies a grant tag. The secret of a grant never changes and no other makes the same tag, so that the secret which
+ * verified it once stands for the tag from then on.
+ */
+function grantTagOf(signed: Buffer, grantTag: Buffer): OpenedHandle['hasTagOf'] {
+  let verified: string | undefined
+  let bytes: readonly [Buffer, Buffer] | undefined = [grantTag, signed]
+  return (secret) => {
+    if (bytes === undefined) return secret === verified
+    if (!isTag(bytes[0], secret, bytes[1])) return false
+    verified = secret
+    // They are parts of memory that a kept handle would keep from being freed.
+    bytes = undefined
+    return true
   }
 }
 
@@ -136,7 +152,7 @@ export function tokenIdOf(text: string): string {
 
 /** Whether an opened handle was made with this grant's own secret. Constant time. */
 export function handleBelongsTo(handle: OpenedHandle, grant: Pick<Grant, 'id' | 'secret'>): boolean {
-  return handle.grantId === grant.id && isTag(handle.grantTag, grant.secret, handle.signed)
+  return handle.grantId === grant.id && handle.hasTagOf(grant.secret)
 }
 
 /** What a handle says besides its head; undefined if that is nothing. */

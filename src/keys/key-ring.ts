@@ -164,8 +164,14 @@ function ringOver(
       live().now().algorithms.includes(registered) ? registered : other,
     jwks: () => live().now().jwks,
     async open(text, ...kinds) {
+      const { opened } = live().now()
+      const known = opened.find(text, kinds)
+      if (known !== undefined) return known
       const handle = openHandle(handles, text, ...kinds)
-      if (handle !== undefined) return handle
+      if (handle !== undefined) {
+        opened.keep(text, handle)
+        return handle
+      }
       const id = keyIdOf(text)
       const isNews = id !== undefined && (await live().reloadIfUnknown(String(id)))
       return isNews ? openHandle(handles, text, ...kinds) : undefined

@@ -2,6 +2,7 @@ import type { HandleKey } from '../domain/handle.ts'
 import { actingKey, isRetired, type KeyTerm, signingAlgorithms } from '../domain/key-term.ts'
 import type { Seconds, SigningAlgorithm } from '../domain/model.ts'
 import type { OpenedHandleKey, PublicJwk, SigningKey } from './opened-key.ts'
+import { type RecentHandles, recentHandles } from './recent-handles.ts'
 
 /** Every key of the ring that is not retired, opened. */
 export interface OpenedKeys {
@@ -22,6 +23,8 @@ export interface Snapshot {
   readonly sealer: HandleKey | undefined
   /** By id: the keys that open. */
   readonly openers: ReadonlyMap<number, HandleKey>
+  /** What they opened lately. */
+  readonly opened: RecentHandles
   readonly jwks: { readonly keys: readonly PublicJwk[] }
 }
 
@@ -49,6 +52,7 @@ export function takeSnapshot({ signing, handle }: OpenedKeys, now: Seconds, befo
     verifiers: new Map(verifying.map((key) => [key.term.id, key])),
     sealer: acting(opening, now)?.handleKey,
     openers: new Map(opening.map(({ handleKey }) => [handleKey.id, handleKey])),
+    opened: recentHandles(),
     jwks: isSame ? before.jwks : { keys },
   }
 }

@@ -90,6 +90,7 @@ async function settled(pending: readonly ReturnType<ApprovalHook>[]): Promise<re
 }
 
 function withExtra(grant: Grant, added: readonly ApprovalAddition[]): Grant {
+  if (added.length === 0) return grant
   const extra: Record<string, unknown> = Object.assign({}, ...added.map((one) => one.extra))
   return Object.keys(extra).length === 0 ? grant : { ...grant, extra }
 }

@@ -1,7 +1,7 @@
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import t, { type Test } from 'tap'
 import { remove, update } from '../../src/domain/decision.ts'
-import { type Handle, openHandle, sealHandle } from '../../src/domain/handle.ts'
+import { type Handle, type HandleKind, openHandle, sealHandle } from '../../src/domain/handle.ts'
 import { type KeyAlgorithm, keyAlgorithms } from '../../src/domain/key-term.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
 import { changeKeys } from '../../src/keys/change-keys.ts'
@@ -63,16 +63,10 @@ async function rotateNow(
   })
 }
 
-function sealed(ring: KeyRing, clock: TestClock): string {
+function sealed(ring: KeyRing, clock: TestClock, kind: HandleKind = 'code', seq = 0): string {
   const now = clock()
-  const code: Handle = {
-    kind: 'code',
-    grantId: 'AAAAAAAAAAAAAAAA',
-    seq: 0,
-    issuedAt: now,
-    expiresAt: now + 60,
-  }
-  return sealHandle(code, ring.handles.current, grantSecret)
+  const handle: Handle = { kind, grantId: 'AAAAAAAAAAAAAAAA', seq, issuedAt: now, expiresAt: now + 60 }
+  return sealHandle(handle, ring.handles.current, grantSecret)
 }
 
 const published = (ring: KeyRing) => ring.jwks().keys.map(({ kid }) => kid)
@@ -130,6 +124,30 @@ t.test(
     t.equal(reads(), before)
   },
 )
+
+t.test('an access token that was opened before is not opened once its key is retired', async (t) => {
+  const { clock, server } = await oneStore(t)
+  const ring = await server()
+  const token = sealed(ring, clock, 'access')
+  for (const time of ['first', 'second']) {
+    t.equal((await ring.open(token, 'access'))?.kind, 'access', `for the ${time} time`)
+    t.equal(await ring.open(token, 'refresh', 'code'), undefined, 'as a token of another kind')
+  }
+  clock.advance(1000)
+  await ring.reload()
+  t.equal((await ring.open(token, 'access'))?.kind, 'access')
+  clock.advance(2100)
+  t.equal(await ring.open(token, 'access'), undefined)
+})
+
+t.test('more access tokens than are kept all open', async (t) => {
+  const { clock, server } = await oneStore(t)
+  const ring = await server()
+  const tokens = Array.from({ length: 5000 }, (_, seq) => sealed(ring, clock, 'access', seq))
+  for (const _ of ['kept', 'kept or not'])
+    for (const [seq, token] of tokens.entries())
+      if ((await ring.open(token, 'access'))?.seq !== seq) t.fail(`token ${seq} does not open`)
+})
 
 t.test('a handle that names no key is opened by every usable key, the current one first', async (t) => {
   const { clock, server } = await oneStore(t)

@@ -47,6 +47,27 @@ export const keyFaults = [
     replace: 'return keys.filter(({ term }) => now > 0 || !isRetired(term, now))',
   },
   {
+    id: 'kept-token-outlives-its-key',
+    tests: ['test/keys/rotation.test.ts'],
+    file: 'src/keys/snapshot.ts',
+    find: 'opened: recentHandles()',
+    replace: 'opened: before?.opened ?? recentHandles()',
+  },
+  {
+    id: 'kept-token-opens-as-another-kind',
+    tests: ['test/keys/rotation.test.ts'],
+    file: 'src/keys/recent-handles.ts',
+    find: '&& kinds.includes(handle.kind)',
+    replace: '',
+  },
+  {
+    id: 'any-secret-once-a-tag-is-verified',
+    tests: ['test/domain/handle.test.ts'],
+    file: 'src/domain/handle.ts',
+    find: 'return secret === verified',
+    replace: 'return true',
+  },
+  {
     id: 'old-key-ends-with-its-successor',
     tests: ['test/keys/rotation.test.ts'],
     file: 'src/keys/rules.ts',

@@ -137,7 +137,7 @@ export const storageFaults = [
   {
     id: 'handle-of-any-grant',
     file: 'src/domain/handle.ts',
-    find: '&& isTag(handle.grantTag, grant.secret, handle.signed)',
+    find: '&& handle.hasTagOf(grant.secret)',
     replace: '',
     tests: ['test/domain/handle.test.ts'],
   },

@@ -1,0 +1,25 @@
+import type { HandleKind, OpenedHandle } from '../domain/handle.ts'
+
+/** A few megabytes at most. */
+const mostKept = 4096
+
+export type RecentHandles = ReturnType<typeof recentHandles>
+
+/**
+ * Keeps the access tokens that were opened lately with the same keys: an API is shown a token again and again, and to
+ * open it takes as long as to read its grant. Codes and refresh tokens are shown once.
+ */
+export function recentHandles() {
+  const kept = new Map<string, OpenedHandle>()
+  return {
+    find: (text: string, kinds: readonly HandleKind[]): OpenedHandle | undefined => {
+      const handle = kept.get(text)
+      return handle !== undefined && kinds.includes(handle.kind) ? handle : undefined
+    },
+    keep: (text: string, handle: OpenedHandle): void => {
+      if (handle.kind !== 'access') return
+      if (kept.size >= mostKept) kept.clear()
+      kept.set(text, handle)
+    },
+  }
+}
