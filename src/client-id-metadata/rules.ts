@@ -212,19 +212,25 @@ function isLoopback(uri: string): boolean {
   return isLoopbackRedirect(uri, ['localhost'])
 }
 
-/** §4.1: no method with a shared secret. */
+/**
+ * §4.1: no method with a shared secret. A document is written for many servers: if this one does not support the method
+ * it prefers, the first that it also offers counts (OpenID Connect Relying Party Metadata Choices 1.0). ChatGPT offers
+ * `none` beside `private_key_jwt`.
+ */
 function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
-  const name = json['token_endpoint_auth_method'] ?? 'none'
-  const methods = Object.entries(declared.clientAuthentication)
-    .filter(([, { usesSecret }]) => !usesSecret)
-    .map(([method]) => method)
-  const method = [...new Set(['none', ...methods])].find((one) => one === name)
+  const others = Object.entries(declared.clientAuthentication).filter(([, { usesSecret }]) => !usesSecret)
+  const methods = [...new Set(['none', ...others.map(([method]) => method)])]
+  const preferred = json['token_endpoint_auth_method']
+  const offered = textsOf(json['token_endpoint_auth_methods_supported'])
+  const isSecret = /^client_secret/.test(textOf(preferred) ?? '')
+  const wanted = [preferred ?? offered[0] ?? 'none', ...(isSecret ? [] : offered)]
+  const method = wanted.flatMap((one) => methods.find((known) => known === one) ?? [])[0]
   check(
     method !== undefined,
     'cimd-4.1-no-shared-secrets',
     'invalid_client',
     `token_endpoint_auth_method in the client metadata document must be ${methods.join(' or ')}`,
-    { status: 400, received: textOf(name), passed: 'the authentication method needs no shared secret' },
+    { status: 400, received: textOf(preferred), passed: 'the authentication method needs no shared secret' },
   )
   return method
 }

@@ -389,6 +389,54 @@ t.test('[cimd-6.2-key-auth] a client with keys authenticates by them', async (t)
   await assertRejected(t, await refresh(server, client, String(next), proof(other)), 'invalid_client')
 })
 
+t.test(
+  '[cimd-4.1-no-shared-secrets] [cimd-6.2-key-auth] a client that offers several methods uses the one it prefers, if this server has it',
+  async (t) => {
+    const key = makeClientKey('RS256', 'first')
+    const jwks = { keys: [key.jwk] }
+    const both = ['none', 'private_key_jwt']
+    for (const [about, members, isPublic] of [
+      // As ChatGPT publishes it.
+      ['it prefers keys', { token_endpoint_auth_method: 'private_key_jwt', jwks }, false],
+      ['it prefers what this server does not have', { token_endpoint_auth_method: 'tls_client_auth' }, true],
+      ['it prefers nothing', {}, true],
+      [
+        'it offers a secret, too',
+        { token_endpoint_auth_methods_supported: ['client_secret_basic', 'none'] },
+        true,
+      ],
+    ] as const) {
+      const { client } = site.publish({ token_endpoint_auth_methods_supported: both, ...members })
+      const code = await obtainCode(server, client)
+      const bare = await exchange(server, client, code)
+      if (isPublic) t.equal(bare.status, 200, about)
+      else await assertRejected(t, bare, 'invalid_client')
+      if (isPublic) continue
+      const assertion = { id: client.id, issuer: server.issuer, now: server.now() }
+      t.equal(
+        (await exchange(server, client, code, withAssertion(signAssertion(key, assertion)))).status,
+        200,
+      )
+    }
+    const { client: keyed } = site.publish({
+      token_endpoint_auth_methods_supported: ['private_key_jwt'],
+      jwks,
+    })
+    await assertRejected(t, await exchange(server, keyed, await obtainCode(server, keyed)), 'invalid_client')
+    for (const members of [
+      { token_endpoint_auth_method: 'client_secret_basic', token_endpoint_auth_methods_supported: both },
+      { token_endpoint_auth_methods_supported: ['client_secret_basic'] },
+      { token_endpoint_auth_method: 'tls_client_auth', token_endpoint_auth_methods_supported: 'none' },
+    ])
+      await assertPage(
+        t,
+        site.publish(members).client,
+        'cimd-4.1-no-shared-secrets',
+        `[cimd-4.1-no-shared-secrets] ${JSON.stringify(members)}`,
+      )
+  },
+)
+
 t.test('[cimd-6.2-key-auth] keys at a URL are fetched by the same rules', async (t) => {
   const key = makeClientKey('EdDSA', 'first')
   const keys = site.publish({}, '/keys.json')

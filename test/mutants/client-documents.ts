@@ -190,6 +190,20 @@ export const clientDocumentFaults = [
     replace: 'return [event, ...keep(kept)]',
   },
   {
+    id: 'document-with-a-secret-that-offers-more',
+    rule: 'cimd-4.1-no-shared-secrets',
+    file: 'src/client-id-metadata/rules.ts',
+    find: '...(isSecret ? [] : offered)',
+    replace: '...offered',
+  },
+  {
+    id: 'document-that-prefers-keys-made-public',
+    rule: 'cimd-6.2-key-auth',
+    file: 'src/client-id-metadata/rules.ts',
+    find: "[preferred ?? offered[0] ?? 'none',",
+    replace: "[offered[0] ?? preferred ?? 'none',",
+  },
+  {
     id: 'document-host-not-shown',
     tests,
     file: 'src/pages/describe.ts',
