@@ -66,9 +66,75 @@ t.test('a reader in that turn does not prevent the checkpoint', async (t) => {
 
 t.test('the journal stays bounded while writes never pause', async (t) => {
   const { file, store, next } = await open(t)
-  for (let n = 0; n < 400; n += 1) await store.write(next())
+  for (let n = 0; n < 1500; n += 1) await store.write(next())
   const pages = statSync(`${file}-wal`).size / 4096
-  t.ok(pages < 150, `${pages} pages`)
+  t.ok(pages < 1100, `${pages} pages`)
+})
+
+t.test('a checkpoint has as many pages as take 2 ms, from 100 to 1,000', (t) => {
+  const client = new Database(`${t.testdir()}/paced.db`)
+  t.teardown(() => client.close())
+  client.pragma('journal_mode = WAL')
+  client.exec('create table pages (body)')
+  let [time, each] = [0, 0]
+  const { isDue, run } = checkpoints(
+    client,
+    () => undefined,
+    () => {
+      time += each
+      return time
+    },
+  )
+  const fill = client.prepare('insert into pages values (?)')
+  const pagesOf = (milliseconds: number, times = 1): number => {
+    each = milliseconds
+    let pages = 0
+    for (let n = 0; n < times; n += 1) {
+      for (pages = 0; !isDue(); pages += 1) fill.run('x'.repeat(4000))
+      run()
+    }
+    return pages
+  }
+  const first = pagesOf(1.9)
+  t.ok(first <= 100, `${first} pages`)
+  const more = pagesOf(0.1)
+  t.ok(more > first && more < first * 1.25, `${more} pages once one took 1.9 ms`)
+  const most = pagesOf(0.1, 20)
+  t.ok(most > 2 * more && most <= 1000, `${most} pages when all take 0.1 ms`)
+  pagesOf(20)
+  const half = pagesOf(20)
+  t.ok(half > most * 0.4 && half < most * 0.6, `${half} pages after one of 20 ms`)
+  const least = pagesOf(20, 20)
+  t.ok(least >= first * 0.8 && least <= first, `${least} pages when all take 20 ms`)
+  t.end()
+})
+
+t.test('a checkpoint that a reader stops does not change the number of pages', (t) => {
+  const file = `${t.testdir()}/stopped.db`
+  const [client, reader] = [new Database(file), new Database(file)]
+  t.teardown(() => void (reader.close(), client.close()))
+  client.pragma('journal_mode = WAL')
+  client.exec('create table pages (body)')
+  const { isDue, run } = checkpoints(
+    client,
+    () => undefined,
+    () => 0,
+  )
+  const fill = client.prepare('insert into pages values (?)')
+  const pages = (): number => {
+    let count = 0
+    for (; !isDue(); count += 1) fill.run('x'.repeat(4000))
+    return count
+  }
+  reader.exec('begin')
+  reader.prepare('select count(*) from pages').get()
+  pages()
+  for (let n = 0; n < 20; n += 1) run()
+  reader.exec('commit')
+  client.pragma('wal_checkpoint(truncate)')
+  const after = pages()
+  t.ok(after <= 100, `${after} pages`)
+  t.end()
 })
 
 t.test(

@@ -1,8 +1,9 @@
 import type Database from 'better-sqlite3'
 import { type Checkpoint, checkpointChannel } from '../store.ts'
 
-/** Often, then, and little: for so many pages the event loop stands still for 1 to 2 ms, for SQLite's 1,000 for 8. */
-const pagesAtOnce = 100
+/** For so long the event loop stands still: 100 to 300 pages, where SQLite's own 1,000 may take 8 ms. */
+const wantedMilliseconds = 2
+const [fewestPages, mostPages] = [100, 1000]
 
 /** What the journal holds and the file does not yet. SQLite would see to it in the commit that fills the journal. */
 export interface Checkpoints {
@@ -12,22 +13,35 @@ export interface Checkpoints {
   run(): void
 }
 
-/** @param prepare Called first, to end what this connection is reading. */
-export function checkpoints(client: Database.Database, prepare: () => void): Checkpoints {
+/**
+ * @param prepare Called first, to end what this connection is reading.
+ * @param now In milliseconds.
+ */
+export function checkpoints(
+  client: Database.Database,
+  prepare: () => void,
+  now: () => number = () => performance.now(),
+): Checkpoints {
   client.pragma('wal_autocheckpoint = 0')
   const [look, checkpoint] = ['noop', 'passive'].map((mode) =>
     client.prepare<[], Journal>(`pragma wal_checkpoint(${mode})`).raw(),
   )
+  // As many as take that time: new rows share pages of the file, changes of old ones have a page each.
+  let pages = fewestPages
   return {
     isDue: () => {
       const [, written, copied] = attempt(look) ?? [0, 0, 0]
-      return written - copied >= pagesAtOnce
+      return written - copied >= pages
     },
     run: () => {
-      const start = performance.now()
+      const start = now()
       prepare()
-      attempt(checkpoint)
-      const told: Checkpoint = { seconds: (performance.now() - start) / 1000 }
+      const [, written, copied] = attempt(checkpoint) ?? [0, 0, -1]
+      const milliseconds = now() - start
+      // One that a reader stopped says nothing, and one that met a busy machine says little.
+      if (copied === written)
+        pages = within(pages * within(wantedMilliseconds / milliseconds, 0.5, 1.25), fewestPages, mostPages)
+      const told: Checkpoint = { seconds: milliseconds / 1000 }
       checkpointChannel.publish(told)
     },
   }
@@ -37,6 +51,10 @@ export function checkpoints(client: Database.Database, prepare: () => void): Che
  * Whether another one is under way; pages of the journal, and how many of them the file has. -1: there is no journal.
  */
 type Journal = readonly [busy: number, written: number, copied: number]
+
+function within(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most)
+}
 
 function attempt(statement: Database.Statement<[], Journal> | undefined): Journal | undefined {
   try {
