@@ -214,8 +214,8 @@ function isLoopback(uri: string): boolean {
 
 /**
  * §4.1: no method with a shared secret. A document is written for many servers: if this one does not support the method
- * it prefers, the first that it also offers counts (OpenID Connect Relying Party Metadata Choices 1.0). ChatGPT offers
- * `none` beside `private_key_jwt`.
+ * it prefers, the first that it also offers counts (OpenID Connect Relying Party Metadata Choices 1.0). ChatGPT prefers
+ * `private_key_jwt` and offers `none`, too.
  */
 function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
   const others = Object.entries(declared.clientAuthentication).filter(([, { usesSecret }]) => !usesSecret)
