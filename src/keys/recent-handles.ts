@@ -1,7 +1,9 @@
 import type { HandleKind, OpenedHandle } from '../domain/handle.ts'
 
-/** A few megabytes at most. */
+/** Together a few megabytes. */
 const mostKept = 4096
+/** In characters. Longer ones, which are limited to many scopes, are opened each time. */
+const longestKept = 512
 
 export type RecentHandles = ReturnType<typeof recentHandles>
 
@@ -17,7 +19,7 @@ export function recentHandles() {
       return handle !== undefined && kinds.includes(handle.kind) ? handle : undefined
     },
     keep: (text: string, handle: OpenedHandle): void => {
-      if (handle.kind !== 'access') return
+      if (handle.kind !== 'access' || text.length > longestKept) return
       if (kept.size >= mostKept) kept.clear()
       kept.set(text, handle)
     },

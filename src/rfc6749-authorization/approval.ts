@@ -66,11 +66,12 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
         grantSecret: random(16).toString('base64url'),
         authTimeOwed: owesAuthTime(request, client),
       }
-      const approved = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
-      const pending = hooks.flatMap((hook) => hook({ request, grant: approved, client, session }) ?? [])
+      const plain = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
+      const approved = { request, grant: plain, client, session }
+      const pending = hooks.flatMap((hook) => hook(approved) ?? [])
       // Most grants concern no feature, and then nothing waits.
       const added = pending.length === 0 ? [] : await settled(pending)
-      const grant = withExtra(approved, added)
+      const grant = withExtra(plain, added)
       const writes = added.flatMap((one) => one.writes ?? [])
       const handle = {
         kind: 'code',

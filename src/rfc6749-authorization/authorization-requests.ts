@@ -32,9 +32,9 @@ export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest> |
 
 /**
  * Reads what a feature stores with an authorization request from its parameters, and from what is stored with it
- * already. Its errors are redirects.
+ * already; undefined: nothing. Its errors are redirects.
  */
-export type RequestReader = (parameters: Parameters, extra: RequestExtra) => RequestExtra
+export type RequestReader = (parameters: Parameters, extra: RequestExtra) => RequestExtra | undefined
 
 /** Reads what a feature stores with a pushed authorization request from the HTTP request of its client. */
 export type PushReader = (request: FastifyRequest, reply: FastifyReply) => Promise<RequestExtra>
@@ -124,8 +124,9 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         const hint = parameters['id_token_hint']
         const hintedSub = typeof hint === 'string' ? await subOfHint(hint) : undefined
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
-        const extra = Object.assign({}, given, ...readers.map((read) => read(parameters, given)))
-        return Object.keys(extra).length === 0 ? request : { ...request, extra }
+        const added = readers.flatMap((read) => read(parameters, given) ?? [])
+        const hasExtra = added.length > 0 || Object.keys(given).length > 0
+        return hasExtra ? { ...request, extra: Object.assign({}, given, ...added) } : request
       },
       assert: (client, { parameters, extra = {}, rejection }) => {
         if (rejection !== undefined) throw rejection

@@ -121,10 +121,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       'lychgate-client-locked',
       'invalid_client',
       'an operator locked the client',
-      {
-        status: 400,
-        ...(client.lockedAt !== undefined && { stored: client.lockedAt }),
-      },
+      { status: 400, stored: client.lockedAt ?? 'nothing', passed: 'no operator locked the client' },
     )
     return client
   }

@@ -25,9 +25,9 @@ export function extraOfProof({ jkt }: Proof): RequestExtra {
  * Reads `dpop_jkt`, RFC 9449 §10; with the proof of a push it must be the same key, RFC 9449 §10.1.
  * @throws {OAuthError} `invalid_request`
  */
-export function readKey(parameters: Parameters, extra: RequestExtra): RequestExtra {
+export function readKey(parameters: Parameters, extra: RequestExtra): RequestExtra | undefined {
   const sent = single(parameters, 'dpop_jkt')
-  if (sent === undefined) return {}
+  if (sent === undefined) return undefined
   check(
     /^[\w-]{43}$/.test(sent),
     'rfc9449-10-dpop-jkt',

@@ -23,13 +23,13 @@ import type { Tables } from './tables.ts'
 /** A row without the number that the database gives it. */
 type Row<T extends Exclude<keyof Tables, 'grants'>> = Omit<Tables[T]['$inferSelect'], 'seq'>
 
-/** A grant with the ids of its client and its user, which the statements turn into numbers. */
+/** A grant that is written. The numbers of its client and its user are looked up by their ids. */
 type GrantRow = Omit<Tables['grants']['$inferSelect'], 'clientSeq' | 'userSeq'> & {
-  readonly clientId: string
-  readonly userId: string | null
+  readonly clientSeq: number | null
+  readonly userSeq: number | null
 }
 /** A grant as it is read, with the time its user was locked; without a client or a user that is gone. */
-type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
+type FoundGrantRow = Omit<GrantRow, 'clientSeq' | 'userSeq'> & {
   readonly clientId: string | null
   /** NULL: no user approved it. */
   readonly userSeq: number | null
@@ -161,27 +161,39 @@ type RareMembers = Partial<Pick<Grant, 'claims' | 'acr' | 'extra'>>
 
 const noClaims: Grant['claims'] = { userinfo: [], idToken: [] }
 
-/** The row of a grant; its revoked access tokens are rows of their own. */
-export function grantRow({ claims, acr, extra, ...grant }: Grant): Values<GrantRow> {
+/**
+ * The row of a grant, with a place for the numbers of its client and its user; its revoked access tokens are rows of
+ * their own. One literal, because a copy that grows member by member takes twice as long.
+ */
+export function grantRow(grant: Grant): Values<GrantRow> {
+  const { claims, acr, extra, codeChallenge, nonce } = grant
   const id = packed(grant.id, 12)
   const isPlain = claims.userinfo.length + claims.idToken.length === 0
-  const rare: RareMembers = {
-    ...(!isPlain && { claims }),
-    ...(acr !== undefined && { acr }),
-    ...(extra !== undefined && { extra }),
-  }
+  const hasRare = !isPlain || acr !== undefined || extra !== undefined
+  const { refreshExpiresAt, expiresAt } = grantEnds(grant)
   return {
-    ...grant,
     id,
     secret: packed(grant.secret, 16),
+    clientSeq: undefined,
+    userSeq: undefined,
     scope: joined(grant.scope),
     resource: joined(grant.resource),
-    codeChallenge: grant.codeChallenge === undefined ? undefined : packedHash(grant.codeChallenge),
-    nonce: grant.nonce === undefined ? undefined : Buffer.from(grant.nonce),
+    redirectUri: grant.redirectUri,
+    redirectUriSent: grant.redirectUriSent,
+    codeChallenge: codeChallenge === undefined ? undefined : packedHash(codeChallenge),
+    nonce: nonce === undefined ? undefined : Buffer.from(nonce),
+    authenticatedAt: grant.authenticatedAt,
     methods: joined(grant.methods),
-    extra: Object.keys(rare).length === 0 ? null : JSON.stringify(rare),
+    authTimeOwed: grant.authTimeOwed,
+    extra: hasRare ? JSON.stringify({ claims: isPlain ? undefined : claims, acr, extra }) : null,
     approvedAt: grant.approvedAt === instantOf(id) ? null : grant.approvedAt,
-    ...grantEnds(grant),
+    seq: grant.seq,
+    rotatedAt: grant.rotatedAt,
+    refreshExpiresAt,
+    absoluteExpiresAt: grant.absoluteExpiresAt,
+    expiresAt,
+    revokedAt: grant.revokedAt,
+    revokedBy: grant.revokedBy,
   }
 }
 

@@ -25,7 +25,7 @@ interface Change {
   readonly statement: WriteName
   readonly values: object
   /** Read before: its row joins the values. Without a row nothing is written. */
-  readonly lookUp?: ReadName
+  readonly lookUp?: { readonly statement: ReadName; readonly values: object }
   /** If it changes no row, the transaction must not commit and fails with this error. */
   readonly exact?: (statement: string) => Error
 }
@@ -46,9 +46,8 @@ export function* apply(writes: readonly Write[]): Script<void> {
     const consequences = withReads.has(write.op) ? yield* consequencesOf(write) : undefined
     for (const { statement, values, lookUp, exact } of changesOf(write)) {
       // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
-      const [found] =
-        lookUp === undefined ? [{}] : ((yield { statement: lookUp, values }) as readonly object[])
-      // Not into a copy: the row of a grant has many members.
+      const [found] = lookUp === undefined ? [{}] : ((yield lookUp) as readonly object[])
+      // Not into a copy: the row of a grant has many members, and these are two of them.
       const changed = found === undefined ? 0 : yield { statement, values: Object.assign(values, found) }
       if (exact && changed !== 1) throw exact(statement)
     }
@@ -210,16 +209,18 @@ function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly C
 }
 
 function insertionOf({ grant, basis }: Extract<Write, { op: 'insertGrant' }>): Change {
-  const values = grantRow(grant)
-  if (basis === undefined) return { statement: 'insertGrant', values, lookUp: 'ownersOfGrant' }
+  const insertion = { statement: 'insertGrant', values: grantRow(grant) } as const
+  const { clientId, userId } = grant
+  if (basis === undefined)
+    return { ...insertion, lookUp: { statement: 'ownersOfGrant', values: { clientId, userId } } }
   const { sessionId, consent } = basis
   if (consent === undefined) {
-    Object.assign(values, { sessionId })
-    return { statement: 'insertGrant', values, lookUp: 'sessionOfGrant', exact: overtaken }
+    const values = { clientId, userId, sessionId }
+    return { ...insertion, lookUp: { statement: 'sessionOfGrant', values }, exact: overtaken }
   }
   const { kind, id, body } = consentKind.rowOf(consent)
-  Object.assign(values, { sessionId, kind, consentId: recordKey(id), consent: body })
-  return { statement: 'insertGrant', values, lookUp: 'consentOfGrant', exact: overtaken }
+  const values = { clientId, userId, sessionId, kind, consentId: recordKey(id), consent: body }
+  return { ...insertion, lookUp: { statement: 'consentOfGrant', values }, exact: overtaken }
 }
 
 function keyOf(grantId: string): Buffer {
