@@ -11,11 +11,17 @@ const store = await openStore(`sqlite:${data}/lychgate.db`)
 t.teardown(() => store.close())
 const link = /^http:\/\/localhost:9400\/link\?code=lyc_link_[\w-]{43}$/
 
+/** Options go before `--`, which an id needs that begins with a hyphen. */
+function withData(line: readonly string[]): string[] {
+  const end = line.indexOf('--')
+  return line.toSpliced(end < 0 ? line.length : end, 0, '--data', data)
+}
+
 /** Runs command lines with these settings. */
 async function operate(environment: Readonly<Record<string, string>>, ...lines: string[][]) {
   Object.assign(process.env, environment)
   try {
-    return await runAll(lines.map((line) => [...line, '--data', data]))
+    return await runAll(lines.map(withData))
   } finally {
     for (const name of Object.keys(environment)) delete process.env[name]
   }
@@ -146,10 +152,10 @@ t.test('the links of a user are listed and deleted, and their secrets are not sh
   const [line, unsure, other, deleted, again, none] = await operate(
     {},
     ['user', 'links', 'ella@example.org'],
-    ['user', 'delete-link', 'ella@example.org', id],
-    ['user', 'delete-link', 'alice', '--yes', id],
-    ['user', 'delete-link', 'ella@example.org', '--yes', '--json', id],
-    ['user', 'delete-link', 'ella@example.org', '--yes', id],
+    ['user', 'delete-link', 'ella@example.org', '--', id],
+    ['user', 'delete-link', 'alice', '--yes', '--', id],
+    ['user', 'delete-link', 'ella@example.org', '--yes', '--json', '--', id],
+    ['user', 'delete-link', 'ella@example.org', '--yes', '--', id],
     ['user', 'links', 'ella@example.org', '--json'],
   )
   t.match(line, { code: 0, stdout: /^\S+ +invitation .*valid until [^\n]+ UTC\n$/ })
