@@ -1728,7 +1728,7 @@ export interface operations {
                 readonly after?: string;
                 /** @description Only the user with this user name or email address. */
                 readonly login?: string;
-                /** @description Only users whose user name or email address begins with this text, in the order of that name or address. */
+                /** @description Only users whose user name or email address begins with this text, sorted by the matching one. */
                 readonly search?: string;
                 readonly state?: "locked" | "unlocked";
             };

@@ -109,7 +109,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         search: Type.Optional(
           Type.String({
             description:
-              'Only users whose user name or email address begins with this text, in the order of that name or address.',
+              'Only users whose user name or email address begins with this text, sorted by the matching one.',
           }),
         ),
         state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),

@@ -230,7 +230,11 @@ function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
     'cimd-4.1-no-shared-secrets',
     'invalid_client',
     `token_endpoint_auth_method in the client metadata document must be ${methods.join(' or ')}`,
-    { status: 400, received: textOf(preferred), passed: 'the authentication method needs no shared secret' },
+    {
+      status: 400,
+      received: textsOf(wanted).map((one) => one.slice(0, 200)),
+      passed: 'the authentication method needs no shared secret',
+    },
   )
   return method
 }

@@ -32,7 +32,7 @@ export interface Handle {
 export interface OpenedHandle extends Handle {
   /** Names one access token, for its revocation: the key tag, base64url. */
   readonly tokenId: string
-  /** Whether its grant tag was made with this secret. Constant time. */
+  /** Whether its grant tag was made with this secret of a grant. */
   hasTagOf(grantSecret: string): boolean
 }
 
@@ -120,8 +120,8 @@ export function openHandle(
 }
 
 /**
- * Verifies a grant tag. The secret of a grant never changes and no other makes the same tag, so that the secret which
- * verified it once stands for the tag from then on.
+ * Verifies a grant tag in constant time, until a secret matches. The secret of a grant never changes and no other makes
+ * the same tag, so from then on this secret is compared: both are the server's own, and time says nothing about the tag.
  */
 function grantTagOf(signed: Buffer, grantTag: Buffer): OpenedHandle['hasTagOf'] {
   let verified: string | undefined
@@ -130,7 +130,7 @@ function grantTagOf(signed: Buffer, grantTag: Buffer): OpenedHandle['hasTagOf'] 
     if (bytes === undefined) return secret === verified
     if (!isTag(bytes[0], secret, bytes[1])) return false
     verified = secret
-    // They are parts of memory that a kept handle would keep from being freed.
+    // Views of a larger buffer, which could not be freed as long as the handle is kept.
     bytes = undefined
     return true
   }
@@ -150,7 +150,7 @@ export function tokenIdOf(text: string): string {
     .toString('base64url')
 }
 
-/** Whether an opened handle was made with this grant's own secret. Constant time. */
+/** Whether an opened handle was made with this grant's own secret. */
 export function handleBelongsTo(handle: OpenedHandle, grant: Pick<Grant, 'id' | 'secret'>): boolean {
   return handle.grantId === grant.id && handle.hasTagOf(grant.secret)
 }

@@ -1,15 +1,16 @@
 import type { HandleKind, OpenedHandle } from '../domain/handle.ts'
 
-/** Together a few megabytes. */
+/** A few megabytes together. */
 const mostKept = 4096
-/** In characters. Longer ones, which are limited to many scopes, are opened each time. */
+/** In characters. A longer token lists many scopes or resources, and is opened each time. */
 const longestKept = 512
 
+/** The access tokens that were opened lately, see `recentHandles`. */
 export type RecentHandles = ReturnType<typeof recentHandles>
 
 /**
- * Keeps the access tokens that were opened lately with the same keys: an API is shown a token again and again, and to
- * open it takes as long as to read its grant. Codes and refresh tokens are shown once.
+ * Keeps the access tokens that were opened lately with the same keys: an API gets the same token again and again, and
+ * opening it takes as long as reading its grant. Codes and refresh tokens are used once.
  */
 export function recentHandles() {
   const kept = new Map<string, OpenedHandle>()

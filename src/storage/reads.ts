@@ -123,8 +123,8 @@ export function page<K extends 'client' | 'user'>(
 }
 
 /**
- * Lists users whose user name or email address begins with a text, each once, in the order of that name or address. A
- * page reads at most twice as many rows as it may show. It may be short and still have a next page.
+ * Lists users whose user name or email address begins with a text, each once, sorted by the matching one. A page
+ * reads at most twice as many rows as it may show. It may be short and still have a next page.
  */
 export function* usersFrom({ prefix, after = '', limit }: PrefixPage): Script<UserMatches> {
   const from = after.startsWith(prefix) ? after + firstCharacter : prefix

@@ -47,7 +47,7 @@ export function* apply(writes: readonly Write[]): Script<void> {
     for (const { statement, values, lookUp, exact } of changesOf(write)) {
       // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
       const [found] = lookUp === undefined ? [{}] : ((yield lookUp) as readonly object[])
-      // Not into a copy: the row of a grant has many members, and these are two of them.
+      // Not into a copy: the row of a grant has many members, and a place for these two.
       const changed = found === undefined ? 0 : yield { statement, values: Object.assign(values, found) }
       if (exact && changed !== 1) throw exact(statement)
     }

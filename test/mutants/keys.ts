@@ -54,6 +54,20 @@ export const keyFaults = [
     replace: 'opened: before?.opened ?? recentHandles()',
   },
   {
+    id: 'tokens-kept-without-limit',
+    tests: ['test/keys/recent-handles.test.ts'],
+    file: 'src/keys/recent-handles.ts',
+    find: 'if (kept.size >= mostKept) kept.clear()',
+    replace: '',
+  },
+  {
+    id: 'codes-and-long-tokens-kept',
+    tests: ['test/keys/recent-handles.test.ts'],
+    file: 'src/keys/recent-handles.ts',
+    find: "if (handle.kind !== 'access' || text.length > longestKept) return",
+    replace: '',
+  },
+  {
     id: 'kept-token-opens-as-another-kind',
     tests: ['test/keys/rotation.test.ts'],
     file: 'src/keys/recent-handles.ts',

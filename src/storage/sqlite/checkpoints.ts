@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 import { type Checkpoint, checkpointChannel } from '../store.ts'
 
-/** For so long the event loop stands still: 100 to 300 pages, where SQLite's own 1,000 may take 8 ms. */
+/** How long a checkpoint should hold the event loop. SQLite's own 1,000 pages may take 8 ms. */
 const wantedMilliseconds = 2
 const [fewestPages, mostPages] = [100, 1000]
 
@@ -26,7 +26,7 @@ export function checkpoints(
   const [look, checkpoint] = ['noop', 'passive'].map((mode) =>
     client.prepare<[], Journal>(`pragma wal_checkpoint(${mode})`).raw(),
   )
-  // As many as take that time: new rows share pages of the file, changes of old ones have a page each.
+  // As many as take that long: new rows share pages of the file, but changed ones mostly have a page each.
   let pages = fewestPages
   return {
     isDue: () => {
@@ -38,7 +38,7 @@ export function checkpoints(
       prepare()
       const [, written, copied] = attempt(checkpoint) ?? [0, 0, -1]
       const milliseconds = now() - start
-      // One that a reader stopped says nothing, and one that met a busy machine says little.
+      // If a reader stopped it, its time says nothing; if the machine was busy, it says little.
       if (copied === written)
         pages = within(pages * within(wantedMilliseconds / milliseconds, 0.5, 1.25), fewestPages, mostPages)
       const told: Checkpoint = { seconds: milliseconds / 1000 }

@@ -1,0 +1,34 @@
+import t from 'tap'
+import type { HandleKind, OpenedHandle } from '../../src/domain/handle.ts'
+import { recentHandles } from '../../src/keys/recent-handles.ts'
+
+const opened = (kind: HandleKind): OpenedHandle => ({
+  kind,
+  grantId: 'AAAAAAAAAAAAAAAA',
+  seq: 0,
+  issuedAt: 0,
+  expiresAt: 60,
+  tokenId: 'token',
+  hasTagOf: () => true,
+})
+
+t.test('however many access tokens are opened, at most 4,096 are kept', async (t) => {
+  const { find, keep } = recentHandles()
+  const texts = Array.from({ length: 10_000 }, (_, each) => `token ${each}`)
+  for (const text of texts) keep(text, opened('access'))
+  const kept = texts.filter((text) => find(text, ['access']) !== undefined)
+  t.ok(kept.length > 0 && kept.length <= 4096, `${kept.length} tokens`)
+  t.equal(kept.at(-1), texts.at(-1), 'the last one is kept')
+})
+
+t.test('only access tokens are kept, and none of more than 512 characters', async (t) => {
+  const { find, keep } = recentHandles()
+  keep('code', opened('code'))
+  keep('refresh', opened('refresh'))
+  t.equal(find('code', ['code']), undefined)
+  t.equal(find('refresh', ['refresh']), undefined)
+  const [longest, longer] = ['a'.repeat(512), 'a'.repeat(513)]
+  for (const text of [longest, longer]) keep(text, opened('access'))
+  t.ok(find(longest, ['access']))
+  t.equal(find(longer, ['access']), undefined)
+})
