@@ -69,8 +69,7 @@ export type Write =
   | { readonly op: 'requireSession'; readonly sid: string; readonly at: Seconds }
   /** If the condition does not hold, nothing of the transaction is written. */
   | { readonly op: 'require'; readonly condition: Condition }
-  /** With a basis: inserted only while that still holds, otherwise nothing of the transaction is written. */
-  | { readonly op: 'insertGrant'; readonly grant: Grant; readonly basis?: GrantBasis }
+  | GrantInsertion
   /** All but the newest `stay` grants of a user at one client. */
   | {
       readonly op: 'deleteOldestGrants'
@@ -128,6 +127,15 @@ export type Write =
       readonly tokenId: string
       readonly expiresAt: Seconds
     }
+
+/** Inserts a grant. With a basis: only while that still holds, otherwise nothing of the transaction is written. */
+export interface GrantInsertion {
+  readonly op: 'insertGrant'
+  readonly grant: Grant
+  readonly basis?: GrantBasis
+  /** Where the same transaction has read the basis: the owners it found. */
+  readonly owners?: GrantOwners
+}
 
 /** Inserts a row of a table, or a record. An insert whose key exists fails with `RecordExists`. */
 export function insert<K extends keyof Tables>(kind: K, row: Tables[K]): Write
@@ -195,6 +203,12 @@ export interface GrantBasis {
   readonly sessionId: Hash
   /** The remembered consent; absent: the decision did not depend on one. */
   readonly consent?: Consent | undefined
+}
+
+/** The numbers of the rows of a grant's client and user. */
+export interface GrantOwners {
+  readonly clientSeq: number
+  readonly userSeq: number
 }
 
 /** What must hold in the transaction that writes. It is read there, so that nothing can end it before the commit. */

@@ -89,6 +89,13 @@ export function mustAuthenticate(request: SignInRequest, session: Session, now: 
   return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
 }
 
+/** Whether a request needs no consent, consent that may be remembered, or a page that asks for it. */
+export function consentRule(request: AuthorizationRequest, client: Client): 'none' | 'remembered' | 'asked' {
+  if (request.prompt.includes('consent')) return 'asked'
+  if (client.origin === 'integration' && client.consent === 'skip') return 'none'
+  return remembersConsent(request, client) ? 'remembered' : 'asked'
+}
+
 /** The scopes the user is asked about: where consent is remembered only what is new at one of the resources. */
 export function askedScope(
   request: AuthorizationRequest,
@@ -244,10 +251,9 @@ function contextStep(
 }
 
 function needsConsent(request: AuthorizationRequest, client: Client, consent: Consent | undefined): boolean {
-  if (request.prompt.includes('consent')) return true
-  if (client.origin === 'integration' && client.consent === 'skip') return false
+  const needs = consentRule(request, client)
   // RFC 8252 §8.6: the identity of a client that registered itself is not assured, so it asks every time.
-  return !remembersConsent(request, client) || newScope(request, client, consent).length > 0
+  return needs === 'remembered' ? newScope(request, client, consent).length > 0 : needs === 'asked'
 }
 
 function newScope(request: AuthorizationRequest, client: Client, consent: Consent | undefined): Scope {

@@ -3,18 +3,28 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import { check } from '../domain/check.ts'
-import { consentKey, consentKind } from '../domain/connections.ts'
+import { accept, type Decision, type GrantInsertion, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { denialError, errorOf, nextStep, noProgress, promptNoneError } from '../domain/interaction.ts'
+import {
+  consentRule,
+  denialError,
+  errorOf,
+  nextStep,
+  noProgress,
+  promptNoneError,
+  type Step,
+  signInStep,
+} from '../domain/interaction.ts'
 import { parseUiLocales } from '../domain/language.ts'
-import type { AuthorizationRequest, Client, Consent, Session } from '../domain/model.ts'
+import type { AuthorizationRequest, Client, Consent, Seconds, Session } from '../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
-import { RecordExists } from '../storage/store.ts'
+import { RecordExists, type SessionConsent, sessionConsentKey } from '../storage/store.ts'
 import { loadAvailableAcrs } from '../users/factors.ts'
-import { basisOf, grantLimit, whileSignedIn } from '../users/sessions.ts'
+import { endOfLockedUser, grantLimit, whileSignedIn } from '../users/sessions.ts'
+import type { Approval } from './approval.ts'
 
 const unknownClient =
   'client_id is unknown; add the client (lychgate client add) or register it again: ' +
@@ -72,33 +82,71 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     const now = clock()
     const session = await app.browser.session(request, now)
     const availableAcrs = await loadAvailableAcrs({ store, service }, parsed, session)
-    const consent = await consentOf(client, session)
-    const step = nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
-    const isDecided = session !== undefined && (step === 'respond' || step === 'consent')
-    const denying = isDecided ? app.authorizationRequests.denialOf(client, session.userId) : undefined
+    const next = (consent?: Consent) =>
+      nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
+    const signIn = signInStep(parsed, noProgress, session, now, availableAcrs)
+    if (session === undefined || signIn !== 'respond') return show(reply, parsed, session, next())
+    const denying = app.authorizationRequests.denialOf(client, session.userId)
     const denial = denying && (await denying)
     if (denial !== undefined) {
       if (parsed.prompt.includes('none')) throw denialError(denial)
       return reply.startInteraction(parsed, 'consent')
     }
-    if (step === 'respond' && session !== undefined) {
-      const { grant, code, writes } = await app.approve(parsed, client, session, parsed.scope, now)
-      const basis = basisOf(session, client, consent)
-      const isInserted = await whileSignedIn(store, session, now, () =>
-        store.write(
-          { op: 'insertGrant', grant, basis },
-          ...limitGrants(grant),
-          ...writes,
-          ...app.authorizationRequests.endWrites(parsed),
-        ),
-      )
-      if (isInserted) return reply.authorizationResponse(redirect, { code })
-      if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)
-      throw overtakenTooOften()
-    }
+    if (consentRule(parsed, client) === 'asked') return show(reply, parsed, session, next())
+    const approval = await app.approve(parsed, client, session, parsed.scope, now)
+    const step = await insertGrant(approval, parsed, client, session, now, next)
+    if (step === 'inserted') return reply.authorizationResponse(redirect, { code: approval.code })
+    if (step !== 'respond' && (await isSignedIn(request, session, now)))
+      return show(reply, parsed, session, step)
+    if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)
+    throw overtakenTooOften()
+  }
+
+  /** Inserts a grant if its user need not be asked. Otherwise returns the next step: `respond` if the session ended. */
+  const insertGrant = async (
+    { grant, writes }: Approval,
+    parsed: AuthorizationRequest,
+    client: Client,
+    session: Session,
+    now: Seconds,
+    next: (consent?: Consent) => Step,
+  ): Promise<Step | 'inserted'> => {
+    const on = (basis: Pick<GrantInsertion, 'basis' | 'owners'>): readonly Write[] => [
+      { op: 'insertGrant', grant, ...basis },
+      ...limitGrants(grant),
+      ...writes,
+      ...app.authorizationRequests.endWrites(parsed),
+    ]
+    if (consentRule(parsed, client) === 'remembered') {
+      // The consent is read once, where it cannot end before the grant is inserted.
+      const decide = (found?: SessionConsent): Decision<Step | 'inserted'> => {
+        const step = next(found?.consent)
+        if (found === undefined || step !== 'respond') return accept(step)
+        return accept('inserted', ...on({ owners: found.owners }))
+      }
+      const step = await store.transact('sessionConsent', sessionConsentKey(session, client.id), decide)
+      if (step !== 'respond') return step
+    } else next()
+    const basis = { sessionId: session.id }
+    const isInserted = await whileSignedIn(store, session, now, () => store.write(...on({ basis })))
+    return isInserted ? 'inserted' : 'respond'
+  }
+
+  /** Shows the page of a step, or tells the client that it allows none. */
+  const show = (
+    reply: FastifyReply,
+    parsed: AuthorizationRequest,
+    session: Session | undefined,
+    step: Step,
+  ): FastifyReply | Promise<FastifyReply> => {
     if (step === 'reject') throw errorOf(parsed, session)
     if (step !== 'respond' && parsed.prompt.includes('none')) throw promptNoneError(step)
     return reply.startInteraction(parsed, step === 'consent' ? 'consent' : 'login')
+  }
+
+  const isSignedIn = async (request: FastifyRequest, session: Session, now: Seconds): Promise<boolean> => {
+    await endOfLockedUser(store, session, now)
+    return (await app.browser.session(request, now)) !== undefined
   }
 
   const provenClient = async (parameters: Parameters): Promise<Client> => {
@@ -125,14 +173,6 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     )
     return client
   }
-
-  const consentOf = (
-    client: Client,
-    session: Session | undefined,
-  ): Promise<Consent | undefined> | undefined =>
-    client.consent === 'remember' && session !== undefined
-      ? store.find(consentKind, consentKey(session.userId, client.id))
-      : undefined
 
   const schema = {
     tags: ['authorization'],

@@ -7,6 +7,7 @@ import {
   grantOfTokenValues,
   rangeOf,
   recordKey,
+  sessionConsentValues,
   toAuditEvent,
   toClient,
   toGrant,
@@ -70,6 +71,11 @@ function loadAny(kind: FindKind, key: string): Script<unknown> {
       if (values === undefined) return nothing()
       return one('grantOfToken', values, (row) => toGrantOfToken(row, values.key))
     }
+    case 'sessionConsent':
+      return one('consentOfGrant', sessionConsentValues(key), ({ body, ...owners }) => ({
+        consent: consentKind.parse(body),
+        owners,
+      }))
     case 'key':
       return one('key', { key }, toKey)
     case 'keyRing':

@@ -1,3 +1,5 @@
+import { consentKind } from '../domain/connections.ts'
+import type { GrantOwners } from '../domain/decision.ts'
 import { clientLocked } from '../domain/grant.ts'
 import type {
   AuditEvent,
@@ -165,7 +167,7 @@ const noClaims: Grant['claims'] = { userinfo: [], idToken: [] }
  * The row of a grant, with a place for the numbers of its client and its user; its revoked access tokens are rows of
  * their own. One literal, because a copy that grows member by member takes twice as long.
  */
-export function grantRow(grant: Grant): Values<GrantRow> {
+export function grantRow(grant: Grant, owners?: GrantOwners): Values<GrantRow> {
   const { claims, acr, extra, codeChallenge, nonce } = grant
   const id = packed(grant.id, 12)
   const isPlain = claims.userinfo.length + claims.idToken.length === 0
@@ -174,8 +176,8 @@ export function grantRow(grant: Grant): Values<GrantRow> {
   return {
     id,
     secret: packed(grant.secret, 16),
-    clientSeq: undefined,
-    userSeq: undefined,
+    clientSeq: owners?.clientSeq,
+    userSeq: owners?.userSeq,
     scope: joined(grant.scope),
     resource: joined(grant.resource),
     redirectUri: grant.redirectUri,
@@ -276,6 +278,14 @@ export function grantOfTokenValues(
   const at = key.indexOf(' ')
   const grant = grantKey(key.slice(0, at))
   return grant && { key: grant, tokenId: key.slice(at + 1) }
+}
+
+/** Splits `sessionConsentKey(session, clientId)`. */
+export function sessionConsentValues(key: string) {
+  const [sessionId = '', userId = ''] = key.split(' ', 2)
+  const consentId = key.slice(sessionId.length + 1)
+  const clientId = consentId.slice(userId.length + 1)
+  return { sessionId, userId, clientId, kind: consentKind.name, consentId: recordKey(consentId) }
 }
 
 /** Converts the id of a grant to its primary key; undefined for a text that cannot be one. */

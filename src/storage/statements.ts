@@ -333,8 +333,8 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       locks: [users, sessions],
       lock: 'share',
     }),
-    consentOfGrant: read(ofSession, sql`${users}, ${sessions}, ${records}`, {
-      where: and(isSignedIn, isConsent, eq(records.body, value('consent'))),
+    consentOfGrant: read({ ...ofSession, body: records.body }, sql`${users}, ${sessions}, ${records}`, {
+      where: and(isSignedIn, isConsent),
       locks: [users, sessions, records],
       lock: 'share',
     }),

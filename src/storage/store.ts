@@ -1,9 +1,11 @@
 import { channel } from 'node:diagnostics_channel'
-import type { Condition, Decision, Write } from '../domain/decision.ts'
+import { consentKey } from '../domain/connections.ts'
+import type { Condition, Decision, GrantOwners, Write } from '../domain/decision.ts'
 import type {
   AuditEvent,
   AuditEventName,
   Client,
+  Consent,
   Grant,
   GrantOfToken,
   Rejection,
@@ -30,6 +32,8 @@ export interface Rows {
   grant: Grant
   /** By `grantOfTokenKey(grantId, tokenId)`. */
   grantOfToken: GrantOfToken
+  /** By `sessionConsentKey(session, clientId)`; found while the session lasts and its user is not locked. */
+  sessionConsent: SessionConsent
   /** By request id. */
   rejection: Rejection
   key: StoredKey
@@ -62,6 +66,17 @@ export type Found<K extends FindKind> = K extends keyof Rows
       ? T
       : never
 
+/** What the user of a session allowed a client before, and whose a grant of it is. */
+export interface SessionConsent {
+  readonly consent: Consent
+  readonly owners: GrantOwners
+}
+
+/** The key of what the user of a session allowed a client before. */
+export function sessionConsentKey({ id, userId }: Pick<Session, 'id' | 'userId'>, clientId: string): string {
+  return `${id} ${consentKey(userId, clientId)}`
+}
+
 /** The key of a grant with what is known of one of its tokens. */
 export function grantOfTokenKey(grantId: string, tokenId: string): string {
   return `${grantId} ${tokenId}`
@@ -69,9 +84,10 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 
 /**
  * What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the
- * others.
+ * others. A decision to insert a grant waits for none: what it reads stays as it is until it is committed.
  */
-export function lockOf(kind: FindKind, key: string): string {
+export function lockOf(kind: FindKind, key: string): string | undefined {
+  if (kind === 'sessionConsent') return undefined
   if (typeof kind === 'object') return 'kinds' in kind ? `user ${key}` : `${kind.name} ${key}`
   return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
 }

@@ -26,6 +26,8 @@ interface Change {
   readonly values: object
   /** Read before: its row joins the values. Without a row nothing is written. */
   readonly lookUp?: { readonly statement: ReadName; readonly values: object }
+  /** Whether the row of the look-up is as it must be. Otherwise nothing is written. */
+  readonly isAsBefore?: (found: object) => boolean
   /** If it changes no row, the transaction must not commit and fails with this error. */
   readonly exact?: (statement: string) => Error
 }
@@ -44,11 +46,12 @@ export function* apply(writes: readonly Write[]): Script<void> {
   for (const write of writes) {
     // Most writes are of none of these, and hot.
     const consequences = withReads.has(write.op) ? yield* consequencesOf(write) : undefined
-    for (const { statement, values, lookUp, exact } of changesOf(write)) {
+    for (const { statement, values, lookUp, isAsBefore, exact } of changesOf(write)) {
       // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
       const [found] = lookUp === undefined ? [{}] : ((yield lookUp) as readonly object[])
+      const isFound = found !== undefined && (isAsBefore?.(found) ?? true)
       // Not into a copy: the row of a grant has many members, and a place for these two.
-      const changed = found === undefined ? 0 : yield { statement, values: Object.assign(values, found) }
+      const changed = isFound ? yield { statement, values: Object.assign(values, found) } : 0
       if (exact && changed !== 1) throw exact(statement)
     }
     if (consequences !== undefined) yield* apply(yield* consequences())
@@ -208,8 +211,9 @@ function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly C
   }
 }
 
-function insertionOf({ grant, basis }: Extract<Write, { op: 'insertGrant' }>): Change {
-  const insertion = { statement: 'insertGrant', values: grantRow(grant) } as const
+function insertionOf({ grant, basis, owners }: Extract<Write, { op: 'insertGrant' }>): Change {
+  const insertion = { statement: 'insertGrant', values: grantRow(grant, owners) } as const
+  if (owners !== undefined) return insertion
   const { clientId, userId } = grant
   if (basis === undefined)
     return { ...insertion, lookUp: { statement: 'ownersOfGrant', values: { clientId, userId } } }
@@ -219,8 +223,9 @@ function insertionOf({ grant, basis }: Extract<Write, { op: 'insertGrant' }>): C
     return { ...insertion, lookUp: { statement: 'sessionOfGrant', values }, exact: overtaken }
   }
   const { kind, id, body } = consentKind.rowOf(consent)
-  const values = { clientId, userId, sessionId, kind, consentId: recordKey(id), consent: body }
-  return { ...insertion, lookUp: { statement: 'consentOfGrant', values }, exact: overtaken }
+  const values = { clientId, userId, sessionId, kind, consentId: recordKey(id) }
+  const isAsBefore = (found: { readonly body?: string }) => found.body === body
+  return { ...insertion, lookUp: { statement: 'consentOfGrant', values }, isAsBefore, exact: overtaken }
 }
 
 function keyOf(grantId: string): Buffer {

@@ -1,12 +1,7 @@
 import type { Config } from '../config/schema.ts'
-import { endSession, type GrantBasis, type Write } from '../domain/decision.ts'
-import type { Client, Consent, Grant, Seconds, Session } from '../domain/model.ts'
+import { endSession, type Write } from '../domain/decision.ts'
+import type { Grant, Seconds, Session } from '../domain/model.ts'
 import { Overtaken, type Store } from '../storage/store.ts'
-
-/** What a grant of this session is inserted on: a client that remembers consent depends on the consent, too. */
-export function basisOf(session: Session, client: Client, consent: Consent | undefined): GrantBasis {
-  return { sessionId: session.id, ...(client.consent === 'remember' && { consent }) }
-}
 
 /** Counted pairs of user and client; forgotten together when there are more. */
 const mostPairs = 10_000
@@ -45,10 +40,19 @@ export async function whileSignedIn(
     return true
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error
-    const user = await store.find('user', session.userId)
-    if (user === undefined || user.lockedAt !== undefined) await store.write(endSession(session.id, now))
+    await endOfLockedUser(store, session, now)
     return false
   }
+}
+
+/** Deletes a session whose user is locked or removed. */
+export async function endOfLockedUser(
+  store: Pick<Store, 'find' | 'write'>,
+  session: Session,
+  now: Seconds,
+): Promise<void> {
+  const user = await store.find('user', session.userId)
+  if (user === undefined || user.lockedAt !== undefined) await store.write(endSession(session.id, now))
 }
 
 /**

@@ -106,7 +106,7 @@ async function beforeWrite(
       return write(...writes)
     },
     transact: async (kind, key, decide) => {
-      if (kind === interactionKind) await once()
+      if (kind === interactionKind || kind === 'sessionConsent') await once()
       return transact(kind, key, decide)
     },
   }
@@ -158,6 +158,23 @@ t.test('an app that is disconnected during a prompt=none request gets no grant',
   t.notOk(left.some(({ clientId }) => clientId === portal.id))
 })
 
+t.test('consent is no use to a user who is locked, or signed out, during a request', inProcess, async (t) => {
+  const portal = await integrate(server)
+  const agent = await signedIn(server, portal)
+  const userId = await userIdOf(agent)
+  await obtainCode(server, portal, { agent })
+  const before = (await grantsOf(userId)).length
+  const asks = async () => sentAway(await ask(server, portal, { prompt: 'none' }, agent))
+  await beforeWrite(t, server, (store) => store.write(endSessionsOf(userId, 0)))
+  t.equal((await asks())['error'], 'login_required', 'signed out')
+  t.equal((await grantsOf(userId)).length, before)
+  await obtainCode(server, portal, { agent })
+  await beforeWrite(t, server, lock(userId))
+  t.equal((await asks())['error'], 'login_required', 'locked')
+  await unlock(userId)
+  t.strictSame(await grantsOf(userId), [], 'also once the user is unlocked')
+})
+
 t.test(
   'a consent page submitted after its user was locked leads to the sign-in page',
   inProcess,
@@ -175,18 +192,33 @@ t.test(
   },
 )
 
+t.test('more is approved only on the consent that the page showed', inProcess, async (t) => {
+  const portal = await integrate(server)
+  const agent = await signedIn(server, portal)
+  const userId = await userIdOf(agent)
+  await obtainCode(server, portal, { agent, fields: { scope: 'openid' } })
+  const consent = pageOf(await ask(server, portal, { scope: 'openid courses:read' }, agent))
+  const context = { by: 'user', at: server.now(), from: '127.0.0.1', userId } as const
+  await beforeWrite(t, server, (store) => store.write(...endConnection({ clientId: portal.id }, context)))
+  t.equal(place(await agent.submit(consent, { decision: 'approve' })), '/consent')
+  const left = await grantsOf(userId)
+  t.notOk(left.some(({ clientId }) => clientId === portal.id))
+})
+
 t.test(
   'a locked user with a remaining session gets the sign-in page, not a redirect loop',
   inProcess,
   async (t) => {
-    const agent = await signedIn(server, client)
-    const userId = await userIdOf(agent)
-    const user = await server.deps.store.find('user', userId)
-    if (user === undefined) throw new Error('alice is there')
-    await server.deps.store.write(update('user', { ...user, lockedAt: server.now() }))
-    t.equal(place(await ask(server, client, {}, agent)), '/login')
-    t.equal(await server.deps.store.find('session', idOf(agent)), undefined)
-    await unlock(userId)
+    for (const asking of [client, await integrate(server)]) {
+      const agent = await signedIn(server, client)
+      const userId = await userIdOf(agent)
+      const user = await server.deps.store.find('user', userId)
+      if (user === undefined) throw new Error('alice is there')
+      await server.deps.store.write(update('user', { ...user, lockedAt: server.now() }))
+      t.equal(place(await ask(server, asking, {}, agent)), '/login')
+      t.equal(await server.deps.store.find('session', idOf(agent)), undefined)
+      await unlock(userId)
+    }
   },
 )
 

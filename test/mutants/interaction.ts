@@ -60,9 +60,9 @@ export const interactionFaults = [
     id: 'registered-client-not-asked-about',
     rule: 'rfc8252-8.6-no-automatic-approval',
     file: 'src/domain/interaction.ts',
-    find: 'return !remembersConsent(request, client) ||',
+    find: "return remembersConsent(request, client) ? 'remembered' : 'asked'",
     replace:
-      "if (client.origin === 'registered') return false\n  return !remembersConsent(request, client) ||",
+      "if (client.origin === 'registered') return 'none'\n  return remembersConsent(request, client) ? 'remembered' : 'asked'",
   },
   {
     id: 'refusal-overtaken-by-another-tab',

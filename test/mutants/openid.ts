@@ -116,7 +116,7 @@ export const openidFaults = [
     id: 'prompt-consent-skipped',
     rule: 'oidc-core-3.1.2.1-prompt-consent',
     file: interaction,
-    find: "  if (request.prompt.includes('consent')) return true\n",
+    find: "  if (request.prompt.includes('consent')) return 'asked'\n",
     replace: '',
   },
   {

@@ -15,7 +15,14 @@ import { OAuthError } from '../../src/domain/errors.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant, GrantOfToken } from '../../src/domain/model.ts'
-import { type FindKind, grantOfTokenKey, lockOf, Overtaken, RecordExists } from '../../src/storage/store.ts'
+import {
+  type FindKind,
+  grantOfTokenKey,
+  lockOf,
+  Overtaken,
+  RecordExists,
+  sessionConsentKey,
+} from '../../src/storage/store.ts'
 import { userCredentials } from '../../src/users/factors.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
@@ -225,6 +232,16 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
       const isThere = async (kind: FindKind, key: string) => (await store.find(kind, key)) !== undefined
       t.equal(await isThere('grant', id), isInserted, what)
       t.equal(await isThere(throttleKind, sample.throttle.key), isInserted, `${what}: all or nothing`)
+      const key = sessionConsentKey(session, consent.clientId)
+      const found = await store.find('sessionConsent', key)
+      const remembered = what.includes('scope') ? changed : consent
+      t.strictSame(found?.consent, isInserted || what.includes('scope') ? remembered : undefined, what)
+      if (found !== undefined) {
+        const grant = { ...sample.grant, id: sample.grantId(8) }
+        const insertion = { op: 'insertGrant', grant, owners: found.owners } as const
+        await store.transact('sessionConsent', key, (there) => accept(there, insertion))
+        t.strictSame(await store.find('grant', grant.id), grant, `${what}: with the owners that were found`)
+      }
       // Without a consent only the user and the session are required.
       const again = { ...insertGrant, grant: { ...sample.grant, id: sample.grantId(7) } }
       const signedIn = store.write({ ...again, basis: { sessionId } })

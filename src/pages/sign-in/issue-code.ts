@@ -4,7 +4,7 @@ import type { Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { ClaimsRequest, Scope, Session } from '../../domain/model.ts'
 import { toOAuthError } from '../../http/errors.ts'
-import { basisOf, grantLimit, whileSignedIn } from '../../users/sessions.ts'
+import { grantLimit, whileSignedIn } from '../../users/sessions.ts'
 import { endInteraction, interactionUrl, type PendingAuthorization } from './pending.ts'
 
 /** What the user approved, now or before. */
@@ -27,7 +27,8 @@ export function codeIssuer(app: FastifyInstance, { config, service, store }: App
     const { interaction, client, request, consent, reply, now } = pending
     const approval = await app.approve({ ...request, claims }, client, session, scope, now)
     const { grant, code } = approval
-    const basis = basisOf(session, client, consent)
+    // A client that remembers consent depends on the consent, too.
+    const basis = { sessionId: session.id, ...(client.consent === 'remember' && { consent }) }
     const insertion = { op: 'insertGrant', grant, basis } as const
     const inserts = [insertion, ...limitGrants(grant), ...approval.writes, ...writes]
     try {
