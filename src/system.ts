@@ -38,7 +38,9 @@ export const systemRandom: RandomSource = (size) => {
     pool = randomBytes(poolBytes)
     used = 0
   }
-  const bytes = Buffer.from(pool.subarray(used, used + size))
+  // Copied as a whole: `Buffer.from` would look at what it was given first, which takes longer.
+  const bytes = Buffer.allocUnsafe(size)
+  pool.copy(bytes, 0, used, used + size)
   pool.fill(0, used, used + size)
   used += size
   return bytes

@@ -84,7 +84,15 @@ export function parseAuthorizationRequest(
   const acr = requestedAcr(essentialAcr, [...acrValues, ...requestedAcrValues])
   const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
   const requiredSub = hintedSub ?? sub
-  const optional = { codeChallenge, maxAgeSeconds, requiredSub, acr, nonce: single(parameters, 'nonce') }
+  const optional = {
+    codeChallenge,
+    maxAgeSeconds,
+    requiredSub,
+    acr,
+    nonce: single(parameters, 'nonce'),
+    loginHint: single(parameters, 'login_hint')?.slice(0, 256),
+    uiLocales: parseUiLocales(parameters),
+  }
   check(
     hintedSub === undefined || sub === undefined || hintedSub === sub,
     'oidc-core-3.1.2.2-specific-sub',
@@ -99,8 +107,7 @@ export function parseAuthorizationRequest(
     resource,
     prompt: prompt(single(parameters, 'prompt')),
     ...reachOfClaims(claims, scope, client, policy),
-    ...omitUndefined({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
-    ...omitUndefined({ uiLocales: parseUiLocales(parameters) }),
+    ...omitUndefined(optional),
   }
 }
 

@@ -253,6 +253,7 @@ export function accept<T>(result: T, ...writes: readonly Write[]): Decision<T> {
 
 /** The same decision with more to write. */
 export function withWrites<T>(decision: Decision<T>, ...more: readonly Write[]): Decision<T> {
+  if (more.length === 0) return decision
   return { ...decision, writes: [...decision.writes, ...more] }
 }
 

@@ -87,6 +87,17 @@ export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string):
   return handlePrefix[handle.kind] + bytes.toString('base64url')
 }
 
+/** The contents of a handle that was just sealed, as `openHandle` would return them. */
+export function openedAs(handle: Handle, text: string, grantSecret: string): OpenedHandle {
+  return {
+    ...handle,
+    get tokenId() {
+      return tokenIdOf(text, handle.kind)
+    },
+    hasTagOf: (secret) => secret === grantSecret,
+  }
+}
+
 /** The contents of a handle of one of these kinds, if it was sealed by one of these keys; otherwise undefined. */
 export function openHandle(
   keys: HandleKeys,
@@ -143,9 +154,9 @@ export function keyIdOf(text: string): number | undefined {
   return Buffer.from(text.slice(prefix.length, prefix.length + 4), 'base64url')[1]
 }
 
-/** The id of an access token just sealed, the same `openHandle` will find. */
-export function tokenIdOf(text: string): string {
-  return Buffer.from(text.slice(handlePrefix.access.length), 'base64url')
+/** The id of a handle just sealed, the same `openHandle` will find. */
+export function tokenIdOf(text: string, kind: HandleKind = 'access'): string {
+  return Buffer.from(text.slice(handlePrefix[kind].length), 'base64url')
     .subarray(-2 * tagBytes, -tagBytes)
     .toString('base64url')
 }

@@ -1,6 +1,9 @@
 /** The members that are not undefined: optional members of records are absent, never undefined. */
 export function omitUndefined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const kept: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(members)) if (value !== undefined) kept[name] = value
+  for (const name of Object.keys(members) as (keyof T & string)[]) {
+    const value = members[name]
+    if (value !== undefined) kept[name] = value
+  }
   return kept as { [K in keyof T]?: Exclude<T[K], undefined> } // the names of T, and no other
 }

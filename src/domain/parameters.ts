@@ -92,10 +92,11 @@ export function assertNoneRepeated(parameters: Parameters): void {
 }
 
 function decode(text: string): string {
-  if (!/[%+]/.test(text)) return text
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
+  if (!spaced.includes('%')) return spaced
   let decoded: string
   try {
-    decoded = decodeURIComponent(text.replaceAll('+', ' '))
+    decoded = decodeURIComponent(spaced)
   } catch {
     throw malformed()
   }

@@ -1,7 +1,16 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import type { AuditContext } from '../domain/audit.ts'
-import { type HandleKeys, type HandleKind, keyIdOf, type OpenedHandle, openHandle } from '../domain/handle.ts'
+import {
+  type Handle,
+  type HandleKeys,
+  type HandleKind,
+  keyIdOf,
+  type OpenedHandle,
+  openedAs,
+  openHandle,
+  sealHandle,
+} from '../domain/handle.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
 import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
@@ -30,6 +39,8 @@ export interface KeyRing {
   jwks(): { readonly keys: readonly PublicJwk[] }
   /** `openHandle` with these keys, and with those another process made in the meantime. */
   open(text: string, ...kinds: readonly HandleKind[]): Promise<OpenedHandle | undefined>
+  /** Seals a code with the active handle key, and keeps what it opens as for the first time it is opened. */
+  sealCode(code: Handle & { readonly kind: 'code' }, grantSecret: string): string
   /**
    * A compact JWS over the claims by the active key of this algorithm, OpenID Connect Core §2; the header is alg, kid
    * and typ only.
@@ -169,12 +180,19 @@ function ringOver(
       if (known !== undefined) return known
       const handle = openHandle(handles, text, ...kinds)
       if (handle !== undefined) {
-        opened.keep(text, handle)
+        opened.keepOpened(text, handle)
         return handle
       }
       const id = keyIdOf(text)
       const isNews = id !== undefined && (await live().reloadIfUnknown(String(id)))
       return isNews ? openHandle(handles, text, ...kinds) : undefined
+    },
+    sealCode(code, grantSecret) {
+      const text = sealHandle(code, handles.current, grantSecret)
+      live()
+        .now()
+        .opened.keepCode(text, openedAs(code, text, grantSecret))
+      return text
     },
     async sign(algorithm, type, claims) {
       const { term, privateKey } = required(live().now().signers.get(algorithm), algorithm)

@@ -3,8 +3,8 @@ import type { AppDeps } from '../deps.ts'
 import { owesAuthTime } from '../domain/authorization-request.ts'
 import type { Write } from '../domain/decision.ts'
 import { approveGrant, mintGrantId } from '../domain/grant.ts'
-import { sealHandle } from '../domain/handle.ts'
 import { denialError } from '../domain/interaction.ts'
+import { mapDefined } from '../domain/map-defined.ts'
 import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../domain/model.ts'
 
 declare module 'fastify' {
@@ -68,7 +68,7 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
       }
       const plain = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
       const approved = { request, grant: plain, client, session }
-      const pending = hooks.flatMap((hook) => hook(approved) ?? [])
+      const pending = mapDefined(hooks, (hook) => hook(approved))
       // Most grants concern no feature, and then nothing waits.
       const added = pending.length === 0 ? [] : await settled(pending)
       const grant = withExtra(plain, added)
@@ -80,7 +80,7 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
         issuedAt: now,
         expiresAt: grant.expiresAt,
       } as const
-      return { grant, code: sealHandle(handle, keys.handles.current, grant.secret), writes }
+      return { grant, code: keys.sealCode(handle, grant.secret), writes }
     })
   },
   { name: 'approval', dependencies: ['grant-rules'] },

@@ -10,6 +10,7 @@ import { check } from '../domain/check.ts'
 import type { Write } from '../domain/decision.ts'
 import type { OAuthError } from '../domain/errors.ts'
 import type { UserDenial } from '../domain/interaction.ts'
+import { mapDefined } from '../domain/map-defined.ts'
 import type { AuthorizationRequest, Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 
@@ -124,7 +125,7 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         const hint = parameters['id_token_hint']
         const hintedSub = typeof hint === 'string' ? await subOfHint(hint) : undefined
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
-        const added = readers.flatMap((read) => read(parameters, given) ?? [])
+        const added = mapDefined(readers, (read) => read(parameters, given))
         const hasExtra = added.length > 0 || Object.keys(given).length > 0
         return hasExtra ? { ...request, extra: Object.assign({}, given, ...added) } : request
       },
@@ -137,7 +138,7 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         return Object.assign({}, ...read)
       },
       denialOf: (client, userId) => {
-        const pending = userChecks.flatMap((assert) => assert(client, userId) ?? [])
+        const pending = mapDefined(userChecks, (assert) => assert(client, userId))
         // Most clients are open to every user, and then nothing waits.
         return pending.length === 0 ? undefined : firstOf(pending)
       },

@@ -1,6 +1,7 @@
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { GrantRule, GrantRules } from '../domain/grant.ts'
+import { mapDefined } from '../domain/map-defined.ts'
 import type { Client } from '../domain/model.ts'
 
 /** What applies to the grants of a client. */
@@ -21,7 +22,7 @@ export const grantRules = fp<Pick<AppDeps, 'config'>>(
     const added: ((client: Client) => GrantRule | undefined)[] = []
     app.decorate('addGrantRule', (ruleOf) => void added.push(ruleOf))
     app.decorate('grantRulesOf', (client) => {
-      const demanded = added.flatMap((ruleOf) => ruleOf(client) ?? [])
+      const demanded = mapDefined(added, (ruleOf) => ruleOf(client))
       if (demanded.length === 0) return lifetimes
       const { mostCodeSeconds: _, ...rules } = Object.assign({}, ...demanded) as GrantRule
       const codeSeconds = Math.min(

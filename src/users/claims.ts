@@ -1,4 +1,5 @@
 import fp from 'fastify-plugin'
+import { mapDefined } from '../domain/map-defined.ts'
 import type { ClaimsRequest, Client, Grant, Scope, User, UserClaims } from '../domain/model.ts'
 
 /** Returns claims about a user, by their names on the wire. */
@@ -60,7 +61,7 @@ export const userClaims = fp(
     const granted: GrantedClaims[] = []
     app.decorate('addGrantedClaims', (claims) => void granted.push(claims))
     app.decorate('grantedClaims', (use) => {
-      const pending = granted.flatMap((claims) => claims(use) ?? [])
+      const pending = mapDefined(granted, (claims) => claims(use))
       return pending.length === 0 ? undefined : joined(pending)
     })
     const ofSignIn = new Map<string, SignInClaim>()

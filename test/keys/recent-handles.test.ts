@@ -13,7 +13,7 @@ const opened = (kind: HandleKind): OpenedHandle => ({
 })
 
 t.test('however many access tokens are opened, at most 4,096 are kept', async (t) => {
-  const { find, keep } = recentHandles()
+  const { find, keepOpened: keep } = recentHandles()
   const texts = Array.from({ length: 10_000 }, (_, each) => `token ${each}`)
   for (const text of texts) keep(text, opened('access'))
   const kept = texts.filter((text) => find(text, ['access']) !== undefined)
@@ -21,8 +21,8 @@ t.test('however many access tokens are opened, at most 4,096 are kept', async (t
   t.equal(kept.at(-1), texts.at(-1), 'the last one is kept')
 })
 
-t.test('only access tokens are kept, and none of more than 512 characters', async (t) => {
-  const { find, keep } = recentHandles()
+t.test('of what is opened only access tokens are kept, and none of more than 512 characters', async (t) => {
+  const { find, keepOpened: keep } = recentHandles()
   keep('code', opened('code'))
   keep('refresh', opened('refresh'))
   t.equal(find('code', ['code']), undefined)
@@ -31,4 +31,12 @@ t.test('only access tokens are kept, and none of more than 512 characters', asyn
   for (const text of [longest, longer]) keep(text, opened('access'))
   t.ok(find(longest, ['access']))
   t.equal(find(longer, ['access']), undefined)
+})
+
+t.test('a code that was made is kept until it is found, as a code', async (t) => {
+  const { find, keepCode } = recentHandles()
+  keepCode('code', opened('code'))
+  t.equal(find('code', ['access', 'refresh']), undefined)
+  t.ok(find('code', ['access', 'code']))
+  t.equal(find('code', ['code']), undefined)
 })

@@ -140,6 +140,41 @@ t.test('an access token that was opened before is not opened once its key is ret
   t.equal(await ring.open(token, 'access'), undefined)
 })
 
+t.test('a code opens the same at the server that made it, once more, and at another server', async (t) => {
+  const { clock, server } = await oneStore(t)
+  const [ring, other] = [await server(), await server()]
+  const [issuedAt, expiresAt] = [clock(), clock() + 60]
+  const contents = { kind: 'code', grantId: 'AAAAAAAAAAAAAAAA', seq: 0, issuedAt, expiresAt } as const
+  const code = ring.sealCode(contents, grantSecret)
+  t.equal(code, sealed(ring, clock))
+  t.equal(await ring.open(code, 'access', 'refresh'), undefined, 'of another kind')
+  for (const [at, opened] of Object.entries({
+    'the first time': await ring.open(code, 'code'),
+    'the second time': await ring.open(code, 'code'),
+    'another server': await other.open(code, 'code'),
+  })) {
+    const { hasTagOf, tokenId, ...rest } = opened ?? {}
+    t.strictSame(rest, contents, at)
+    t.equal(tokenId, (await other.open(code, 'code'))?.tokenId, at)
+    t.ok(hasTagOf?.(grantSecret), at)
+    t.notOk(hasTagOf?.('BBBBBBBBBBBBBBBBBBBBBB'), at)
+  }
+})
+
+t.test('a code that is kept does not outlive its key', async (t) => {
+  const { clock, server } = await oneStore(t)
+  const ring = await server()
+  const [issuedAt, expiresAt] = [clock(), clock() + 60]
+  const code = ring.sealCode(
+    { kind: 'code', grantId: 'AAAAAAAAAAAAAAAA', seq: 0, issuedAt, expiresAt },
+    grantSecret,
+  )
+  clock.advance(1000)
+  await ring.reload()
+  clock.advance(2100)
+  t.equal(await ring.open(code, 'code'), undefined)
+})
+
 t.test('more access tokens than are kept all open', async (t) => {
   const { clock, server } = await oneStore(t)
   const ring = await server()

@@ -109,7 +109,7 @@ export const clientAuthenticationFaults = [
     id: 'plus-stays-plus',
     rule: 'rfc6749-B-form-encoding',
     file: 'src/domain/parameters.ts',
-    find: "decodeURIComponent(text.replaceAll('+', ' '))",
-    replace: 'decodeURIComponent(text)',
+    find: "text.includes('+') ? text.replaceAll('+', ' ') : text",
+    replace: 'text',
   },
 ] as const satisfies readonly Fault[]
