@@ -96,13 +96,11 @@ export function binder(
   { params }: Query,
   convert: (value: unknown) => unknown = (value) => value,
 ): (values: object) => unknown[] {
-  const sources = params.map((param) => {
-    if (!is(param, Placeholder)) return () => param
-    const { name } = param
-    return (values: Readonly<Record<string, unknown>>) => convert(values[name])
-  })
-  // `as`: any object has members by names.
-  return (values) => sources.map((source) => source(values as Readonly<Record<string, unknown>>))
+  const names = params.map((param) => (is(param, Placeholder) ? param.name : undefined))
+  return (values) => {
+    const members = values as Readonly<Record<string, unknown>> // any object has members by names
+    return names.map((name, at) => (name === undefined ? params[at] : convert(members[name])))
+  }
 }
 
 /** Builds every statement that reads. */
