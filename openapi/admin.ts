@@ -1728,7 +1728,7 @@ export interface operations {
                 readonly after?: string;
                 /** @description Only the user with this user name or email address. */
                 readonly login?: string;
-                /** @description Only users whose user name or email address begins with this text, sorted by the matching one. */
+                /** @description Only users whose user name or email address begins with this text, sorted by the one that does. */
                 readonly search?: string;
                 readonly state?: "locked" | "unlocked";
             };

@@ -109,7 +109,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         search: Type.Optional(
           Type.String({
             description:
-              'Only users whose user name or email address begins with this text, sorted by the matching one.',
+              'Only users whose user name or email address begins with this text, sorted by the one that does.',
           }),
         ),
         state: Type.Optional(Type.Union([Type.Literal('locked'), Type.Literal('unlocked')])),

@@ -133,7 +133,7 @@ export interface GrantInsertion {
   readonly op: 'insertGrant'
   readonly grant: Grant
   readonly basis?: GrantBasis
-  /** Where the same transaction has read the basis: the owners it found. */
+  /** Instead of a basis, where the same transaction has read it: the owners that it found. */
   readonly owners?: GrantOwners
 }
 

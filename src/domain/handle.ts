@@ -89,13 +89,7 @@ export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string):
 
 /** The contents of a handle that was just sealed, as `openHandle` would return them. */
 export function openedAs(handle: Handle, text: string, grantSecret: string): OpenedHandle {
-  return {
-    ...handle,
-    get tokenId() {
-      return tokenIdOf(text, handle.kind)
-    },
-    hasTagOf: (secret) => secret === grantSecret,
-  }
+  return { ...handle, tokenId: tokenIdOf(text, handle.kind), hasTagOf: (secret) => secret === grantSecret }
 }
 
 /** The contents of a handle of one of these kinds, if it was sealed by one of these keys; otherwise undefined. */

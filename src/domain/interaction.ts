@@ -89,7 +89,7 @@ export function mustAuthenticate(request: SignInRequest, session: Session, now: 
   return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
 }
 
-/** Whether a request needs no consent, consent that may be remembered, or a page that asks for it. */
+/** Which consent a request needs: none, consent that may have been remembered, or consent that is asked for now. */
 export function consentRule(request: AuthorizationRequest, client: Client): 'none' | 'remembered' | 'asked' {
   if (request.prompt.includes('consent')) return 'asked'
   if (client.origin === 'integration' && client.consent === 'skip') return 'none'

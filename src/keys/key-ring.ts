@@ -39,7 +39,7 @@ export interface KeyRing {
   jwks(): { readonly keys: readonly PublicJwk[] }
   /** `openHandle` with these keys, and with those another process made in the meantime. */
   open(text: string, ...kinds: readonly HandleKind[]): Promise<OpenedHandle | undefined>
-  /** Seals a code with the active handle key, and keeps what it opens as for the first time it is opened. */
+  /** Seals a code with the active handle key, and keeps what it says until it is opened for the first time. */
   sealCode(code: Handle & { readonly kind: 'code' }, grantSecret: string): string
   /**
    * A compact JWS over the claims by the active key of this algorithm, OpenID Connect Core §2; the header is alg, kid

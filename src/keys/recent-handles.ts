@@ -1,9 +1,11 @@
 import type { HandleKind, OpenedHandle } from '../domain/handle.ts'
 
-/** A few megabytes together. */
-const mostKept = 4096
+/** Access tokens: a few megabytes together. */
+const mostTokens = 4096
 /** In characters. A longer token lists many scopes or resources, and is opened each time. */
-const longestKept = 512
+const longestToken = 512
+/** Codes: as many as are on their way at one moment. */
+const codePlaces = 64
 
 /** The handles that are kept, see `recentHandles`. */
 export type RecentHandles = ReturnType<typeof recentHandles>
@@ -11,27 +13,36 @@ export type RecentHandles = ReturnType<typeof recentHandles>
 /**
  * Keeps what was opened or made lately with the same keys, where that is likely to be asked for again: opening a handle
  * takes as long as reading its grant. An API gets the same access token again and again, and most codes are exchanged
- * within seconds, once, by the process that made them. A refresh token comes back when it is hardly worth keeping.
+ * within a second, once, by the process that made them. A refresh token comes back when it is hardly worth keeping.
  */
 export function recentHandles() {
-  const kept = new Map<string, OpenedHandle>()
-  const keep = (text: string, handle: OpenedHandle) => {
-    if (text.length > longestKept) return
-    if (kept.size >= mostKept) kept.clear()
-    kept.set(text, handle)
-  }
+  const tokens = new Map<string, OpenedHandle>()
+  // A code has one place, which it leaves to the next. A map of what comes and goes is built again and again, and what
+  // was in it then outlives the collections of young objects.
+  const codes = new Array<{ readonly text: string; readonly handle: OpenedHandle } | undefined>(codePlaces)
   return {
     find: (text: string, kinds: readonly HandleKind[]): OpenedHandle | undefined => {
-      const handle = kept.get(text)
-      if (handle === undefined || !kinds.includes(handle.kind)) return undefined
-      if (handle.kind === 'code') kept.delete(text)
-      return handle
+      const token = tokens.get(text)
+      if (token !== undefined) return kinds.includes(token.kind) ? token : undefined
+      const code = codes[placeOf(text)]
+      if (code?.text !== text || !kinds.includes('code')) return undefined
+      codes[placeOf(text)] = undefined
+      return code.handle
     },
     /** Keeps what was opened if it is an access token. */
     keepOpened: (text: string, handle: OpenedHandle): void => {
-      if (handle.kind === 'access') keep(text, handle)
+      if (handle.kind !== 'access' || text.length > longestToken) return
+      if (tokens.size >= mostTokens) tokens.clear()
+      tokens.set(text, handle)
     },
-    /** Keeps a code that was made until it is found. */
-    keepCode: keep,
+    /** Keeps a code that was made, until it is found or another one takes its place. */
+    keepCode: (text: string, handle: OpenedHandle): void => {
+      codes[placeOf(text)] = { text, handle }
+    },
   }
+}
+
+/** The place of a code, by its end: that is part of a tag, and as good as random. */
+function placeOf(text: string): number {
+  return (text.charCodeAt(text.length - 2) * 31 + text.charCodeAt(text.length - 3)) % codePlaces
 }

@@ -23,7 +23,7 @@ import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
 import { RecordExists, type SessionConsent, sessionConsentKey } from '../storage/store.ts'
 import { loadAvailableAcrs } from '../users/factors.ts'
-import { endOfLockedUser, grantLimit, whileSignedIn } from '../users/sessions.ts'
+import { endSessionOfLockedUser, grantLimit, whileSignedIn } from '../users/sessions.ts'
 import type { Approval } from './approval.ts'
 
 const unknownClient =
@@ -144,8 +144,9 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     return reply.startInteraction(parsed, step === 'consent' ? 'consent' : 'login')
   }
 
+  /** Whether a session has not ended in the meantime. It ends here if its user is locked or removed. */
   const isSignedIn = async (request: FastifyRequest, session: Session, now: Seconds): Promise<boolean> => {
-    await endOfLockedUser(store, session, now)
+    await endSessionOfLockedUser(store, session, now)
     return (await app.browser.session(request, now)) !== undefined
   }
 

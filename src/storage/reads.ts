@@ -129,7 +129,7 @@ export function page<K extends 'client' | 'user'>(
 }
 
 /**
- * Lists users whose user name or email address begins with a text, each once, sorted by the matching one. A page
+ * Lists users whose user name or email address begins with a text, each once, sorted by the one that does. A page
  * reads at most twice as many rows as it may show. It may be short and still have a next page.
  */
 export function* usersFrom({ prefix, after = '', limit }: PrefixPage): Script<UserMatches> {

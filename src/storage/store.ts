@@ -66,13 +66,13 @@ export type Found<K extends FindKind> = K extends keyof Rows
       ? T
       : never
 
-/** What the user of a session allowed a client before, and whose a grant of it is. */
+/** The consent that the user of a session gave a client, and the owners of a grant that is inserted on it. */
 export interface SessionConsent {
   readonly consent: Consent
   readonly owners: GrantOwners
 }
 
-/** The key of what the user of a session allowed a client before. */
+/** The key of the consent that the user of a session gave a client. */
 export function sessionConsentKey({ id, userId }: Pick<Session, 'id' | 'userId'>, clientId: string): string {
   return `${id} ${consentKey(userId, clientId)}`
 }

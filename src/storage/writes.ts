@@ -47,11 +47,14 @@ export function* apply(writes: readonly Write[]): Script<void> {
     // Most writes are of none of these, and hot.
     const consequences = withReads.has(write.op) ? yield* consequencesOf(write) : undefined
     for (const { statement, values, lookUp, isAsBefore, exact } of changesOf(write)) {
-      // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
-      const [found] = lookUp === undefined ? [{}] : ((yield lookUp) as readonly object[])
-      const isFound = found !== undefined && (isAsBefore?.(found) ?? true)
-      // Not into a copy: the row of a grant has many members, and a place for these two.
-      const changed = isFound ? yield { statement, values: Object.assign(values, found) } : 0
+      let isFound = true
+      if (lookUp !== undefined) {
+        const [found] = (yield lookUp) as readonly object[] // the rows of the look-up
+        isFound = found !== undefined && (isAsBefore?.(found) ?? true)
+        // Not into a copy: the row of a grant has many members, and a place for these two.
+        Object.assign(values, found)
+      }
+      const changed = isFound ? yield { statement, values } : 0
       if (exact && changed !== 1) throw exact(statement)
     }
     if (consequences !== undefined) yield* apply(yield* consequences())

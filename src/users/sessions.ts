@@ -40,13 +40,13 @@ export async function whileSignedIn(
     return true
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error
-    await endOfLockedUser(store, session, now)
+    await endSessionOfLockedUser(store, session, now)
     return false
   }
 }
 
-/** Deletes a session whose user is locked or removed. */
-export async function endOfLockedUser(
+/** Ends a session if its user is locked or removed. */
+export async function endSessionOfLockedUser(
   store: Pick<Store, 'find' | 'write'>,
   session: Session,
   now: Seconds,

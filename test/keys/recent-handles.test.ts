@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { HandleKind, OpenedHandle } from '../../src/domain/handle.ts'
 import { recentHandles } from '../../src/keys/recent-handles.ts'
@@ -39,4 +40,16 @@ t.test('a code that was made is kept until it is found, as a code', async (t) =>
   t.equal(find('code', ['access', 'refresh']), undefined)
   t.ok(find('code', ['access', 'code']))
   t.equal(find('code', ['code']), undefined)
+})
+
+t.test('however many codes are made, a few are kept, and each is found as itself', async (t) => {
+  const { find, keepCode } = recentHandles()
+  const texts = Array.from({ length: 10_000 }, () => randomBytes(60).toString('base64url'))
+  for (const [seq, text] of texts.entries()) keepCode(text, { ...opened('code'), seq })
+  const found = texts.flatMap((text, seq) => {
+    const handle = find(text, ['code'])
+    return handle === undefined ? [] : [handle.seq === seq]
+  })
+  t.ok(found.length > 32 && found.length <= 64, `${found.length} codes`)
+  t.ok(found.every(Boolean), 'as itself')
 })
