@@ -15,7 +15,7 @@ import { confirmOrAbort } from './put-off.ts'
 export interface Approval {
   readonly client: TestClient
   readonly code: string
-  /** How often an operation on it was started: the same number twice means that nothing happened in between. */
+  /** How often a request about it began or ended. The same even number twice: nothing happened in between. */
   touched: number
   /** Whether a client tried to redeem the code, with or without a response. */
   codeSent: boolean

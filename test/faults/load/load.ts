@@ -28,6 +28,8 @@ interface Worker {
   readonly approvals: Approval[]
   /** Clients whose consents are remembered and that have none yet. */
   readonly integrations: TestClient[]
+  /** What its request under way is about. */
+  touching?: Approval | undefined
 }
 
 type Action = (worker: Worker) => Promise<void>
@@ -82,6 +84,9 @@ export function createLoad(
         if (!(error instanceof TypeError)) ledger.faults.push(`${name}: ${error}`)
         else ledger.lost += 1
         return
+      } finally {
+        if (worker.touching !== undefined) worker.touching.touched += 1
+        worker.touching = undefined
       }
     }
   }
@@ -96,6 +101,12 @@ export function createLoad(
       await running
     },
   }
+}
+
+/** Counts the beginning of a request; `work` counts its end. */
+function touch(worker: Worker, approval: Approval): void {
+  approval.touched += 1
+  worker.touching = approval
 }
 
 /** The response, unless it is a 503. */
@@ -159,7 +170,7 @@ function createActions(
     if (approval === undefined) return
     const { client, code, codeSent } = approval
     const times = dice.oneIn(8) ? 2 : 1
-    approval.touched += 1
+    touch(worker, approval)
     approval.codeSent = true
     approval.unsure = times === 2
     const responses = await Promise.all(
@@ -185,7 +196,7 @@ function createActions(
   async function rotate(worker: Worker): Promise<void> {
     const approval = one(worker, isLive)
     if (approval?.refresh === undefined) return
-    approval.touched += 1
+    touch(worker, approval)
     const old = approval.refresh
     const response = await answer(refresh(server, approval.client, old))
     if (response.status !== 200) return fault('a refresh token is lost', response)
@@ -200,23 +211,24 @@ function createActions(
     const approval = one(worker, (each) => isLive(each) && each.used.length > 1)
     const [old] = approval?.used ?? []
     if (approval === undefined || old === undefined) return
-    await ending(approval, refresh(server, approval.client, old), 400, 'replay')
+    await ending(worker, approval, refresh(server, approval.client, old), 400, 'replay')
   }
 
   async function revokeAll(worker: Worker): Promise<void> {
     const approval = one(worker, (each) => each.refresh !== undefined && !each.ended)
     if (approval?.refresh === undefined) return
-    await ending(approval, revoke(server, approval, approval.refresh), 200, 'revocation')
+    await ending(worker, approval, revoke(server, approval, approval.refresh), 200, 'revocation')
   }
 
   /** Requests that end a grant once their response is a success. */
   async function ending(
+    worker: Worker,
     approval: Approval,
     asked: Promise<Response>,
     status: number,
     what: string,
   ): Promise<void> {
-    approval.touched += 1
+    touch(worker, approval)
     approval.unsure = true
     const response = await answer(asked)
     if (response.status !== status) return fault(what, response)
@@ -230,7 +242,7 @@ function createActions(
     const approval = one(worker, (each) => isLive(each) && each.access.length > 1)
     const token = approval?.access.shift()
     if (approval === undefined || token === undefined) return
-    approval.touched += 1
+    touch(worker, approval)
     const response = await answer(revoke(server, approval, token))
     if (response.status !== 200) return fault('revocation of an access token', response)
     await response.text()
