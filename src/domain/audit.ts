@@ -1,5 +1,6 @@
 import { type Decision, insert, type Write, withWrites } from './decision.ts'
 import { isRetired } from './key-term.ts'
+import { mapDefined } from './map-defined.ts'
 import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './model.ts'
 
 /*
@@ -46,22 +47,25 @@ export function auditGrant<T>(
   contextOf: () => Omit<AuditContext, 'by'>,
 ): Decision<T> {
   if (grant === undefined) return decision
-  const { userId, clientId, id } = grant
-  const who = userId === undefined ? { clientId, grant: id } : { userId, clientId, grant: id }
-  const by = 'rejection' in decision ? 'server' : 'client'
-  const events = decision.writes.flatMap((write): Write | readonly Write[] => {
+  const eventOf = (name: AuditEventName, facts: AuditEvent['facts']) => {
+    const { userId, clientId, id } = grant
+    const who = userId === undefined ? { clientId, grant: id } : { userId, clientId, grant: id }
+    const by = 'rejection' in decision ? 'server' : 'client'
+    return auditEvent(name, { ...contextOf(), by }, { ...who, ...facts })
+  }
+  const events = mapDefined(decision.writes, (write) => {
     switch (write.op) {
       case 'redeemGrant':
-        return auditEvent('grant', { ...contextOf(), by }, { ...who, scope: grant.scope.join(' ') })
+        return eventOf('grant', { scope: grant.scope.join(' ') })
       case 'revokeGrant':
-        return auditEvent('revocation', { ...contextOf(), by }, { ...who, rule: write.rule })
+        return eventOf('revocation', { rule: write.rule })
       case 'revokeAccessToken':
-        return auditEvent('revocation', { ...contextOf(), by }, { ...who, rule: accessTokenRule })
+        return eventOf('revocation', { rule: accessTokenRule })
       default:
-        return []
+        return undefined
     }
   })
-  return events.length === 0 ? decision : withWrites(decision, ...events)
+  return withWrites(decision, ...events)
 }
 
 /** The rule by which a single access token is revoked. */

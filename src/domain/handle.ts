@@ -23,9 +23,9 @@ export interface Handle {
   readonly issuedAt: Seconds
   readonly expiresAt: Seconds
   /** An access token that may do less than its grant. */
-  readonly narrowing?: { readonly scope: Scope; readonly resource: readonly string[] }
+  readonly narrowing?: { readonly scope: Scope; readonly resource: readonly string[] } | undefined
   /** The key of the client that the token is bound to. */
-  readonly confirmation?: Confirmation
+  readonly confirmation?: Confirmation | undefined
 }
 
 /** A handle whose key tag is valid; its grant tag still has to be checked with `handleBelongsTo`. */
@@ -162,11 +162,12 @@ export function handleBelongsTo(handle: OpenedHandle, grant: Pick<Grant, 'id' | 
 
 /** What a handle says besides its head; undefined if that is nothing. */
 function moreOf({ narrowing, confirmation }: Handle): string | undefined {
+  if (narrowing === undefined && confirmation === undefined) return undefined
   const lines = [
     ...(narrowing === undefined ? [] : [narrowing.scope.join(' '), narrowing.resource.join(' ')]),
     ...(confirmation === undefined ? [] : [JSON.stringify(confirmation)]),
   ]
-  return lines.length === 0 ? undefined : lines.join('\n')
+  return lines.join('\n')
 }
 
 function words(text: string | undefined): readonly string[] {

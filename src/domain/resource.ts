@@ -1,4 +1,5 @@
 import { check, recordCheck } from './check.ts'
+import { mapDefined } from './map-defined.ts'
 import type { Grant, Scope, Seconds } from './model.ts'
 
 /** An API that tokens can be issued for, RFC 8707 §2. The service's own API is always one. */
@@ -124,9 +125,7 @@ export function narrowAccess(
       { stored: grant.resource, received: identifier, passed: 'resource is part of the grant' },
     )
   }
-  const reached = identifiers
-    .map((identifier) => resources.find(identifier))
-    .filter((resource) => resource !== undefined)
+  const reached = mapDefined(identifiers, (identifier) => resources.find(identifier))
   check(
     reached.length !== 0,
     'rfc8707-2-unknown-invalid-target',

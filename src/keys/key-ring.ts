@@ -195,9 +195,8 @@ function ringOver(
       return text
     },
     async sign(algorithm, type, claims) {
-      const { term, privateKey } = required(live().now().signers.get(algorithm), algorithm)
-      const header = { alg: algorithm, kid: term.id, typ: type }
-      return signCompact(algorithm, header, claims, privateKey)
+      const { headerOf, privateKey } = required(live().now().signers.get(algorithm), algorithm)
+      return signCompact(algorithm, headerOf(type), claims, privateKey)
     },
     async verify(jws, type) {
       const kid = kidOf(jws, type)

@@ -3,6 +3,7 @@ import type { HandleKey } from '../domain/handle.ts'
 import type { KeyTerm } from '../domain/key-term.ts'
 import type { SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import { unseal } from './seal.ts'
+import { encoded } from './sign.ts'
 
 /** A public key as it is published, RFC 7517. */
 export interface PublicJwk {
@@ -20,6 +21,8 @@ export interface SigningKey {
   readonly publicJwk: PublicJwk
   readonly publicKey: KeyObject
   readonly privateKey: KeyObject
+  /** Returns the encoded header of a JWT of this type (RFC 7515 §4.1.9) that the key signs. */
+  headerOf(type: string): string
 }
 
 /** A handle key. */
@@ -39,7 +42,15 @@ export function openSigningKey(
   const privateJwk = JSON.parse(unseal(stored.sealedPrivate, stored.id, sealingKey).toString()) as JsonWebKey
   const publicKey = createPublicKey({ key: publicJwk, format: 'jwk' })
   const privateKey = createPrivateKey({ key: privateJwk, format: 'jwk' })
-  return { term: stored, algorithm, publicJwk, publicKey, privateKey }
+  const headers = new Map<string, string>()
+  const headerOf = (type: string) => {
+    const known = headers.get(type)
+    if (known !== undefined) return known
+    const header = encoded({ alg: algorithm, kid: stored.id, typ: type })
+    headers.set(type, header)
+    return header
+  }
+  return { term: stored, algorithm, publicJwk, publicKey, privateKey, headerOf }
 }
 
 /** Opens a stored handle key. @throws {WrongSecret} */

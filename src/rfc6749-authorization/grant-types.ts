@@ -53,7 +53,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       codeVerifier: single(parameters, 'code_verifier'),
       resource: every(parameters, 'resource'),
     }
-    return issue(handle, client, request, (grant, now) =>
+    return await issue(handle, client, request, (grant, now) =>
       redeemCode(grant, redemption, service.resources, app.grantRulesOf(client), now),
     )
   })
@@ -77,7 +77,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     )
     const scope = single(parameters, 'scope')
     const wanted = { handle, client, scope, resource: every(parameters, 'resource') }
-    return issue(handle, client, request, (grant, now) =>
+    return await issue(handle, client, request, (grant, now) =>
       refresh(grant, wanted, service.resources, app.grantRulesOf(client), now),
     )
   })
@@ -98,9 +98,11 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     const now = clock()
     const contextOf = () => ({ at: now, from: addressPrefix(ip) })
     const decideWithConditions = (grant: Grant | undefined) => {
-      const decision = noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now)
+      let decision = noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now)
       if (grant === undefined || 'rejection' in decision) return decision
-      return withWrites(decision, ...app.tokenConditions.flatMap((of) => of(grant, client, now)))
+      for (const conditionsOf of app.tokenConditions)
+        decision = withWrites(decision, ...conditionsOf(grant, client, now))
+      return decision
     }
     let issued: Issued
     try {
@@ -111,7 +113,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
         auditGrant(rejectEnded(grant, error.condition ?? sessionEnded, now), grant, contextOf),
       )
     }
-    return app.issueTokens(issued, { client, now, confirmation })
+    return await app.issueTokens(issued, { client, now, confirmation })
   })
 }
 

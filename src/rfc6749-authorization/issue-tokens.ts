@@ -70,19 +70,19 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         grant.refreshExpiresAt === undefined
           ? undefined
           : sealRefreshToken(grant, refreshKey, app.grantRulesOf(client))
-      const members: Record<string, unknown> = {}
-      for (const membersOf of added) {
-        const adding = membersOf({ grant, client, accessToken, idTokenSeconds, now })
-        if (adding !== undefined) Object.assign(members, await adding)
-      }
-      return {
+      let response: TokenResponse = {
         access_token: accessToken,
         token_type: tokenTypeOf(confirmation, declared.tokenBindings),
         expires_in: access.seconds,
-        ...(refreshToken !== undefined && { refresh_token: refreshToken }),
         scope: formatScope(access.scope),
-        ...members,
+        ...(refreshToken !== undefined && { refresh_token: refreshToken }),
       }
+      const issued = { grant, client, accessToken, idTokenSeconds, now }
+      for (const membersOf of added) {
+        const adding = membersOf(issued)
+        if (adding !== undefined) response = { ...response, ...(await adding) }
+      }
+      return response
     })
 
     const sealAccessToken = (
@@ -95,17 +95,11 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
       const narrowing = isWhole(grant, access)
         ? undefined
         : { scope: access.scope, resource: access.resource }
-      const contents = {
-        kind: 'access',
-        grantId: grant.id,
-        seq: grant.seq,
-        issuedAt: now,
-        expiresAt,
-      } as const
+      const { id: grantId, seq, secret } = grant
       return sealHandle(
-        { ...contents, ...(narrowing && { narrowing }), ...(confirmation && { confirmation }) },
+        { kind: 'access', grantId, seq, issuedAt: now, expiresAt, narrowing, confirmation },
         keys.handles.current,
-        grant.secret,
+        secret,
       )
     }
 
@@ -139,8 +133,9 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
 
     /** Whether the token may do all its grant may: then it need not say so. */
     const isWhole = (grant: Grant, access: Access): boolean => {
-      const whole = scopeAt(grant.scope, grant.resource, service.resources)
-      return access.resource.length === grant.resource.length && access.scope.length === whole.length
+      if (access.resource.length !== grant.resource.length) return false
+      if (access.scope.length === grant.scope.length) return true
+      return access.scope.length === scopeAt(grant.scope, grant.resource, service.resources).length
     }
 
     const sealRefreshToken = (
@@ -148,8 +143,9 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
       confirmation: Confirmation | undefined,
       rules: RulesOfClient,
     ): string => {
-      const bound = confirmation && { confirmation }
-      return sealHandle({ ...refreshHandle(grant, rules), ...bound }, keys.handles.current, grant.secret)
+      const handle = refreshHandle(grant, rules)
+      const bound = confirmation === undefined ? handle : { ...handle, confirmation }
+      return sealHandle(bound, keys.handles.current, grant.secret)
     }
   },
   { name: 'token-issuer', dependencies: ['grant-rules'] },

@@ -28,8 +28,8 @@ export const keyFaults = [
   {
     id: 'signed-without-kid',
     rule: 'oidc-core-10.1-published-key',
-    file: ring,
-    find: 'kid: term.id, typ: type',
+    file: 'src/keys/opened-key.ts',
+    find: 'kid: stored.id, typ: type',
     replace: 'typ: type',
   },
   {

@@ -21,12 +21,12 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const commits = new GroupCommit(transactionsOf(client, turns), checkpoints(client, turns.end))
 
   /** A read outside the batches: it sees what is committed, and nothing waits for it. */
-  async function read<T>(work: () => T): Promise<T> {
+  function read<T>(work: () => T): Promise<T> {
     try {
       turns.begin()
-      return work()
+      return Promise.resolve(work())
     } catch (fault) {
-      throw translate(fault)
+      return Promise.reject(translate(fault))
     }
   }
 
@@ -57,7 +57,9 @@ function remembering<T>(load: (key: string) => T) {
   const known = new Map<string, T>()
   return {
     load: (key: string): T => {
-      const found = known.get(key) ?? load(key)
+      const remembered = known.get(key)
+      if (remembered !== undefined) return remembered
+      const found = load(key)
       known.set(key, found)
       return found
     },
