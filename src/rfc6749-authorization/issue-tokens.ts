@@ -74,8 +74,8 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         access_token: accessToken,
         token_type: tokenTypeOf(confirmation, declared.tokenBindings),
         expires_in: access.seconds,
-        scope: formatScope(access.scope),
         ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+        scope: formatScope(access.scope),
       }
       const issued = { grant, client, accessToken, idTokenSeconds, now }
       for (const membersOf of added) {

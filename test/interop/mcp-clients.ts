@@ -108,10 +108,15 @@ t.test('MCP Inspector registers on localhost, signs in in Chromium, and lists th
   const page = await browser.newPage()
   // A busy machine can pause; this test measures no times.
   page.setDefaultTimeout(60_000)
-  await page.goto(address)
-  await page.getByRole('switch').first().click({ force: true })
-
-  await page.waitForURL((url) => url.origin === issuer && url.pathname === '/login')
+  // Its switch is shown before it listens, so a click can be lost.
+  for (let attempt = 1; !page.url().startsWith(`${issuer}/login`); attempt += 1) {
+    await page.goto(address)
+    await page.getByRole('switch').first().click({ force: true })
+    const opened = page.waitForURL((url) => url.origin === issuer && url.pathname === '/login')
+    await opened.catch((error: unknown) => {
+      if (attempt === 3) throw error
+    })
+  }
   await page.getByRole('button', { name: 'alice' }).click()
   await page.waitForURL((url) => url.pathname === '/consent')
   const sentBackTo = await page.locator('.host').first().textContent()
