@@ -93,7 +93,7 @@ export const token: FastifyPluginAsyncTypebox<AppDeps> = async (app, { config, s
       const redeem = grantHandler(app.grantTypes, single(parameters, 'grant_type'), client)
       const confirming = app.tokenBindings.confirm(request, reply, client)
       request.confirmation = confirming && (await confirming)
-      // Not the promise itself: to adopt one takes two more turns of the microtask queue, and each token request ends here.
+      // To adopt the promise instead would take two more turns of the microtask queue.
       return await redeem(client, parameters, request)
     },
   )
