@@ -7,7 +7,6 @@ import {
   type HandleKind,
   keyIdOf,
   type OpenedHandle,
-  openedAs,
   openHandle,
   sealHandle,
 } from '../domain/handle.ts'
@@ -189,9 +188,7 @@ function ringOver(
     },
     sealCode(code, grantSecret) {
       const text = sealHandle(code, handles.current, grantSecret)
-      live()
-        .now()
-        .opened.keepCode(text, openedAs(code, text, grantSecret))
+      live().now().opened.keepCode(text, code, grantSecret)
       return text
     },
     async sign(algorithm, type, claims) {

@@ -1,11 +1,15 @@
-import type { HandleKind, OpenedHandle } from '../domain/handle.ts'
+import { type Handle, type HandleKind, type OpenedHandle, openedAs } from '../domain/handle.ts'
 
-/** Access tokens: a few megabytes together. */
-const mostTokens = 4096
+/** Of each kind: a few megabytes together. As many codes are made in half a second, the most one process can make. */
+const most = 4096
 /** In characters. A longer token lists many scopes or resources, and is opened each time. */
 const longestToken = 512
-/** Codes: as many as are on their way at one moment. */
-const codePlaces = 64
+
+interface KeptCode {
+  readonly text: string
+  readonly code: Handle
+  readonly grantSecret: string
+}
 
 /** The handles that are kept, see `recentHandles`. */
 export type RecentHandles = ReturnType<typeof recentHandles>
@@ -19,30 +23,32 @@ export function recentHandles() {
   const tokens = new Map<string, OpenedHandle>()
   // A code has one place, which it leaves to the next. A map of what comes and goes is built again and again, and what
   // was in it then outlives the collections of young objects.
-  const codes = new Array<{ readonly text: string; readonly handle: OpenedHandle } | undefined>(codePlaces)
+  const codes = new Array<KeptCode | undefined>(most)
   return {
     find: (text: string, kinds: readonly HandleKind[]): OpenedHandle | undefined => {
       const token = tokens.get(text)
       if (token !== undefined) return kinds.includes(token.kind) ? token : undefined
-      const code = codes[placeOf(text)]
-      if (code?.text !== text || !kinds.includes('code')) return undefined
+      const kept = codes[placeOf(text)]
+      if (kept?.text !== text || !kinds.includes('code')) return undefined
       codes[placeOf(text)] = undefined
-      return code.handle
+      return openedAs(kept.code, text, kept.grantSecret)
     },
     /** Keeps what was opened if it is an access token. */
     keepOpened: (text: string, handle: OpenedHandle): void => {
       if (handle.kind !== 'access' || text.length > longestToken) return
-      if (tokens.size >= mostTokens) tokens.clear()
+      if (tokens.size >= most) tokens.clear()
       tokens.set(text, handle)
     },
     /** Keeps a code that was made, until it is found or another one takes its place. */
-    keepCode: (text: string, handle: OpenedHandle): void => {
-      codes[placeOf(text)] = { text, handle }
+    keepCode: (text: string, code: Handle, grantSecret: string): void => {
+      codes[placeOf(text)] = { text, code, grantSecret }
     },
   }
 }
 
 /** The place of a code, by its end: that is part of a tag, and as good as random. */
 function placeOf(text: string): number {
-  return (text.charCodeAt(text.length - 2) * 31 + text.charCodeAt(text.length - 3)) % codePlaces
+  let place = 0
+  for (let from = text.length - 4; from < text.length; from += 1) place = place * 31 + text.charCodeAt(from)
+  return place % most
 }

@@ -1,14 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import type { HandleKind, OpenedHandle } from '../../src/domain/handle.ts'
+import type { Handle, HandleKind, OpenedHandle } from '../../src/domain/handle.ts'
 import { recentHandles } from '../../src/keys/recent-handles.ts'
 
+const code: Handle = { kind: 'code', grantId: 'AAAAAAAAAAAAAAAA', seq: 0, issuedAt: 0, expiresAt: 60 }
 const opened = (kind: HandleKind): OpenedHandle => ({
+  ...code,
   kind,
-  grantId: 'AAAAAAAAAAAAAAAA',
-  seq: 0,
-  issuedAt: 0,
-  expiresAt: 60,
   tokenId: 'token',
   hasTagOf: () => true,
 })
@@ -36,20 +34,23 @@ t.test('of what is opened only access tokens are kept, and none of more than 512
 
 t.test('a code that was made is kept until it is found, as a code', async (t) => {
   const { find, keepCode } = recentHandles()
-  keepCode('code', opened('code'))
+  keepCode('code', code, 'secret')
   t.equal(find('code', ['access', 'refresh']), undefined)
-  t.ok(find('code', ['access', 'code']))
+  const found = find('code', ['access', 'code'])
+  t.match(found, code)
+  t.ok(found?.hasTagOf('secret'))
+  t.notOk(found?.hasTagOf('another secret'))
   t.equal(find('code', ['code']), undefined)
 })
 
-t.test('however many codes are made, a few are kept, and each is found as itself', async (t) => {
+t.test('however many codes are made, at most 4,096 are kept, and each is found as itself', async (t) => {
   const { find, keepCode } = recentHandles()
   const texts = Array.from({ length: 10_000 }, () => randomBytes(60).toString('base64url'))
-  for (const [seq, text] of texts.entries()) keepCode(text, { ...opened('code'), seq })
+  for (const [seq, text] of texts.entries()) keepCode(text, { ...code, seq }, 'secret')
   const found = texts.flatMap((text, seq) => {
     const handle = find(text, ['code'])
     return handle === undefined ? [] : [handle.seq === seq]
   })
-  t.ok(found.length > 32 && found.length <= 64, `${found.length} codes`)
+  t.ok(found.length > 3000 && found.length <= 4096, `${found.length} codes`)
   t.ok(found.every(Boolean), 'as itself')
 })

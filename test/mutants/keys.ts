@@ -57,7 +57,7 @@ export const keyFaults = [
     id: 'tokens-kept-without-limit',
     tests: ['test/keys/recent-handles.test.ts'],
     file: 'src/keys/recent-handles.ts',
-    find: 'if (tokens.size >= mostTokens) tokens.clear()',
+    find: 'if (tokens.size >= most) tokens.clear()',
     replace: '',
   },
   {
@@ -78,8 +78,8 @@ export const keyFaults = [
     id: 'code-found-as-another',
     tests: ['test/keys/recent-handles.test.ts'],
     file: 'src/keys/recent-handles.ts',
-    find: 'code?.text !== text ||',
-    replace: 'code === undefined ||',
+    find: 'kept?.text !== text ||',
+    replace: 'kept === undefined ||',
   },
   {
     id: 'code-opens-as-a-token',
