@@ -1,6 +1,6 @@
 import { type Handle, type HandleKind, type OpenedHandle, openedAs } from '../domain/handle.ts'
 
-/** Of each kind: a few megabytes together. As many codes are made in half a second, the most one process can make. */
+/** Of each kind: a few megabytes together. A process under full load makes about as many codes in half a second. */
 const most = 4096
 /** In characters. A longer token lists many scopes or resources, and is opened each time. */
 const longestToken = 512
@@ -17,7 +17,7 @@ export type RecentHandles = ReturnType<typeof recentHandles>
 /**
  * Keeps what was opened or made lately with the same keys, where that is likely to be asked for again: opening a handle
  * takes as long as reading its grant. An API gets the same access token again and again, and most codes are exchanged
- * within a second, once, by the process that made them. A refresh token comes back when it is hardly worth keeping.
+ * within half a second, once, by the process that made them. A refresh token comes back when it is hardly worth keeping.
  */
 export function recentHandles() {
   const tokens = new Map<string, OpenedHandle>()
