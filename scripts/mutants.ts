@@ -11,6 +11,7 @@ import { createBreaker, flawsOf, type TestFinder, testFinder } from './mutants/c
 import { type Selection, selectMutations, staleExplanations, tryMutations } from './mutants/generated.ts'
 import { createJudge, type Verdict } from './mutants/judge.ts'
 import { faultsToTry, type KillRecord, openKills } from './mutants/kills.ts'
+import { openScores, type Score, summaryOf } from './mutants/scores.ts'
 import { tiesOf } from './mutants/tied.ts'
 import { openWorkspace, type Workspace } from './mutants/workspace.ts'
 
@@ -52,8 +53,11 @@ async function main(): Promise<number> {
     .option('--jobs <number>', 'how many at once', readCount, availableParallelism() + 1)
     .option('--count', 'only how many MUSTs of shipped features are tied to a fault')
     .option('--check', 'only whether every fault still applies')
-    .option('--generated', 'generated mutations of the domain and of every rules.ts, in place of the faults')
-    .option('--file <path...>', 'of those, the ones of these files')
+    .option(
+      '--generated',
+      'generated mutations in place of the faults, of the domain and of every rules.ts that has no score',
+    )
+    .option('--file <path...>', 'of those, the ones of these files, again')
     .option('--sample <number>', 'of those, so many', readCount)
     .option('--seed <number>', 'the draw of the sample', readCount, 1)
     .parse()
@@ -81,12 +85,26 @@ async function main(): Promise<number> {
   return only !== undefined || countTies() ? outcome : 1
 }
 
-/** Tries generated mutations. Returns 1 when one of them survives without an explanation. */
+/**
+ * Tries generated mutations: of these files, of a sample, or of all files whose score is not on record. Returns 1 when
+ * one of them survives without an explanation.
+ */
 async function tryGenerated(selection: Selection, jobs: number): Promise<number> {
-  const mutations = selectMutations(root, selection)
+  const record = openScores(root)
+  const isWhole = selection.files === undefined && selection.sample === undefined
+  const mutations = selectMutations(root, selection).filter(({ file }) => !isWhole || !record.isCurrent(file))
   for (let job = 0; job < Math.min(jobs, mutations.length); job++) workspaces.push(openWorkspace(root))
-  const unexplained = await tryMutations(root, mutations, workspaces, say)
-  return unexplained === 0 ? 0 : 1
+  const scores: Score[] = []
+  await tryMutations(root, mutations, workspaces, say, (score) => {
+    scores.push(score)
+    // At once: a run that is stopped keeps the files it has finished.
+    if (selection.sample === undefined) record.put(score)
+  })
+  const shown = isWhole ? record.all() : scores
+  const survivors = shown.flatMap(({ survived }) => survived)
+  for (const line of ['', ...survivors]) say(line)
+  say(summaryOf(shown))
+  return survivors.length === 0 ? 0 : 1
 }
 
 /** Prints how many MUSTs have a fault. Returns whether these are enough. */

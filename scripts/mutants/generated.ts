@@ -2,9 +2,12 @@ import { hash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { explainedMutations } from '../../test/mutants/explained.ts'
+import { faults } from '../../test/mutants/faults.ts'
 import { readLedger } from '../requirements/ledger.ts'
+import { testFinder } from './check.ts'
 import { apply, type Mutation, mutationsOf } from './generate.ts'
 import { isSame } from './points.ts'
+import { hashOf, type Score } from './scores.ts'
 import { createTypeCheck } from './type-check.ts'
 import type { TestRun, Workspace } from './workspace.ts'
 
@@ -57,64 +60,56 @@ export function staleExplanations(root: string): readonly string[] {
 }
 
 /**
- * Tries mutations, each with the tests of its file until one fails, and prints every survivor and the score.
- * @returns how many survived without an explanation.
+ * Tries mutations, file by file, each with the tests of its file until one fails. What does not type-check counts as
+ * killed, and no test is run for it.
+ * @param settle Is called with the score of each file, once all of its mutations are tried.
  */
 export async function tryMutations(
   root: string,
   mutations: readonly Mutation[],
   workspaces: readonly Workspace[],
   say: (line: string) => void,
-): Promise<number> {
+  settle: (score: Score) => void,
+): Promise<void> {
   const testsOf = createTestFinder(root)
-  const explained = new Set(explainedMutations.map(nameOf))
-  const tried = mutations.filter((mutation) => !explained.has(nameOf(mutation)))
-  const count = { tests: 0, types: 0 }
-  const survivors: Mutation[] = []
-  const tryOne = async (mutation: Mutation, workspace: Workspace) => {
-    const test = await findKiller(root, mutation, testsOf(mutation.file), workspace)
-    if (test !== undefined) count.tests += 1
-    else survivors.push(mutation)
-    say(`${test === undefined ? 'survived' : 'killed  '}  ${describe(mutation)}  ${test ?? ''}`)
-  }
-  const left = tried.values()
-  await Promise.all(
-    workspaces.map(async (workspace) => {
-      for (const mutation of left) await tryOne(mutation, workspace)
-    }),
-  )
   const compiles = createTypeCheck(root)
-  let unexplained = 0
-  say('')
-  for (const mutation of survivors) {
-    if (!compiles(mutation.file, mutated(root, mutation))) count.types += 1
-    else {
-      unexplained += 1
-      say(`survived  ${describe(mutation)}`)
+  const explained = new Set(explainedMutations.map(nameOf))
+  for (const [file, all] of Map.groupBy(mutations, (mutation) => mutation.file)) {
+    const source = readFileSync(join(root, file), 'utf8')
+    const tried = all.filter((mutation) => !explained.has(nameOf(mutation)))
+    const count = { tests: 0, types: 0 }
+    const survived: string[] = []
+    const tryOne = async (mutation: Mutation, workspace: Workspace) => {
+      const text = apply(source, mutation)
+      const isTyped = compiles(file, text)
+      const test = isTyped ? await findKiller(mutation, text, testsOf(file), workspace) : undefined
+      if (!isTyped) count.types += 1
+      else if (test !== undefined) count.tests += 1
+      else survived.push(describe(mutation))
+      const killer = isTyped ? test : 'the type check'
+      say(`${killer === undefined ? 'survived' : 'killed  '}  ${describe(mutation)}  ${killer ?? ''}`)
     }
+    const left = tried.values()
+    await Promise.all(
+      workspaces.map(async (workspace) => {
+        for (const mutation of left) await tryOne(mutation, workspace)
+      }),
+    )
+    settle({ file, hash: hashOf(source), ...count, explained: all.length - tried.length, survived })
   }
-  const killed = count.tests + count.types
-  const score = ((100 * killed) / Math.max(1, tried.length)).toFixed(1)
-  say(
-    `${mutations.length} generated mutants: ${count.tests} killed by tests, ${count.types} by the type check, ` +
-      `${mutations.length - tried.length} explained, ${unexplained} survived; score ${score} %`,
-  )
-  return unexplained
 }
 
 /** The first test file with a test that passes without the mutation and fails with it. */
 async function findKiller(
-  root: string,
-  mutation: Mutation,
+  { file }: Mutation,
+  text: string,
   tests: Candidates,
   workspace: Workspace,
 ): Promise<string | undefined> {
   const fails = async (test: string, warm: boolean) => {
     const sound = await soundRun(test, workspace)
     const seconds = Math.max(shortestLimitSeconds, 10 * sound.seconds)
-    const run = await workspace.withText(mutation.file, mutated(root, mutation), () =>
-      workspace.run(test, { warm, seconds }),
-    )
+    const run = await workspace.withText(file, text, () => workspace.run(test, { warm, seconds }))
     const isKilled = run.failed.some((point) => sound.passed.some((one) => isSame(one, point)))
     return warm ? run.end !== 'green' : isKilled || run.passed.length === 0
   }
@@ -151,7 +146,8 @@ interface Candidates {
 
 /**
  * Finds the tests of a source file: the unit tests that import it, then the conformance tests with the most ids of
- * clauses that the ledger or the file itself ties to it, then the other tests that import it.
+ * clauses that the ledger or the file itself ties to it, those that have to notice a deliberate fault in it, and the
+ * other tests that import it.
  */
 function createTestFinder(root: string): (file: string) => Candidates {
   const tests = globSync('test/**/*.test.ts', { cwd: root }).map((file) => ({
@@ -159,6 +155,7 @@ function createTestFinder(root: string): (file: string) => Candidates {
     text: readFileSync(join(root, file), 'utf8'),
   }))
   const clauses = readLedger(root).documents.flatMap((document) => document.clauses)
+  const noticingTests = testFinder(root)
   const found = new Map<string, Candidates>()
   return (file) => {
     const known = found.get(file)
@@ -176,7 +173,9 @@ function createTestFinder(root: string): (file: string) => Candidates {
       .slice(0, mostConformanceTests)
     const importingFiles = importing.map((test) => test.file)
     const units = importingFiles.filter(isUnit)
-    let others = [...carrying.map((test) => test.file), ...importingFiles.filter((test) => !isUnit(test))]
+    const noticing = faults.filter((fault) => fault.file === file).flatMap(noticingTests)
+    const distinct = new Set([...carrying.map((test) => test.file), ...noticing, ...importingFiles])
+    let others = [...distinct].filter((test) => !units.includes(test))
     const candidates: Candidates = {
       files: () => [...units, ...others],
       prefer: (test) => {
@@ -190,10 +189,6 @@ function createTestFinder(root: string): (file: string) => Candidates {
 
 function isUnit(test: string): boolean {
   return test.startsWith('test/domain/')
-}
-
-function mutated(root: string, mutation: Mutation): string {
-  return apply(readFileSync(join(root, mutation.file), 'utf8'), mutation)
 }
 
 /** Tells mutations apart, wherever in its file a function is. */

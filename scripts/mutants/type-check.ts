@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 
+/** Names that are declared and not used, and code that is not reached: such a program runs. */
+const harmless: ReadonlySet<number> = new Set([6133, 6138, 6192, 6196, 6198, 6199, 7027])
+
 /**
  * Returns a function that tells whether a file of the project at `root` type-checks with another text. Only the file
  * itself is looked at, so a text that breaks a caller passes.
@@ -32,6 +35,6 @@ export function createTypeCheck(root: string): (file: string, text: string) => b
     version += 1
     changed.clear()
     changed.set(path, text)
-    return service.getSemanticDiagnostics(path).length === 0
+    return service.getSemanticDiagnostics(path).every(({ code }) => harmless.has(code))
   }
 }
