@@ -92,4 +92,7 @@ t.test('introspection describes a token only to its client and its resource serv
   t.notOk(mayIntrospect(server(ownApi.identifier), token('access'), resources))
   t.ok(mayIntrospect(server('https://auth.example/'), token('access', [ownApi.identifier]), resources))
   t.notOk(mayIntrospect(server(), token('access', []), resources))
+  // A resource that is in the configuration no more.
+  const former = 'https://former.example'
+  t.ok(mayIntrospect(server(former), token('access', [former]), resources))
 })

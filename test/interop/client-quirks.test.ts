@@ -129,7 +129,7 @@ t.test('a registration with many unknown members is accepted, and they are dropp
   })
   t.equal(status, 201)
   t.not(body['client_id'], 'mine')
-  t.notHas(body, { 'x-vendor': {}, software_statement_hint: 'x' })
+  for (const name of ['x-vendor', 'software_statement_hint']) t.notOk(name in body, name)
 })
 
 t.test('a client that names no scope gets one it can sign in with, and the response names it', async (t) => {

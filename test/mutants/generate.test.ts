@@ -1,7 +1,10 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { apply, mutationsOf } from '../../scripts/mutants/generate.ts'
 import { selectMutations, staleExplanations } from '../../scripts/mutants/generated.ts'
+import { hashOf, openScores, summaryOf } from '../../scripts/mutants/scores.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -87,4 +90,27 @@ t.test('a sample is the same for the same seed, and explanations are of mutation
   t.strictSame(draw(1), draw(1))
   t.strictNotSame(draw(1), draw(2))
   t.strictSame(staleExplanations(root), [])
+})
+
+t.test('the score of a file is on record until the file changes or goes', async (t) => {
+  const folder = t.testdir({ test: { mutants: {} }, 'one.ts': 'const one = 1', 'two.ts': 'const two = 2' })
+  const record = openScores(folder)
+  t.notOk(record.isCurrent('one.ts'))
+  const counts = { tests: 3, types: 1, explained: 1 }
+  const one = { file: 'one.ts', hash: hashOf('const one = 1'), ...counts, survived: [] }
+  const two = { file: 'two.ts', hash: hashOf('const two = 2'), ...counts, survived: ['a mutation'] }
+  record.put(two)
+  record.put({ ...one, tests: 9 })
+  record.put(one)
+  t.ok(record.isCurrent('one.ts'))
+  t.strictSame(record.all(), [one, two])
+  t.equal(
+    summaryOf([one, two]),
+    '11 generated mutants in 2 files: 6 killed by tests, 2 by the type check, 2 explained, 1 survived; score 88.9 %',
+  )
+  writeFileSync(join(folder, 'one.ts'), 'const one = 3')
+  rmSync(join(folder, 'two.ts'))
+  const later = openScores(folder)
+  t.notOk(later.isCurrent('one.ts'))
+  t.strictSame(later.all(), [one])
 })
