@@ -1,7 +1,12 @@
 import t from 'tap'
-import { type Ending, whyInactive } from '../../src/domain/access-token.ts'
+import {
+  type Ending,
+  verifyAccessToken,
+  verifyRefreshToken,
+  whyInactive,
+} from '../../src/domain/access-token.ts'
 import type { GrantOfToken } from '../../src/domain/model.ts'
-import { active, approved, approvedAt } from '../helpers/samples.ts'
+import { active, approved, approvedAt, opened, resources } from '../helpers/samples.ts'
 
 const ending: Ending = { kind: 'access', seq: 2, expiresAt: approvedAt + 100, tokenId: 'token' }
 const why = (changes: Partial<Ending> = {}, grant: GrantOfToken | undefined = active(2), now = approvedAt) =>
@@ -29,6 +34,33 @@ t.test('an expired token or code names the rule of its kind', async (t) => {
         expected,
       )
   }
+})
+
+t.test('the row says when the current refresh token expires, and only that one', async (t) => {
+  const later = active(2, { refreshExpiresAt: approvedAt + 500 })
+  t.equal(why({ kind: 'refresh' }, later, approvedAt + 100), undefined)
+  t.match(why({ kind: 'refresh' }, later, approvedAt + 500), { rule: 'rfc9700-4.14.2-inactive-expiry' })
+  t.match(why({ kind: 'refresh', seq: 1 }, later, approvedAt + 100), {
+    why: `it expired at ${approvedAt + 100}`,
+  })
+  t.match(why({}, later, approvedAt + 100), { rule: 'rfc6750-5.3-short-lived' })
+})
+
+t.test('the facts of a bound token name the key, and those of another name none', async (t) => {
+  const grant = active(2)
+  const confirmation = { jkt: 'the thumbprint' }
+  for (const handle of [
+    opened(grant, 'access', { confirmation }),
+    opened(grant, 'refresh', { confirmation }),
+  ]) {
+    const verified =
+      handle.kind === 'access'
+        ? verifyAccessToken(handle, grant, resources, approvedAt)
+        : verifyRefreshToken(handle, grant, approvedAt)
+    t.strictSame(verified?.confirmation, confirmation, handle.kind)
+  }
+  t.notOk('confirmation' in (verifyAccessToken(opened(grant, 'access'), grant, resources, approvedAt) ?? {}))
+  t.notOk('confirmation' in (verifyRefreshToken(opened(grant, 'refresh'), grant, approvedAt) ?? {}))
 })
 
 t.test('a token of a removed grant says so, and whether it had expired', async (t) => {

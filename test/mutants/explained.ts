@@ -1,5 +1,6 @@
 import type { Explanation } from '../../scripts/mutants/generated.ts'
 
+const accessToken = 'src/domain/access-token.ts'
 const grant = 'src/domain/grant.ts'
 const pkce = 'src/domain/pkce.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
@@ -13,6 +14,13 @@ const sameMatch = 'one regular expression sets both groups, or neither'
 /** The generated mutations that are not tried, because their program does the same. */
 export const explainedMutations: readonly Explanation[] = [
   ...['(0 + 1)', '(0 - 1)'].flatMap((number): Explanation[] => [
+    {
+      file: accessToken,
+      where: 'verifyRefreshToken',
+      operator: 'changed number',
+      text: `refreshExpiresAt: expiresAt = 0 → refreshExpiresAt: expiresAt = ${number}`,
+      reason: longPast,
+    },
     {
       file: grant,
       where: 'rotateGrant',
