@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { explainedMutations } from '../../test/mutants/explained.ts'
 import { faults } from '../../test/mutants/faults.ts'
 import { readLedger } from '../requirements/ledger.ts'
@@ -31,8 +31,8 @@ const decidingFiles = ['src/domain/*.ts', 'src/**/rules.ts', 'src/**/rules/*.ts'
 /** How long a test may take that waits for something which a mutation prevents. */
 const shortestLimitSeconds = 25
 
-/** How many conformance tests are tried for one mutation. */
-const mostConformanceTests = 6
+/** How many conformance tests are tried for one mutation, and how many tests of its topic. */
+const mostTests = 6
 
 /**
  * Selects mutations. The draw depends on the seed and on each mutation alone, so that a change of one file keeps the
@@ -146,8 +146,8 @@ interface Candidates {
 
 /**
  * Finds the tests of a source file: the unit tests that import it, then the conformance tests with the most ids of
- * clauses that the ledger or the file itself ties to it, those that have to notice a deliberate fault in it, and the
- * other tests that import it.
+ * clauses that the ledger or the file itself ties to it, those that have to notice a deliberate fault in it, those that
+ * are named after it, and the other tests that import it.
  */
 function createTestFinder(root: string): (file: string) => Candidates {
   const tests = globSync('test/**/*.test.ts', { cwd: root }).map((file) => ({
@@ -170,11 +170,17 @@ function createTestFinder(root: string): (file: string) => Candidates {
       .map((test) => ({ ...test, carried: ids.filter((id) => test.text.includes(id)).length }))
       .filter(({ carried }) => carried > 0)
       .sort((one, other) => other.carried - one.carried)
-      .slice(0, mostConformanceTests)
+      .slice(0, mostTests)
     const importingFiles = importing.map((test) => test.file)
     const units = importingFiles.filter(isUnit)
     const noticing = faults.filter((fault) => fault.file === file).flatMap(noticingTests)
-    const distinct = new Set([...carrying.map((test) => test.file), ...noticing, ...importingFiles])
+    const named = tests.map((test) => test.file).filter((test) => basename(test).includes(topicOf(file)))
+    const distinct = new Set([
+      ...carrying.map((test) => test.file),
+      ...noticing,
+      ...named.slice(0, mostTests),
+      ...importingFiles,
+    ])
     let others = [...distinct].filter((test) => !units.includes(test))
     const candidates: Candidates = {
       files: () => [...units, ...others],
@@ -185,6 +191,12 @@ function createTestFinder(root: string): (file: string) => Candidates {
     found.set(file, candidates)
     return candidates
   }
+}
+
+/** What tests of a file are named after: `audit` of `audit.ts`, `revocation` of `rfc7009-revocation/rules.ts`. */
+function topicOf(file: string): string {
+  const name = basename(file, '.ts')
+  return name === 'rules' ? basename(dirname(file)).replace(/^rfc\d+-/, '') : name
 }
 
 function isUnit(test: string): boolean {
