@@ -33,8 +33,8 @@ export function methodsOf({ password, codes, passkey }: Factors, ownerChecked = 
 }
 
 /** Every class a sign-in of a user with these factors can have. */
-export function availableAcrs({ password, codes, passkey }: Factors): readonly string[] {
-  const methods = methodsOf({ password, codes: password && codes, passkey }, true)
+export function availableAcrs(factors: Factors): readonly string[] {
+  const methods = methodsOf(factors, true)
   return contextClasses.filter((name) => isOfClass(methods, name))
 }
 

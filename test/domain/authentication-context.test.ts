@@ -32,6 +32,11 @@ t.test('amr and acr name the factors of the sign-in', async (t) => {
     t.strictSame(methodsOf(shown, ownerChecked), methods)
     t.equal(contextClassOf(methods), acr, methods.join(' '))
   }
+  t.strictSame(
+    methodsOf(factors('passkey')),
+    ['pop', 'user'],
+    'unless it says so, a passkey did not verify its user',
+  )
 })
 
 t.test('of several classes a sign-in has, acr names the most wanted', async (t) => {
@@ -64,6 +69,9 @@ t.test('unknown classes are ignored; an essential class that no user can have is
   t.strictSame(requestedAcr(undefined, ['urn:example:gold', 'phr']), { values: ['phr'], essential: false })
   t.strictSame(requestedAcr([multiFactor], ['phr']), { values: [multiFactor], essential: true })
   for (const essential of [[], ['urn:example:gold']]) {
-    t.throws(() => requestedAcr(essential, ['phr']), { code: 'unmet_authentication_requirements' })
+    t.throws(() => requestedAcr(essential, ['phr']), {
+      code: 'unmet_authentication_requirements',
+      detail: { rule: 'oidc-core-5.5.1.1-acr-essential' },
+    })
   }
 })

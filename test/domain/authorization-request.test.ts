@@ -1,4 +1,5 @@
 import t from 'tap'
+import { multiFactor } from '../../src/domain/authentication-context.ts'
 import {
   owesAuthTime,
   parseAuthorizationRequest,
@@ -8,6 +9,7 @@ import { indexScopeClaims } from '../../src/domain/claims.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { type Parameters, parseParameters } from '../../src/domain/parameters.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import {
   authorizationRequest,
   integration,
@@ -88,34 +90,49 @@ t.test(
       request_not_supported: '[oidc-core-6.1-request-unsupported] ',
       request_uri_not_supported: '[oidc-core-6.2-request-uri-unsupported] ',
     }
-    const rows: [Record<string, string | undefined>, string][] = [
-      [{ response_type: undefined }, 'invalid_request'],
-      [{ response_type: 'token' }, 'unsupported_response_type'],
-      [{ response_type: 'code id_token' }, 'unsupported_response_type'],
-      [{ response_type: 'Code' }, 'unsupported_response_type'],
-      [{ code_challenge: undefined }, 'invalid_request'],
-      [{ code_challenge_method: undefined }, 'invalid_request'],
-      [{ code_challenge_method: 'plain' }, 'invalid_request'],
-      [{ scope: 'courses:delete' }, 'invalid_scope'],
-      [{ scope: 'openid courses:delete' }, 'invalid_scope'],
-      [{ scope: 'openid "' }, 'invalid_scope'],
-      [{ scope: ' ' }, 'invalid_scope'],
-      [{ resource: 'https://nowhere.example' }, 'invalid_target'],
-      [{ resource: 'not a uri' }, 'invalid_target'],
-      [{ resource: 'https://api.example/v1', scope: 'openid' }, 'invalid_target'],
-      [{ request: 'eyJ' }, 'request_not_supported'],
-      [{ request_uri: 'https://a.example' }, 'request_uri_not_supported'],
-      [{ registration: '{}' }, 'registration_not_supported'],
-      [{ prompt: 'none login' }, 'invalid_request'],
-      [{ max_age: '-1' }, 'invalid_request'],
-      [{ max_age: '1.5' }, 'invalid_request'],
-      [{ max_age: '12345678901' }, 'invalid_request'],
-      [{ claims: '{' }, 'invalid_request'],
+    const rows: [Record<string, string | undefined>, string, string][] = [
+      [{ response_type: undefined }, 'invalid_request', 'rfc6749-3.1.1-response-type-missing'],
+      [{ response_type: 'token' }, 'unsupported_response_type', 'rfc6749-3.1.1-response-type-unknown'],
+      [
+        { response_type: 'code id_token' },
+        'unsupported_response_type',
+        'rfc6749-3.1.1-response-type-unknown',
+      ],
+      [{ response_type: 'Code' }, 'unsupported_response_type', 'rfc6749-3.1.1-response-type-unknown'],
+      [{ code_challenge: undefined }, 'invalid_request', 'rfc7636-4.4.1-challenge-required'],
+      [{ code_challenge_method: undefined }, 'invalid_request', 'rfc7636-4.3-method-default-plain'],
+      [{ code_challenge_method: 'plain' }, 'invalid_request', 'rfc7636-4.4.1-method-unsupported'],
+      [{ scope: 'courses:delete' }, 'invalid_scope', 'rfc6749-4.1.2.1-invalid-scope'],
+      [{ scope: 'openid courses:delete' }, 'invalid_scope', 'rfc6749-4.1.2.1-invalid-scope'],
+      [{ scope: 'openid "' }, 'invalid_scope', 'rfc6749-3.3-scope-syntax'],
+      [{ scope: ' ' }, 'invalid_scope', 'rfc6749-4.1.2.1-invalid-scope'],
+      [{ resource: 'https://nowhere.example' }, 'invalid_target', 'rfc8707-2-unknown-invalid-target'],
+      [{ resource: 'not a uri' }, 'invalid_target', 'rfc8707-2-absolute-no-fragment'],
+      [
+        { resource: 'https://api.example/v1', scope: 'openid' },
+        'invalid_target',
+        'rfc8707-2.2-invalid-combination',
+      ],
+      [{ request: 'eyJ' }, 'request_not_supported', 'oidc-core-6.1-request-unsupported'],
+      [
+        { request_uri: 'https://a.example' },
+        'request_uri_not_supported',
+        'oidc-core-6.2-request-uri-unsupported',
+      ],
+      [{ registration: '{}' }, 'registration_not_supported', 'oidc-core-3.1.2.6-registration-not-supported'],
+      [{ prompt: 'none login' }, 'invalid_request', 'oidc-core-3.1.2.1-prompt-none-exclusive'],
+      [{ max_age: '-1' }, 'invalid_request', 'oidc-core-3.1.2.1-max-age'],
+      [{ max_age: '1.5' }, 'invalid_request', 'oidc-core-3.1.2.1-max-age'],
+      [{ max_age: '12345678901' }, 'invalid_request', 'oidc-core-3.1.2.1-max-age'],
+      [{ claims: '{' }, 'invalid_request', 'oidc-core-5.5-claims-malformed'],
     ]
-    for (const [changes, code] of rows)
-      t.throws(() => parse(changes), { code }, `${clauses[code] ?? ''}${JSON.stringify(changes)}`)
+    for (const [changes, code, rule] of rows) {
+      const rejection = { code, detail: { rule } }
+      t.throws(() => parse(changes), rejection, `${clauses[code] ?? ''}${JSON.stringify(changes)}`)
+    }
     t.throws(() => parse({}, { ...publicClient, grantTypes: ['refresh_token'] }), {
       code: 'unauthorized_client',
+      detail: { rule: 'rfc6749-4.1.2.1-unauthorized-client' },
     })
   },
 )
@@ -127,6 +144,7 @@ t.test('an omitted scope is openid profile email, as far as the client may have 
   ])
   t.throws(() => parse({ scope: undefined }, { ...publicClient, scope: ['courses:read'] }), {
     code: 'invalid_scope',
+    detail: { rule: 'rfc6749-3.3-scope-omitted' },
   })
   t.throws(() => parse({}, { ...publicClient, scope: ['openid'] }), { code: 'invalid_scope' })
 })
@@ -148,7 +166,17 @@ t.test('the requested user comes from the hint or from claims, and both must agr
   t.equal(parse({}, publicClient, 'alice').requiredSub, 'alice')
   t.equal(parse({ claims }).requiredSub, 'alice')
   t.equal(parse({ claims }, publicClient, 'alice').requiredSub, 'alice')
-  t.throws(() => parse({ claims }, publicClient, 'bob'), { code: 'login_required' })
+  t.throws(() => parse({ claims }, publicClient, 'bob'), {
+    code: 'login_required',
+    detail: { rule: 'oidc-core-3.1.2.2-specific-sub' },
+  })
+})
+
+t.test('a class of sign-in is requested by acr_values or by a voluntary claim, in this order', async (t) => {
+  const claims = JSON.stringify({ id_token: { acr: { values: ['phr'] } } })
+  t.strictSame(parse({ claims }).acr, { values: ['phr'], essential: false })
+  const both = parse({ claims, acr_values: multiFactor }).acr
+  t.strictSame(both, { values: [multiFactor, 'phr'], essential: false })
 })
 
 t.test('auth_time is required when the request or the client asks for it', async (t) => {
@@ -165,21 +193,42 @@ t.test('the redirect URI is verified before any other error is sent to it', asyn
   t.match(resolve({}), { redirectUri, redirectUriSent: true, responseMode: 'query', state: 'a-state' })
   t.equal(resolve({ redirect_uri: 'http://127.0.0.1:9/callback' }).redirectUri, 'http://127.0.0.1:9/callback')
   t.equal(resolve({ response_mode: 'form_post' }).responseMode, 'form_post')
-  for (const changes of [
-    { redirect_uri: 'http://127.0.0.1:51004/other' },
-    { redirect_uri: 'https://evil.example/callback' },
-    { redirect_uri: undefined },
-    { response_mode: 'fragment' },
-    { response_mode: 'QUERY' },
-  ]) {
-    t.throws(() => resolve(changes), { code: 'invalid_request', status: 400 }, JSON.stringify(changes))
+  const simple = 'rfc6749-3.1.2.3-simple-string-match'
+  const rejections: readonly (readonly [Record<string, string | undefined>, string])[] = [
+    [{ redirect_uri: 'http://127.0.0.1:51004/other' }, simple],
+    [{ redirect_uri: 'https://evil.example/callback' }, simple],
+    [{ redirect_uri: undefined }, 'oidc-core-3.1.2.1-redirect-uri-required'],
+    [{ redirect_uri: undefined, scope: 'courses:read' }, 'rfc6749-3.1.2.3-required-when-ambiguous'],
+    [{ response_mode: 'fragment' }, 'oidc-core-3.1.2.6-bad-response-mode'],
+    [{ response_mode: 'QUERY' }, 'oidc-core-3.1.2.6-bad-response-mode'],
+  ]
+  for (const [changes, rule] of rejections) {
+    const rejection = { code: 'invalid_request', status: 400, detail: { rule } }
+    t.throws(() => resolve(changes), rejection, JSON.stringify(changes))
   }
   const fixed = { client_id: integration.id, redirect_uri: undefined, scope: 'courses:read' }
   t.match(resolve(fixed, integration), { redirectUri: 'https://app.example/cb', redirectUriSent: false })
-  t.throws(() => resolve({ ...fixed, scope: 'openid' }, integration), { code: 'invalid_request' })
+  t.throws(() => resolve({ ...fixed, scope: 'openid' }, integration), {
+    code: 'invalid_request',
+    detail: { rule: 'oidc-core-3.1.2.1-redirect-uri-required' },
+  })
   const two = { ...integration, redirectUris: ['https://app.example/cb', 'https://app.example/2'] }
   t.throws(() => resolve(fixed, two), { code: 'invalid_request' })
-  t.throws(() => resolve({ ...fixed, redirect_uri: 'https://app.example:444/cb' }, integration))
+  t.throws(() => resolve({ redirect_uri: 'https://evil.example/callback' }), {
+    message: 'redirect_uri is not registered for this client; only its port may differ',
+  })
+  t.throws(() => resolve({ ...fixed, redirect_uri: 'https://app.example:444/cb' }, integration), {
+    message: 'redirect_uri is not registered for this client (lychgate client set --redirect-uri)',
+    detail: { rule: simple },
+  })
+  const passedFor = (uri: string) =>
+    passedDuring(() => resolve({ redirect_uri: uri })).filter(
+      ({ found }) => found === 'redirect_uri is registered',
+    )
+  t.match(passedFor(redirectUri), [
+    { rule: simple, stored: publicClient.redirectUris, received: redirectUri },
+  ])
+  t.match(passedFor('http://127.0.0.1:9/callback'), [{ rule: 'rfc8252-7.3-any-port' }])
 })
 
 t.test('a repeated parameter is rejected, and a repeated state is not returned', async (t) => {
