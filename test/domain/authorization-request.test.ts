@@ -6,6 +6,7 @@ import {
   resolveRedirectUri,
 } from '../../src/domain/authorization-request.ts'
 import { indexScopeClaims } from '../../src/domain/claims.ts'
+import type { OAuthError } from '../../src/domain/errors.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { type Parameters, parseParameters } from '../../src/domain/parameters.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
@@ -13,6 +14,7 @@ import { passedDuring } from '../helpers/checks.ts'
 import {
   authorizationRequest,
   integration,
+  otherApi,
   ownApi,
   publicClient,
   redirectUri,
@@ -147,6 +149,44 @@ t.test('an omitted scope is openid profile email, as far as the client may have 
     detail: { rule: 'rfc6749-3.3-scope-omitted' },
   })
   t.throws(() => parse({}, { ...publicClient, scope: ['openid'] }), { code: 'invalid_scope' })
+})
+
+t.test('a scope that a client may not request says who can change that', async (t) => {
+  const why = (scope: string, client: Client) => {
+    try {
+      return parse({ scope, redirect_uri: client.redirectUris[0] }, client)
+    } catch (error) {
+      return (error as OAuthError).message
+    }
+  }
+  const narrow = { scope: ['openid'] }
+  t.equal(
+    why('courses:delete', { ...publicClient, ...narrow }),
+    'scope has a value that this server does not know (the setting scopes)',
+  )
+  t.equal(
+    why('courses:read', { ...publicClient, ...narrow }),
+    'scope has a value that this client did not register',
+  )
+  t.equal(
+    why('courses:read', { ...integration, ...narrow }),
+    'scope has a value that is not open to this client (lychgate client set --scope)',
+  )
+})
+
+t.test('an omitted scope at an API without openid, profile and email is all that it offers', async (t) => {
+  const at = (...offered: readonly string[]) => {
+    const api = { ...otherApi, scopes: new Set(offered) }
+    const scopes = new Set([...policy.scopes, ...offered])
+    const find = (id: string) => (id === api.identifier ? api : wide.resources.find(id))
+    const open = { ...wide, scopes, openScopes: scopes, resources: { ...wide.resources, find } }
+    const parameters = read({ ...good, scope: undefined, resource: api.identifier })
+    const proven = resolveRedirectUri(parameters, publicClient)
+    return parseAuthorizationRequest(parameters, publicClient, proven, open, undefined).scope
+  }
+  t.strictSame(at('courses:read', 'courses:write'), ['courses:read', 'courses:write'])
+  t.strictSame(at('courses:read', 'offline_access'), ['courses:read'])
+  t.strictSame(at('email', 'courses:read'), ['openid', 'profile', 'email'], 'one of the three is enough')
 })
 
 t.test('prompt keeps the values this server supports', async (t) => {
