@@ -160,6 +160,10 @@ t.test('a scope that a client may not request says who can change that', async (
     }
   }
   const narrow = { scope: ['openid'] }
+  const rejected = (scope: string) => ({ code: 'invalid_scope', detail: { received: scope } })
+  t.throws(() => parse({ scope: 'openid courses:delete' }), rejected('courses:delete'))
+  const passed = passedDuring(() => parse()).find(({ rule }) => rule === 'rfc6749-4.1.2.1-invalid-scope')
+  t.strictSame(passed?.received, ['openid', 'courses:read'])
   t.equal(
     why('courses:delete', { ...publicClient, ...narrow }),
     'scope has a value that this server does not know (the setting scopes)',

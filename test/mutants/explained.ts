@@ -1,6 +1,7 @@
 import type { Explanation } from '../../scripts/mutants/generated.ts'
 
 const accessToken = 'src/domain/access-token.ts'
+const authorizationRequest = 'src/domain/authorization-request.ts'
 const grant = 'src/domain/grant.ts'
 const pkce = 'src/domain/pkce.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
@@ -13,6 +14,20 @@ const sameMatch = 'one regular expression sets both groups, or neither'
 
 /** The generated mutations that are not tried, because their program does the same. */
 export const explainedMutations: readonly Explanation[] = [
+  {
+    file: authorizationRequest,
+    where: 'whyClosed',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: 'without a closed scope the check passes, and its description is not used',
+  },
+  {
+    file: authorizationRequest,
+    where: 'reachOfClaims',
+    operator: 'removed early return',
+    text: 'if (claims.userinfo.length + claims.idToken.length === 0) return { claims } → nothing',
+    reason: 'of no claims, the rest returns none',
+  },
   ...['(0 + 1)', '(0 - 1)'].flatMap((number): Explanation[] => [
     {
       file: accessToken,
