@@ -223,6 +223,30 @@ t.test('a class of sign-in is requested by acr_values or by a voluntary claim, i
   t.strictSame(both, { values: [multiFactor, 'phr'], essential: false })
 })
 
+t.test('claims are limited to those of scopes that the client may have', async (t) => {
+  const claimsOf = (requested: object, scope: readonly string[]) => {
+    const { claims, claimScope } = parse(
+      { claims: JSON.stringify(requested), scope: 'openid' },
+      { ...publicClient, scope },
+    )
+    return { ...claims, claimScope }
+  }
+  const name = { name: null }
+  const [without, having] = [
+    ['openid', 'email'],
+    ['openid', 'profile'],
+  ]
+  const none = { userinfo: [], idToken: [], claimScope: undefined }
+  t.strictSame(claimsOf({ userinfo: name }, without), none)
+  t.strictSame(claimsOf({ userinfo: name, id_token: name }, without), none)
+  t.strictSame(claimsOf({ userinfo: name }, having), { ...none, userinfo: ['name'], claimScope: ['profile'] })
+  t.strictSame(claimsOf({ userinfo: name, id_token: name }, having), {
+    userinfo: ['name'],
+    idToken: ['name'],
+    claimScope: ['profile'],
+  })
+})
+
 t.test('auth_time is required when the request or the client asks for it', async (t) => {
   const essential = JSON.stringify({ id_token: { auth_time: { essential: true } } })
   t.notOk(owesAuthTime(parse(), publicClient))

@@ -7,6 +7,7 @@ const pkce = 'src/domain/pkce.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
 const clientAuthentication = 'src/domain/client-authentication.ts'
 
+const ofNoClaims = 'of no claims, the rest returns none'
 const longPast = 'the time of the server is later than the first second of 1970'
 const alwaysRotated = 'a grant with a refresh token has been rotated or redeemed, so rotatedAt is set'
 const spelling = 'a text that is base64url of its bytes has 43 characters exactly when these are 32'
@@ -26,7 +27,14 @@ export const explainedMutations: readonly Explanation[] = [
     where: 'reachOfClaims',
     operator: 'removed early return',
     text: 'if (claims.userinfo.length + claims.idToken.length === 0) return { claims } → nothing',
-    reason: 'of no claims, the rest returns none',
+    reason: ofNoClaims,
+  },
+  {
+    file: authorizationRequest,
+    where: 'reachOfClaims',
+    operator: 'changed number',
+    text: 'claims.userinfo.length + claims.idToken.length === 0 → claims.userinfo.length + claims.idToken.length === (0 - 1)',
+    reason: ofNoClaims,
   },
   ...['(0 + 1)', '(0 - 1)'].flatMap((number): Explanation[] => [
     {
