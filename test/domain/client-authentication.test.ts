@@ -1,5 +1,9 @@
 import t from 'tap'
-import { authenticateClient, parseClientCredentials } from '../../src/domain/client-authentication.ts'
+import {
+  type AuthenticationMethod,
+  authenticateClient,
+  parseClientCredentials,
+} from '../../src/domain/client-authentication.ts'
 import type { OAuthError } from '../../src/domain/errors.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
@@ -236,3 +240,46 @@ t.test('an unknown client, a wrong secret and a wrong method get the same error'
     })
   }
 })
+
+t.test('a method that finds the client of a proof needs no client_id', async (t) => {
+  const method: AuthenticationMethod = {
+    name: 'by_proof',
+    parameter: 'proof',
+    read: () => ({ proof: 'x' }),
+    verify: () => undefined,
+    findClientId: async () => 'a',
+  }
+  const none = parseParameters('', { parameters: 100, parameterBytes: 8192 })
+  t.strictSame(parseClientCredentials([method], undefined, none, token), {
+    method,
+    clientId: undefined,
+    proof: 'x',
+  })
+  const { findClientId: _, ...plain } = method
+  t.throws(() => parseClientCredentials([plain], undefined, none, token), {
+    code: 'invalid_request',
+    message: 'client_id is missing',
+  })
+})
+
+t.test(
+  'a rejected proof is described where no client was found by it, and hidden where one might be',
+  async (t) => {
+    const [failed, method] = [{ why: 'with another key', received: 'k1' }, clientMethods.client_secret_post]
+    const received = (namesNoClient?: true) => {
+      try {
+        authenticateClient(
+          undefined,
+          { method, proof: 'x' },
+          { ...failed, ...(namesNoClient && { namesNoClient }) },
+          token,
+        )
+        return undefined
+      } catch (error) {
+        return (error as OAuthError).detail.received
+      }
+    }
+    t.equal(received(), 'client_secret_post')
+    t.equal(received(true), 'client_secret_post, with another key: k1')
+  },
+)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import {
   approveGrant,
+  canGrantLive,
   isGrantAlive,
   issueGrant,
   mintGrantId,
@@ -284,3 +285,16 @@ t.test('revoking is one write', async (t) => {
     ])
   }
 })
+
+t.test(
+  'a grant whose client is locked can live again until it expires, and a revoked one cannot',
+  async (t) => {
+    const locked = active(1, { revokedAt: approvedAt + 1, revokedBy: 'lychgate-client-locked' })
+    for (const grant of [active(), locked]) {
+      t.ok(canGrantLive(grant, grant.expiresAt - 1))
+      t.notOk(canGrantLive(grant, grant.expiresAt))
+    }
+    t.notOk(canGrantLive({ ...locked, revokedBy: rule }, approvedAt + 2))
+    t.notOk(canGrantLive({ ...locked, revokedBy: 'lychgate-account-locked' }, approvedAt + 2))
+  },
+)

@@ -43,6 +43,12 @@ t.test('a refresh tells which rule of the scope it followed', async (t) => {
   )
 })
 
+t.test('a refresh that goes beyond its grant names the first scope that does', async (t) => {
+  t.throws(() => ask(grant, { scope: 'courses:read profile email' }), {
+    detail: { stored: grant.scope, received: 'profile' },
+  })
+})
+
 t.test('a narrower scope applies only to the access token', async (t) => {
   const { grant: rotated, access } = resultOf(ask(grant, { scope: 'courses:read' }))
   t.strictSame(access.scope, ['courses:read'])

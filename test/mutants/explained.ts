@@ -4,12 +4,14 @@ const accessToken = 'src/domain/access-token.ts'
 const authorizationRequest = 'src/domain/authorization-request.ts'
 const grant = 'src/domain/grant.ts'
 const pkce = 'src/domain/pkce.ts'
+const refreshToken = 'src/domain/refresh-token.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
 const clientAuthentication = 'src/domain/client-authentication.ts'
 
 const ofNoClaims = 'of no claims, the rest returns none'
 const longPast = 'the time of the server is later than the first second of 1970'
-const alwaysRotated = 'a grant with a refresh token has been rotated or redeemed, so rotatedAt is set'
+const alwaysRotated =
+  'a grant with a refresh token was redeemed or rotated, which set rotatedAt and refreshExpiresAt'
 const spelling = 'a text that is base64url of its bytes has 43 characters exactly when these are 32'
 const sameMatch = 'one regular expression sets both groups, or neither'
 
@@ -37,6 +39,13 @@ export const explainedMutations: readonly Explanation[] = [
     reason: ofNoClaims,
   },
   ...['(0 + 1)', '(0 - 1)'].flatMap((number): Explanation[] => [
+    ...['rotatedAt', 'refreshExpiresAt'].map((name) => ({
+      file: refreshToken,
+      where: 'refreshHandle',
+      operator: 'changed number' as const,
+      text: `${name} = 0 → ${name} = ${number}`,
+      reason: alwaysRotated,
+    })),
     {
       file: accessToken,
       where: 'verifyRefreshToken',
