@@ -45,6 +45,7 @@ t.test('a refresh tells which rule of the scope it followed', async (t) => {
 
 t.test('a refresh that goes beyond its grant names the first scope that does', async (t) => {
   t.throws(() => ask(grant, { scope: 'courses:read profile email' }), {
+    code: 'invalid_scope',
     detail: { received: 'profile' },
   })
 })

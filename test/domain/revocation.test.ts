@@ -2,6 +2,7 @@ import t from 'tap'
 import type { TokenFacts } from '../../src/domain/access-token.ts'
 import { revokeJwt, revokeToken } from '../../src/rfc7009-revocation/rules.ts'
 import { mayIntrospect } from '../../src/rfc7662-introspection/rules.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import {
   active,
   approvedAt,
@@ -39,6 +40,8 @@ t.test('a dead or unknown token is no error and no write', async (t) => {
   const [access, refreshToken] = [opened(grant, 'access'), opened(grant, 'refresh')]
   t.strictSame(revokeToken(access, undefined, publicClient, at), nothing)
   t.strictSame(revokeToken(access, { ...grant, secret: bytesOf('x', 16) }, publicClient, at), nothing)
+  const passed = passedDuring(() => revokeToken(access, undefined, publicClient, at))
+  t.match(passed, [{ rule: 'rfc7009-2.2-unknown-token-200' }])
   t.strictSame(revokeToken(access, grant, publicClient, access.expiresAt), nothing)
   t.strictSame(revokeToken(access, { ...grant, revokedTokens: [access.tokenId] }, publicClient, at), nothing)
   t.strictSame(revokeToken(refreshToken, { ...grant, revokedAt: 1 }, publicClient, at), nothing)
@@ -49,6 +52,7 @@ t.test('the token of another client is rejected and stays valid', async (t) => {
     t.throws(() => revokeToken(opened(grant, kind), grant, otherClient, at), {
       code: 'invalid_grant',
       status: 400,
+      detail: { rule: 'rfc7009-2.1-issued-to-client' },
     })
   }
   t.throws(() => revokeJwt(claims, grant, otherClient.id, at), { code: 'invalid_grant' })
