@@ -59,7 +59,7 @@ export function summaryOf(scores: readonly Score[]): string {
   const tried = tests + types + survived
   const percent = ((100 * (tests + types)) / Math.max(1, tried)).toFixed(1)
   return (
-    `${tried + explained} generated mutants in ${scores.length} files: ${tests} killed by tests, ` +
+    `${tried + explained} generated mutants in ${scores.length} ${scores.length === 1 ? 'file' : 'files'}: ${tests} killed by tests, ` +
     `${types} by the type check, ${explained} explained, ${survived} survived; score ${percent} %`
   )
 }

@@ -195,7 +195,7 @@ t.test('an omitted scope at an API without openid, profile and email is all that
 
 t.test('prompt keeps the values this server supports', async (t) => {
   t.strictSame(parse({ prompt: 'login  consent create' }).prompt, ['login', 'consent'])
-  t.strictSame(parse({ prompt: 'none' }).prompt, ['none'])
+  for (const prompt of ['none', 'none ']) t.strictSame(parse({ prompt }).prompt, ['none'])
   t.strictSame(parse({ prompt: 'create' }).prompt, [])
 })
 
@@ -224,10 +224,10 @@ t.test('a class of sign-in is requested by acr_values or by a voluntary claim, i
 })
 
 t.test('claims are limited to those of scopes that the client may have', async (t) => {
-  const claimsOf = (requested: object, scope: readonly string[]) => {
+  const claimsOf = (requested: object, allowed: readonly string[], scope = 'openid') => {
     const { claims, claimScope } = parse(
-      { claims: JSON.stringify(requested), scope: 'openid' },
-      { ...publicClient, scope },
+      { claims: JSON.stringify(requested), scope },
+      { ...publicClient, scope: allowed },
     )
     return { ...claims, claimScope }
   }
@@ -245,6 +245,9 @@ t.test('claims are limited to those of scopes that the client may have', async (
     idToken: ['name'],
     claimScope: ['profile'],
   })
+  const within = claimsOf({ userinfo: name }, having, 'openid profile')
+  t.strictSame(within, { ...none, userinfo: ['name'] }, 'its scope is requested already')
+  t.notOk('claimScope' in parse({ claims: JSON.stringify({ userinfo: name }), scope: 'openid profile' }))
 })
 
 t.test('auth_time is required when the request or the client asks for it', async (t) => {
