@@ -35,6 +35,7 @@ interface Options {
   readonly file?: string[]
   readonly sample?: number
   readonly seed: number
+  readonly units?: true
 }
 
 process.exit(await main())
@@ -60,6 +61,7 @@ async function main(): Promise<number> {
     .option('--file <path...>', 'of those, the ones of these files, again')
     .option('--sample <number>', 'of those, so many', readCount)
     .option('--seed <number>', 'the draw of the sample', readCount, 1)
+    .option('--units', 'those with unit tests alone; of a file with survivors no score is kept')
     .parse()
     .opts<Options>()
   const { only, changed, jobs, check, count } = options
@@ -95,11 +97,16 @@ async function tryGenerated(selection: Selection, jobs: number): Promise<number>
   const mutations = selectMutations(root, selection).filter(({ file }) => !isWhole || !record.isCurrent(file))
   for (let job = 0; job < Math.min(jobs, mutations.length); job++) workspaces.push(openWorkspace(root))
   const scores: Score[] = []
-  await tryMutations(root, mutations, workspaces, say, (score) => {
+  const units = selection.units === true
+  const settle = (score: Score) => {
     scores.push(score)
+    const isWholeFile = selection.sample === undefined
+    // Other tests may notice what the unit tests do not.
+    const isFinal = !units || score.survived.length === 0
     // At once: a run that is stopped keeps the files it has finished.
-    if (selection.sample === undefined) record.put(score)
-  })
+    if (isWholeFile && isFinal) record.put(score)
+  }
+  await tryMutations(root, mutations, { workspaces, units, say, settle })
   const shown = isWhole ? record.all() : scores
   const survivors = shown.flatMap(({ survived }) => survived)
   for (const line of ['', ...survivors]) say(line)

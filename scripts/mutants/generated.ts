@@ -18,6 +18,8 @@ export interface Selection {
   /** Only this many, drawn by `seed`. Absent: all. */
   readonly sample?: number | undefined
   readonly seed: number
+  /** Only with the unit tests, which takes minutes where all tests take hours. */
+  readonly units?: true | undefined
 }
 
 /** A mutation that is not tried, because its program does the same. */
@@ -59,19 +61,26 @@ export function staleExplanations(root: string): readonly string[] {
     .map(({ file, where, operator, text }) => `stale: ${file} has no ${operator} in ${where}: ${text}`)
 }
 
+/** How mutations are tried. */
+export interface MutationTrial {
+  readonly workspaces: readonly Workspace[]
+  /** See `Selection`. */
+  readonly units: boolean
+  say(line: string): void
+  /** Is called with the score of each file, once all of its mutations are tried. */
+  settle(score: Score): void
+}
+
 /**
  * Tries mutations, file by file, each with the tests of its file until one fails. What does not type-check counts as
  * killed, and no test is run for it.
- * @param settle Is called with the score of each file, once all of its mutations are tried.
  */
 export async function tryMutations(
   root: string,
   mutations: readonly Mutation[],
-  workspaces: readonly Workspace[],
-  say: (line: string) => void,
-  settle: (score: Score) => void,
+  { workspaces, units, say, settle }: MutationTrial,
 ): Promise<void> {
-  const testsOf = createTestFinder(root)
+  const testsOf = createTestFinder(root, units)
   const compiles = createTypeCheck(root)
   const explained = new Set(explainedMutations.map(nameOf))
   for (const [file, all] of Map.groupBy(mutations, (mutation) => mutation.file)) {
@@ -149,8 +158,8 @@ interface Candidates {
  * clauses that the ledger or the file itself ties to it, those that have to notice a deliberate fault in it, those that
  * are named after it, and the other tests that import it.
  */
-function createTestFinder(root: string): (file: string) => Candidates {
-  const tests = globSync('test/**/*.test.ts', { cwd: root }).map((file) => ({
+function createTestFinder(root: string, onlyUnits: boolean): (file: string) => Candidates {
+  const tests = globSync(`test/${onlyUnits ? 'domain' : '**'}/*.test.ts`, { cwd: root }).map((file) => ({
     file,
     text: readFileSync(join(root, file), 'utf8'),
   }))
@@ -173,7 +182,10 @@ function createTestFinder(root: string): (file: string) => Candidates {
       .slice(0, mostTests)
     const importingFiles = importing.map((test) => test.file)
     const units = importingFiles.filter(isUnit)
-    const noticing = faults.filter((fault) => fault.file === file).flatMap(noticingTests)
+    const noticing = faults
+      .filter((fault) => fault.file === file)
+      .flatMap(noticingTests)
+      .filter((test) => !onlyUnits || isUnit(test))
     const named = tests.map((test) => test.file).filter((test) => basename(test).includes(topicOf(file)))
     const distinct = new Set([
       ...carrying.map((test) => test.file),
