@@ -53,7 +53,5 @@ export function recordCheck(
 
 /** `rfc7636-4.5-verifier-required` as `verifier required`. */
 function nameOf(rule: string): string {
-  return rule
-    .replace(/^(?:rfc\d+|[a-z]+(?:-core|-disc|-reg|-rpl)?)-(?:[\dA-Z][\d.]*-)?/, '')
-    .replaceAll('-', ' ')
+  return rule.replace(/^(?:oidc-)?[a-z]+(?:\d+[a-z]*)?-(?:[\dA-Z][\d.]*-)?/, '').replaceAll('-', ' ')
 }
