@@ -15,7 +15,8 @@ const longestToken = 8192
  * Reads the Authorization header (RFC 6750 §2.1). The scheme is case-insensitive (OAuth 2.1 §5.1.1). Another scheme, or
  * none, means no bearer token; the scheme with anything but one b64token is malformed.
  */
-export function parseBearer(header = '', scheme = 'Bearer'): BearerCredentials {
+export function parseBearer(header: string | undefined, scheme = 'Bearer'): BearerCredentials {
+  if (header === undefined) return { kind: 'absent' }
   const [name, rest] = [header.slice(0, scheme.length), header.slice(scheme.length)]
   if (name.toLowerCase() !== scheme.toLowerCase() || /^\S/.test(rest)) return { kind: 'absent' }
   return parseBearerField(/^ +(\S+) *$/.exec(rest)?.[1] ?? '')

@@ -91,8 +91,8 @@ export function narrowClaims(
   scope: Scope,
   scopeClaims: ScopeClaims,
 ): ClaimsRequest {
-  const opened = scope.flatMap((name) => scopeClaims.get(name) ?? [])
-  const isOpened = (claim: string) => claim === 'auth_time' || opened.includes(claim)
+  const isOpened = (claim: string) =>
+    claim === 'auth_time' || scope.some((name) => scopeClaims.get(name)?.includes(claim))
   return { userinfo: requested.userinfo.filter(isOpened), idToken: requested.idToken.filter(isOpened) }
 }
 

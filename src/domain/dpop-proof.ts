@@ -59,9 +59,9 @@ export interface ProvenRequest {
  * @throws {OAuthError} `invalid_dpop_proof`
  */
 export function readProof(fields: readonly string[]): Proof {
-  const [field = ''] = fields
+  const [field] = fields
   must(
-    fields.length === 1 && !field.includes(','),
+    field !== undefined && fields.length === 1 && !field.includes(','),
     'rfc9449-4.3-single-header',
     'send one DPoP header with one proof',
     fields.length,
@@ -147,9 +147,9 @@ export interface Nonces {
 /** @param mac Returns an unpredictable text for a half minute. */
 export function noncesBy(mac: (window: string) => string): Nonces {
   const windowOf = (now: Seconds) => Math.floor(now / nonceSeconds)
-  let latest = { window: -1, nonce: '' }
+  let latest: { readonly window: number; readonly nonce: string } | undefined
   const nonceOf = (window: number) => {
-    if (latest.window !== window) latest = { window, nonce: mac(String(window)) }
+    if (latest?.window !== window) latest = { window, nonce: mac(String(window)) }
     return latest.nonce
   }
   return {
@@ -249,7 +249,7 @@ function isSameUrl(one: string, other: string): boolean {
  * @returns undefined for what is no such URL.
  */
 export function normalizedUrl(text: string): string | undefined {
-  const [bare = ''] = text.split(/[?#]/, 1)
+  const bare = text.replace(/[?#].*/s, '')
   if (bare.length > longestUrl || !/^[!-~]+$/.test(bare)) return undefined
   if (!/^https?:\/\/[^/\\@]+(?:\/[!-[\]-~]*)?$/i.test(bare)) return undefined
   if (/%(?![0-9a-f]{2})/i.test(bare)) return undefined
@@ -257,8 +257,7 @@ export function normalizedUrl(text: string): string | undefined {
     const character = String.fromCharCode(Number.parseInt(octet.slice(1), 16))
     return /[\w.~-]/.test(character) ? character : octet.toUpperCase()
   })
-  if (decoded !== bare && !URL.canParse(bare)) return undefined
-  return URL.parse(decoded)?.href
+  return URL.canParse(bare) ? URL.parse(decoded)?.href : undefined
 }
 
 function must(

@@ -19,7 +19,8 @@ export interface Jws {
  * @returns undefined for anything else.
  */
 export function parseJws(text: string): Jws | undefined {
-  const [, header = '', claims = '', signature = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
+  if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)) return undefined
+  const [header, claims, signature] = text.split('.') as [string, string, string]
   const [parsedHeader, parsedClaims] = [parsePart(header), parsePart(claims)]
   if (!isObject(parsedHeader) || !isObject(parsedClaims)) return undefined
   return {
@@ -124,7 +125,7 @@ function derOf(signature: Buffer): Buffer {
     let start = end - 32
     while (start < end - 1 && signature[start] === 0) start += 1
     // The first bit is the sign: a zero byte goes before it.
-    const sign = (signature[start] ?? 0) > 127 ? 1 : 0
+    const sign = signature.readUInt8(start) > 127 ? 1 : 0
     der[length] = 2
     der[length + 1] = sign + end - start
     length += 2 + sign + signature.copy(der, length + 2 + sign, start, end)
