@@ -1,5 +1,5 @@
 import t from 'tap'
-import { bearerChallenge, bearerError, parseBearer } from '../../src/domain/bearer.ts'
+import { bearerChallenge, bearerError, parseBearer, readToken } from '../../src/domain/bearer.ts'
 
 t.test('no header, and another scheme, count as no token', async (t) => {
   for (const header of [
@@ -63,6 +63,23 @@ t.test('a challenge has each member once, the error first', async (t) => {
     rejection.headers['www-authenticate'],
     `Bearer error="insufficient_scope", error_description="not enough", scope="a b", resource_metadata="${resourceMetadata}"`,
   )
-  t.equal(bearerError('invalid_token', 'x', resourceMetadata, { rule: 'x' }).status, 401)
+  t.strictSame(rejection.detail.received, ['a', 'b'], 'the scope, where the operation needs one')
+  const invalid = bearerError('invalid_token', 'x', resourceMetadata, { rule: 'x', received: 'y' })
+  t.match(invalid, { status: 401, detail: { rule: 'x', received: 'y' } })
   t.equal(bearerError('invalid_request', 'x', resourceMetadata, { rule: 'x' }).status, 400)
+})
+
+t.test('a token is read under the scheme that it is sent with', async (t) => {
+  const dpop = { name: 'DPoP', member: 'jkt', challenge: { algs: 'ES256 EdDSA' } }
+  const other = { ...dpop, name: 'Other' }
+  const token = { kind: 'token', token: 'abc' } as const
+  t.strictSame(readToken('dpop abc', [other, dpop]), { scheme: dpop, credentials: token })
+  t.strictSame(readToken('DPoP a b', [other, dpop]), { scheme: dpop, credentials: { kind: 'malformed' } })
+  t.strictSame(readToken('Bearer abc', [other, dpop]), { scheme: undefined, credentials: token })
+  t.strictSame(readToken(undefined, [dpop]), { scheme: undefined, credentials: { kind: 'absent' } })
+  t.equal(
+    bearerChallenge({ scheme: dpop, error: 'invalid_token' }),
+    'DPoP error="invalid_token", algs="ES256 EdDSA"',
+  )
+  t.equal(bearerChallenge({ scope: ['a'], description: 'x' }), 'Bearer error_description="x", scope="a"')
 })

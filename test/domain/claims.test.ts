@@ -1,5 +1,15 @@
 import t from 'tap'
-import { claimNames, idTokenClaims, indexScopeClaims, userInfo } from '../../src/domain/claims.ts'
+import {
+  claimNames,
+  idTokenClaims,
+  indexScopeClaims,
+  narrowClaims,
+  reservedClaims,
+  scopeOfClaims,
+  textClaims,
+  textFault,
+  userInfo,
+} from '../../src/domain/claims.ts'
 import { parseClaims } from '../../src/domain/claims-request.ts'
 import type { User } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
@@ -123,3 +133,45 @@ t.test('a claim called __proto__ changes no object', async (t) => {
   t.strictSame(claims, { userinfo: ['__proto__'], idToken: [] })
   t.notHas({}, { value: 'x' })
 })
+
+t.test(
+  'a claim asked for by itself needs the first scope that opens it, unless one is granted',
+  async (t) => {
+    const open = new Map([
+      ['profile', ['name', 'picture']],
+      ['card', ['picture', 'email']],
+      ['email', ['email']],
+    ])
+    const both = { userinfo: ['picture'], idToken: ['email', 'picture', 'unknown'] }
+    t.strictSame(scopeOfClaims(both, ['openid'], open), ['profile', 'card'])
+    t.strictSame(scopeOfClaims(both, ['card'], open), [], 'one of several is enough')
+    t.strictSame(scopeOfClaims(both, ['email'], open), ['profile'])
+    t.strictSame(scopeOfClaims(nothing, [], open), [])
+    t.strictSame(narrowClaims(both, ['openid', 'email'], open), { userinfo: [], idToken: ['email'] })
+    const time = { userinfo: ['auth_time', 'name'], idToken: ['auth_time'] }
+    t.strictSame(narrowClaims(time, ['openid'], open), { userinfo: ['auth_time'], idToken: ['auth_time'] })
+  },
+)
+
+t.test('a line of text is short and visible', async (t) => {
+  t.equal(textFault('é'.repeat(200)), undefined)
+  t.equal(textFault('é'.repeat(201)), 'tooLong')
+  t.strictSame([textFault('four', 4), textFault('fours', 4)], [undefined, 'tooLong'])
+  for (const character of ['\0', '\u202e', '\u2028', '\u2029', '\u3164', '\u034f'])
+    t.equal(textFault(`a${character}b`), 'invisible', String(character.codePointAt(0)))
+})
+
+t.test(
+  'users may edit the texts of OpenID Connect Core 5.1, and no rule sets what proves who they are',
+  async (t) => {
+    const texts = 'name given_name family_name middle_name nickname profile picture website gender birthdate'
+    t.strictSame(textClaims, [...texts.split(' '), 'zoneinfo', 'locale'])
+    const ofTokens = 'iss sub aud exp nbf iat jti azp nonce auth_time acr amr sid at_hash c_hash s_hash'
+    const ofAccess = 'client_id scope cnf act may_act active token_type authorization_details'
+    const ofEvents = 'events sub_id sub_jwk toe txn'
+    const ofUsers =
+      'email email_verified phone_number phone_number_verified preferred_username verified_claims'
+    const all = [ofTokens, ofAccess, ofEvents, ofUsers].flatMap((line) => line.split(' '))
+    t.strictSame([...reservedClaims].sort(), all.sort())
+  },
+)

@@ -1,9 +1,12 @@
+import { createHmac } from 'node:crypto'
 import t from 'tap'
 import {
   type Handle,
   type HandleKind,
   handleBelongsTo,
   handlePrefix,
+  keyIdOf,
+  openedAs,
   openHandle,
   sealHandle,
   tokenIdOf,
@@ -19,6 +22,8 @@ const samples: readonly Handle[] = [
   ...kinds.map((kind) => contentsOf(grant, kind)),
   contentsOf(grant, 'access', { narrowing }),
   contentsOf(grant, 'access', { narrowing: { scope: [], resource: ['urn:a'] } }),
+  contentsOf(grant, 'refresh', { confirmation: { jkt: 'thumbprint' } }),
+  contentsOf(grant, 'access', { narrowing, confirmation: { jkt: 'thumbprint' } }),
 ]
 const seal = (handle: Handle) => sealHandle(handle, handleKey, grant.secret)
 /** Whether the text opens and belongs to this row. */
@@ -150,10 +155,28 @@ t.test('any text either opens or is no handle, and never an exception', async (t
   )
 })
 
+t.test('what has less than the head of a handle does not open, whatever its tag', async (t) => {
+  const signed = Buffer.from([3, handleKey.id, ...Array(20).fill(0)])
+  const tag = createHmac('sha256', handleKey.secret).update(signed).digest().subarray(0, 16)
+  const text = handlePrefix.access + Buffer.concat([signed, tag, Buffer.alloc(16)]).toString('base64url')
+  t.equal(openHandle(handleKeys, text, 'access'), undefined)
+})
+
 t.test('a handle longer than any this server makes is not decoded', async (t) => {
   const long = seal(contentsOf(grant, 'access', { narrowing: { scope: ['s'.repeat(7000)], resource: [] } }))
   t.ok(long.length > 8192)
   t.equal(openHandle(handleKeys, long, 'access'), undefined)
+  // Three bytes are four characters, so only a refresh token can have this length exactly.
+  const sealLong = (kind: HandleKind, length: number) =>
+    seal(contentsOf(grant, kind, { narrowing: { scope: ['s'.repeat(length)], resource: [] } }))
+  const texts = [sealLong('refresh', 6076), sealLong('access', 6077)]
+  t.strictSame(
+    texts.map((text) => [text.length, openHandle(handleKeys, text, ...kinds) !== undefined]),
+    [
+      [8192, true],
+      [8193, false],
+    ],
+  )
 })
 
 t.test('a handle of an older key opens only while that key is kept', async (t) => {
@@ -187,6 +210,43 @@ t.test('a handle belongs only to its own grant', async (t) => {
   t.ok(handle && handleBelongsTo(handle, grant))
   t.notOk(handle && handleBelongsTo(handle, { ...grant, id: bytesOf('another', 12) }))
   t.notOk(handle && handleBelongsTo(handle, { ...grant, secret: bytesOf('another', 16) }))
+})
+
+t.test('a handle that was just sealed is as if it were opened', async (t) => {
+  for (const handle of samples) {
+    const [made, read] = [
+      openedAs(handle, seal(handle), grant.secret),
+      openHandle(handleKeys, seal(handle), handle.kind),
+    ]
+    t.strictSame({ ...made, hasTagOf: undefined }, { ...read, hasTagOf: undefined })
+    for (const one of [made, read, read])
+      t.strictSame([one?.hasTagOf(grant.secret), one?.hasTagOf(bytesOf('x', 16))], [true, false], handle.kind)
+    t.equal(read?.hasTagOf(grant.secret), true, 'and again')
+  }
+})
+
+t.test('the bytes of a handle stay: tokens of the version before are valid', async (t) => {
+  const bytes = kinds.map((kind) =>
+    Buffer.from(seal(contentsOf(grant, kind)).slice(handlePrefix[kind].length), 'base64url'),
+  )
+  t.strictSame(
+    bytes.map((one) => [one[0], one[1], one.length]),
+    [
+      [1, handleKey.id, 58],
+      [2, handleKey.id, 58],
+      [3, handleKey.id, 58],
+    ],
+  )
+})
+
+t.test('a handle names the key that sealed it', async (t) => {
+  for (const handle of samples) t.equal(keyIdOf(seal(handle)), handleKey.id)
+  const other = sealHandle(contentsOf(grant, 'refresh'), { ...handleKey, id: 200 }, grant.secret)
+  t.equal(keyIdOf(other), 200)
+  t.strictSame(
+    [keyIdOf('lyc_code_'), keyIdOf('x'), keyIdOf('xlyc_code_AAAA')],
+    [undefined, undefined, undefined],
+  )
 })
 
 t.test('an access token has the same name when it is sealed and when it is opened', async (t) => {

@@ -1,7 +1,9 @@
 import t from 'tap'
 import {
+  endingOf,
   grantIdOfJwt,
   jwtAccessTokenPayload,
+  tokenIdOfJwt,
   verifyJwtAccessToken,
 } from '../../src/domain/jwt-access-token.ts'
 import { accessTokenHash, idTokenPayload } from '../../src/oidc-core/rules.ts'
@@ -45,6 +47,7 @@ t.test('auth_time is present only when required, and absent values are omitted',
 
 t.test('acr is what was requested and met, or the class of the methods', async (t) => {
   t.equal(idTokenPayload({ ...facts, grant: { ...grant, acr: 'phr' } }, 1)['acr'], 'phr')
+  t.equal(jwtAccessTokenPayload('i', { ...grant, acr: 'phr' }, access, tokenId, 1)['acr'], 'phr')
 })
 
 t.test('requested claims never replace the registered ones', async (t) => {
@@ -91,6 +94,16 @@ t.test('a JWT access token names its grant and itself', async (t) => {
   const unknown = jwtAccessTokenPayload('i', { ...grant, methods: [] }, access, tokenId, 1)
   t.notOk('amr' in unknown || 'acr' in unknown, 'amr and acr are present where they are known')
   t.equal(grantIdOfJwt(claims), grant.id)
+  t.equal(tokenIdOfJwt(claims), tokenId)
+  t.equal(tokenIdOfJwt({ jti: 'x' }), '')
+  t.strictSame(endingOf(claims), { kind: 'access', seq: 0, expiresAt: approvedAt + 50, tokenId })
+  const bound = jwtAccessTokenPayload('i', grant, access, tokenId, 1, { jkt: 'thumbprint' })
+  t.strictSame(bound['cnf'], { jkt: 'thumbprint' })
+  t.match(verifyJwtAccessToken({ ...claims, cnf: bound['cnf'] }, grant, approvedAt), {
+    confirmation: { jkt: 'thumbprint' },
+  })
+  const free = verifyJwtAccessToken(claims, grant, approvedAt)
+  t.strictSame([free !== undefined, 'confirmation' in (free ?? {})], [true, false])
   const two = { ...access, resource: ['https://a.example', 'https://b.example'] }
   t.strictSame(jwtAccessTokenPayload('i', grant, two, tokenId, 1)['aud'], two.resource)
   for (const jti of [

@@ -1,6 +1,16 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { algorithmNamed, algorithmOf, keyObject, parseKeySet } from '../../src/domain/key-set.ts'
+import {
+  algorithmNamed,
+  algorithmNames,
+  algorithmOf,
+  hasPrivatePart,
+  keyObject,
+  parseKey,
+  parseKeySet,
+  prepareKey,
+  readKeyFile,
+} from '../../src/domain/key-set.ts'
 import { parseStrictJson } from '../../src/domain/strict-json.ts'
 
 const pairs = {
@@ -98,6 +108,37 @@ t.test('what is no set of public keys is rejected', async (t) => {
   )
   t.throws(() => parseKeySet({ keys: [{ kty: 'oct', k: 'c2VjcmV0' }] }), secret)
   t.throws(() => parseKeySet({ keys: Array(21).fill(publicJwk('ec')) }), { message: 'has more than 20 keys' })
+  t.equal(parseKeySet({ keys: Array(20).fill(publicJwk('ec')) }).length, 20)
+  for (const name of ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])
+    t.equal(hasPrivatePart({ kty: 'RSA', [name]: 'x' }), true, name)
+  t.equal(hasPrivatePart(publicJwk('rsa')), false)
+})
+
+t.test('a key has a kid of at most 256 characters, and numbers of 32 bytes', async (t) => {
+  const ec = publicJwk('ec')
+  t.equal(parseKey({ ...ec, kid: 'k'.repeat(256) })?.kid?.length, 256)
+  t.equal(parseKey({ ...ec, kid: 'k'.repeat(257) }), undefined)
+  const withZero = Buffer.concat([Buffer.alloc(1), Buffer.from(ec.x ?? '', 'base64url')])
+  t.equal(parseKey({ ...ec, x: withZero.toString('base64url') }), undefined, 'the same number in 33 bytes')
+  t.strictSame(algorithmNames, ['ES256', 'PS256', 'RS256', 'EdDSA', 'Ed25519'])
+  t.equal(algorithmOf({ kty: 'OKP' }, 'EdDSA'), 'EdDSA')
+})
+
+t.test('an operator may give a set, one key, or a public key as PEM', async (t) => {
+  const [jwk, pem] = [publicJwk('ec'), pairs.ec.publicKey.export({ format: 'pem', type: 'spki' }).toString()]
+  const { keys } = readKeyFile(pem)
+  t.strictSame(
+    keys.map(({ x }) => x),
+    [jwk.x],
+  )
+  t.strictSame(readKeyFile(JSON.stringify(jwk)).keys, keys)
+  t.strictSame(readKeyFile(JSON.stringify({ keys: [jwk] })).keys, keys)
+  const secret = pairs.ec.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+  t.throws(() => readKeyFile(secret), { message: 'has a private or symmetric key' })
+  const traditional = pairs.rsa.privateKey.export({ format: 'pem', type: 'pkcs1' }).toString()
+  t.throws(() => readKeyFile(traditional), { message: 'has a private or symmetric key' })
+  for (const content of ['', '{}', 'text', '-----BEGIN PUBLIC KEY-----', '[]'])
+    t.throws(() => readKeyFile(content), { message: 'is not a JWK set' }, content)
 })
 
 t.test('the registered algorithm counts, then that of the key, then the usual one of its type', async (t) => {
@@ -120,4 +161,23 @@ t.test('a key is made ready to verify once, also when its client is read from th
   t.not(read, again)
   t.equal(keyObject(read), keyObject(again))
   t.not(keyObject(read), keyObject(other))
+})
+
+t.test('white-box: 500 keys are kept ready', async (t) => {
+  // Keys that differ in their exponent: no other one is generated.
+  const { n = '' } = publicJwk('rsa')
+  const prepare = (index: number) =>
+    prepareKey({ kty: 'RSA', n, e: Buffer.from([1, index >> 8, index & 255, 1]).toString('base64url') })
+  const isForgotten = (index: number, made: object | undefined) => prepare(index) !== made
+  let [index, before, made] = [0, prepare(0), prepare(1)]
+  // Up to the first that is forgotten, to make room: then two are kept, that one and its follower.
+  while (!isForgotten(index, before)) {
+    index += 1
+    before = made
+    made = prepare(index + 1)
+  }
+  for (let more = 2; more < 500; more += 1) prepare(index + more)
+  t.equal(isForgotten(index + 1, made), false, '500 are kept')
+  prepare(index + 500)
+  t.equal(isForgotten(index + 1, made), true, 'the next one begins again')
 })

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { remove } from '../../src/domain/decision.ts'
 import {
+  describeDelivery,
   type FinishedDelivery,
   type LogoutDelivery,
   logoutDeliveryKind,
@@ -95,4 +96,14 @@ t.test('a client is unreachable if it took nothing and failed to take something'
   })
   const all = [finished('a', 'failed'), finished('b', 'failed'), finished('b', 'delivered')]
   t.strictSame(unreachableClients([...all, finished('c', 'delivered')]), ['a'])
+})
+
+t.test('a delivery is described: pending until it has finished', async (t) => {
+  const pending = { state: 'pending', client_id: 'client', sub: 'user', sid: 'sid-1', ended_at: 100 }
+  t.strictSame(describeDelivery(delivery), { ...pending, tries: 0, due_at: 100 })
+  const tried = { ...delivery, tries: 1, dueAt: 111, error: 'no response in 5 s' }
+  t.strictSame(describeDelivery(tried), { ...pending, tries: 1, due_at: 111, error: 'no response in 5 s' })
+  const finished = { ...delivery, outcome: 'failed', tries: 3, finishedAt: 200, expiresAt: 300 } as const
+  t.strictSame(describeDelivery(finished), { ...pending, state: 'failed', tries: 3, finished_at: 200 })
+  t.equal(logoutDeliveryKind.name, 'logoutDelivery')
 })

@@ -72,8 +72,8 @@ export const boundTokenFaults = [
     id: 'proof-url-as-text',
     tests,
     file: proof,
-    find: 'return URL.parse(decoded)?.href',
-    replace: 'return bare',
+    find: 'URL.parse(decoded)?.href : undefined',
+    replace: 'bare : undefined',
   },
   {
     id: 'proof-of-an-hour-ago',

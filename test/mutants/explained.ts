@@ -5,6 +5,10 @@ const authorizationRequest = 'src/domain/authorization-request.ts'
 const grant = 'src/domain/grant.ts'
 const pkce = 'src/domain/pkce.ts'
 const refreshToken = 'src/domain/refresh-token.ts'
+const dpopProof = 'src/domain/dpop-proof.ts'
+const handle = 'src/domain/handle.ts'
+const connections = 'src/domain/connections.ts'
+const jws = 'src/domain/jws.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
 const clientAuthentication = 'src/domain/client-authentication.ts'
 
@@ -13,6 +17,9 @@ const longPast = 'the time of the server is later than the first second of 1970'
 const alwaysRotated =
   'a grant with a refresh token was redeemed or rotated, which set rotatedAt and refreshExpiresAt'
 const spelling = 'a text that is base64url of its bytes has 43 characters exactly when these are 32'
+const inTheMemory = 'the clock is later than 1970, so the first proof begins a set, whatever the start'
+const always = 'there is a grant or a consent, later than the first second of 1970'
+const largerBuffer = 'the buffer is larger, and the same part of it is used'
 const sameMatch = 'one regular expression sets both groups, or neither'
 
 /** The generated mutations that are not tried, because their program does the same. */
@@ -148,5 +155,110 @@ export const explainedMutations: readonly Explanation[] = [
     operator: 'removed operand',
     text: 'client !== undefined && isMethod → isMethod',
     reason: 'an absent client has no method',
+  },
+  {
+    file: dpopProof,
+    where: 'noncesBy',
+    operator: 'swapped arithmetic',
+    text: 'windowOf(now) + step → windowOf(now) - step',
+    reason: 'the steps are 1 and -1',
+  },
+  {
+    file: dpopProof,
+    where: 'proofMemory',
+    operator: 'changed number',
+    text: '[new Set<string>(), new Set<string>(), 0] → [new Set<string>(), new Set<string>(), (0 + 1)]',
+    reason: inTheMemory,
+  },
+  {
+    file: connections,
+    where: 'lastUsed',
+    operator: 'changed number',
+    text: 'consent?.grantedAt ?? 0 → consent?.grantedAt ?? (0 + 1)',
+    reason: always,
+  },
+  {
+    file: handle,
+    where: 'keyIdOf',
+    operator: 'changed number',
+    text: 'prefix.length + 4 → prefix.length + (4 + 1)',
+    reason: 'three to five characters have the second byte',
+  },
+  {
+    file: dpopProof,
+    where: 'proofMemory',
+    operator: 'changed number',
+    text: '[new Set<string>(), new Set<string>(), 0] → [new Set<string>(), new Set<string>(), (0 - 1)]',
+    reason: inTheMemory,
+  },
+  {
+    file: connections,
+    where: 'lastUsed',
+    operator: 'changed number',
+    text: 'consent?.grantedAt ?? 0 → consent?.grantedAt ?? (0 - 1)',
+    reason: always,
+  },
+  {
+    file: handle,
+    where: 'keyIdOf',
+    operator: 'changed number',
+    text: 'prefix.length + 4 → prefix.length + (4 - 1)',
+    reason: 'three to five characters have the second byte',
+  },
+  {
+    file: 'src/domain/check.ts',
+    where: 'nameOf',
+    operator: 'removed anchor',
+    text: '/^(?:oidc-)?[a-z]+(?:\\d+[a-z]*)?-(?:[\\dA-Z][\\d.]*-)?/ → /(?:oidc-)?[a-z]+(?:\\d+[a-z]*)?-(?:[\\dA-Z][\\d.]*-)?/',
+    reason: 'the first match is the beginning of every id',
+  },
+  {
+    file: 'src/domain/claims.ts',
+    where: 'known',
+    operator: 'changed number',
+    text: 'names.length === 0 → names.length === (0 - 1)',
+    reason: 'it only saves the list of all claims',
+  },
+  {
+    file: jws,
+    where: 'longestDer',
+    operator: 'changed number',
+    text: '2 + 2 * (2 + 33) → (2 + 1) + 2 * (2 + 33)',
+    reason: largerBuffer,
+  },
+  {
+    file: jws,
+    where: 'longestDer',
+    operator: 'changed number',
+    text: '2 * (2 + 33) → (2 + 1) * (2 + 33)',
+    reason: largerBuffer,
+  },
+  {
+    file: jws,
+    where: 'longestDer',
+    operator: 'changed number',
+    text: '2 + 33 → (2 + 1) + 33',
+    reason: largerBuffer,
+  },
+  {
+    file: jws,
+    where: 'longestDer',
+    operator: 'changed number',
+    text: '2 + 33 → 2 + (33 + 1)',
+    reason: largerBuffer,
+  },
+  {
+    file: handle,
+    where: 'grantTagOf',
+    operator: 'removed call',
+    text: 'bytes = undefined → nothing',
+    reason: 'the tag is verified again, and takes more memory',
+  },
+  {
+    file: handle,
+    where: 'moreOf',
+    operator: 'removed early return',
+    text: 'if (narrowing === undefined && confirmation === undefined) return undefined → nothing',
+    reason: 'no lines are an empty text, which adds no bytes',
   },
 ]
