@@ -104,10 +104,13 @@ t.test('the claims parameter is parsed as far as this server supports it', async
   }
 })
 
+const malformed = {
+  code: 'invalid_request',
+  message: 'claims must be a JSON object as OpenID Connect Core 5.5 has it',
+  detail: { rule: 'oidc-core-5.5-claims-malformed' },
+}
+
 t.test('anything but an object of objects is rejected', async (t) => {
-  const many = JSON.stringify({
-    userinfo: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`c${n}`, null])),
-  })
   for (const text of [
     '',
     '{',
@@ -120,9 +123,20 @@ t.test('anything but an object of objects is rejected', async (t) => {
     '{"id_token":5}',
     '{"userinfo":{"name":true}}',
     '{"userinfo":{"name":["x"]}}',
-    many,
   ]) {
-    t.throws(() => parseClaims(text), { code: 'invalid_request' }, text.slice(0, 40))
+    t.throws(() => parseClaims(text), malformed, text)
+  }
+})
+
+t.test('up to 100 claims can be named in one place', async (t) => {
+  for (const place of ['userinfo', 'id_token']) {
+    const named = (count: number) =>
+      JSON.stringify({
+        [place]: Object.fromEntries(Array.from({ length: count }, (_, n) => [`c${n}`, null])),
+      })
+    const { userinfo, idToken } = parseClaims(named(100)).claims
+    t.equal(userinfo.length + idToken.length, 100, place)
+    t.throws(() => parseClaims(named(101)), malformed, place)
   }
 })
 
