@@ -101,7 +101,8 @@ export function isListed(
   { mode, allowed }: Pick<DocumentPolicy, 'mode' | 'allowed'>,
 ): boolean {
   if (mode !== 'allow-list') return mode === 'any'
-  return allowed.includes(clientId) || allowed.includes(URL.parse(clientId)?.host ?? '')
+  const host = URL.parse(clientId)?.host
+  return allowed.some((one) => one === clientId || one === host)
 }
 
 /** What a document says about its client. */
@@ -222,7 +223,7 @@ function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
   const methods = [...new Set(['none', ...others.map(([method]) => method)])]
   const preferred = json['token_endpoint_auth_method']
   const offered = textsOf(json['token_endpoint_auth_methods_supported'])
-  const isSecret = /^client_secret/.test(textOf(preferred) ?? '')
+  const isSecret = typeof preferred === 'string' && preferred.startsWith('client_secret')
   const wanted = [preferred ?? offered[0] ?? 'none', ...(isSecret ? [] : offered)]
   const method = wanted.flatMap((one) => methods.find((known) => known === one) ?? [])[0]
   check(

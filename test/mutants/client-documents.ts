@@ -88,8 +88,8 @@ export const clientDocumentFaults = [
     id: 'document-of-a-host-that-ends-alike',
     tests,
     file: rules,
-    find: "allowed.includes(URL.parse(clientId)?.host ?? '')",
-    replace: 'allowed.some((name) => clientId.includes(name))',
+    find: 'one === host',
+    replace: 'clientId.includes(one)',
   },
   {
     id: 'document-that-is-denied',
