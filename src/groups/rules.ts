@@ -75,7 +75,7 @@ export function groupClaims(
   most: number,
   claim = 'groups',
 ): Readonly<Record<string, unknown>> {
-  const names = groups.map(({ name }) => name).toSorted((one, other) => (one < other ? -1 : 1))
+  const names = groups.map(({ name }) => name).sort()
   return {
     [claim]: names.slice(0, most),
     ...(names.length > most && { groups_truncated: true }),
