@@ -11,6 +11,7 @@ const connections = 'src/domain/connections.ts'
 const jws = 'src/domain/jws.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
 const clientAuthentication = 'src/domain/client-authentication.ts'
+const securityProfile = 'src/fapi2-security-profile/rules.ts'
 
 const ofNoClaims = 'of no claims, the rest returns none'
 const longPast = 'the time of the server is later than the first second of 1970'
@@ -260,5 +261,19 @@ export const explainedMutations: readonly Explanation[] = [
     operator: 'removed early return',
     text: 'if (narrowing === undefined && confirmation === undefined) return undefined → nothing',
     reason: 'no lines are an empty text, which adds no bytes',
+  },
+  {
+    file: securityProfile,
+    where: 'assertAuthentication',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: 'it stands for an absent proof, and neither text is a JWT',
+  },
+  {
+    file: securityProfile,
+    where: 'assertRequest',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: 'it stands for an absent scope, of which only whether it has openid is read',
   },
 ]
