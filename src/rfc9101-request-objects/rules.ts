@@ -272,7 +272,7 @@ export function readRequestUris(members: JsonObject, name: string): readonly str
 }
 
 function isRequestUri(uri: string, name: string): boolean {
-  const read = readUri({ [name]: uri }, name)?.replace(/#.*$/, '')
+  const read = readUri({ [name]: uri }, name)?.replace(/#.*/, '')
   return read !== undefined && (/^https:/i.test(read) || isLoopbackUri(read))
 }
 
