@@ -25,8 +25,7 @@ export function localized(
 
 /** Whether a member is one of these with a language tag. */
 export function isLocalized(member: string, names: readonly string[]): boolean {
-  const [name = '', tag = '', ...rest] = member.split('#')
-  return names.includes(name) && isTag(tag) && rest.length === 0
+  return names.some((name) => member.startsWith(`${name}#`) && isTag(member.slice(name.length + 1)))
 }
 
 /** The members of an entry that are one of these with a language tag. */
