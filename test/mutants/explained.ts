@@ -12,6 +12,8 @@ const jws = 'src/domain/jws.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
 const clientAuthentication = 'src/domain/client-authentication.ts'
 const securityProfile = 'src/fapi2-security-profile/rules.ts'
+const durations = 'src/domain/durations.ts'
+const knownUnits = 'the form that is checked first has only units with a number of seconds'
 
 const ofNoClaims = 'of no claims, the rest returns none'
 const longPast = 'the time of the server is later than the first second of 1970'
@@ -275,5 +277,19 @@ export const explainedMutations: readonly Explanation[] = [
     operator: 'changed string',
     text: "'' → 'mutant'",
     reason: 'it stands for an absent scope, of which only whether it has openid is read',
+  },
+  {
+    file: durations,
+    where: 'parseDuration',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: knownUnits,
+  },
+  {
+    file: 'src/users/rules/known-browser.ts',
+    where: 'openKnownBrowser',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: 'neither the empty text nor this one has the form of a cookie',
   },
 ]
