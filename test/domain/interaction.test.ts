@@ -1,18 +1,28 @@
 import t from 'tap'
 import { multiFactor } from '../../src/domain/authentication-context.ts'
+import type { OAuthError } from '../../src/domain/errors.ts'
 import {
-  askedScope,
+  denialError,
   errorOf,
+  interactionKind,
+  isNeeded,
   narrowByUser,
   nextStep,
   noProgress,
   promptNoneError,
-  rememberConsent,
 } from '../../src/domain/interaction.ts'
 import type { AuthorizationRequest, Client, Consent } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { layOutScope } from '../../src/pages/scopes.ts'
-import { approvedAt, authorizationRequest, integration, publicClient, session } from '../helpers/samples.ts'
+import { passedDuring } from '../helpers/checks.ts'
+import {
+  approvedAt,
+  authorizationRequest,
+  integration,
+  interaction,
+  publicClient,
+  session,
+} from '../helpers/samples.ts'
 
 const consent: Consent = {
   userId: 'alice',
@@ -91,49 +101,92 @@ t.test(
   },
 )
 
-t.test('only what is not remembered needs consent, or everything where nothing is remembered', async (t) => {
-  const more = ask({ scope: ['openid', 'email'] })
-  t.strictSame(askedScope(ask({}), integration, undefined), ['openid', 'courses:read'])
-  t.strictSame(askedScope(more, integration, consent), ['email'])
-  t.strictSame(askedScope(more, always, consent), ['openid', 'email'])
-  t.strictSame(askedScope({ ...more, prompt: ['consent'] }, integration, consent), ['openid', 'email'])
-  t.strictSame(askedScope({ ...more, resource: ['https://new.example'] }, integration, consent), [
-    'openid',
-    'email',
-  ])
+t.test('each step is a check, with the rule that makes it the next one', async (t) => {
+  const signedIn = 'rfc6749-3.1-owner-authenticated-first'
+  for (const [request, progress, client, who, rule, found] of [
+    [{}, noProgress, skip, noone, signedIn, 'the user must sign in first'],
+    [{}, noProgress, skip, someone, signedIn, 'the user is signed in and need not be asked'],
+    [{}, noProgress, always, someone, 'service-5-approval-required', 'the user must approve the request'],
+    [
+      { prompt: select },
+      noProgress,
+      skip,
+      someone,
+      'oidc-core-3.1.2.1-prompt-select-account',
+      'the user must choose an account first',
+    ],
+    [
+      { requiredSub: 'bob' },
+      here,
+      skip,
+      someone,
+      'oidc-core-3.1.2.2-specific-sub',
+      'the signed-in user does not satisfy the request',
+    ],
+  ] as const) {
+    const passed = passedDuring(() => nextStep(ask(request), progress, client, who, undefined, approvedAt))
+    t.strictSame(passed, [{ rule, found, stored: undefined, received: undefined }], found)
+  }
 })
 
-t.test('consent for one resource does not cover another', async (t) => {
-  const [one, two] = ['https://one.example', 'https://two.example']
-  const at = (resource: readonly string[], scope: readonly string[]) => ask({ resource, scope })
-  const first = rememberConsent(at([one], ['a']), 'alice', ['a'], undefined, 1)
-  const both = rememberConsent(at([two], ['b']), 'alice', ['b'], first, 2)
-  t.strictSame(both.allowed, [
-    { resource: one, scope: ['a'] },
-    { resource: two, scope: ['b'] },
-  ])
-  t.strictSame(askedScope(at([one], ['a', 'b']), integration, both), ['b'])
-  t.strictSame(askedScope(at([one, two], ['a', 'b']), integration, both), ['a', 'b'])
-  const untick = rememberConsent(at([one], ['a', 'c']), 'alice', ['c'], both, 3)
-  t.strictSame(untick.allowed, [
-    { resource: two, scope: ['b'] },
-    { resource: one, scope: ['c'] },
-  ])
-})
+const contentsOf = ({ code, message, detail }: OAuthError) => ({ code, message, ...detail })
 
 t.test('a request that allows no page gets the error of the page it would need', async (t) => {
-  const rows = {
-    login: 'login_required',
-    select_account: 'account_selection_required',
-    consent: 'consent_required',
-  } as const
-  for (const step of ['login', 'select_account', 'consent'] as const) {
-    t.equal(promptNoneError(step).code, rows[step])
+  const message = 'the request allows no page to be shown, and one is needed'
+  const rule = 'oidc-core-3.1.2.1-prompt-none'
+  const remedy = ' (lychgate client add --consent remember)'
+  for (const [stored, code, more] of [
+    ['login', 'login_required', ''],
+    ['select_account', 'account_selection_required', ''],
+    ['consent', 'consent_required', remedy],
+  ] as const)
+    t.strictSame(contentsOf(promptNoneError(stored)), { code, message: message + more, rule, stored })
+})
+
+t.test('the error of a sign-in that is not enough names the user or the context class', async (t) => {
+  const otherUser = {
+    code: 'login_required',
+    message: 'another user signed in than the requested one',
+    rule: 'oidc-core-3.1.2.2-specific-sub',
+    received: 'bob',
   }
-  t.equal(errorOf(ask({ requiredSub: 'bob' }), session).code, 'login_required')
   const acr = { values: ['phr'], essential: true }
-  t.equal(errorOf(ask({ requiredSub: 'alice', acr }), session).code, 'unmet_authentication_requirements')
-  t.equal(errorOf(ask({ acr }), session).code, 'unmet_authentication_requirements')
+  t.strictSame(contentsOf(errorOf(ask({ requiredSub: 'bob' }), session)), { ...otherUser, stored: 'alice' })
+  t.strictSame(contentsOf(errorOf(ask({ requiredSub: 'bob', acr }), noone)), {
+    ...otherUser,
+    stored: undefined,
+  })
+  const otherClass = {
+    code: 'unmet_authentication_requirements',
+    message: 'claims requests an acr that this user cannot sign in with',
+    rule: 'oidc-core-5.5.1.1-acr-essential',
+    stored: ['pwd'],
+    received: ['phr'],
+  }
+  t.strictSame(contentsOf(errorOf(ask({ requiredSub: 'alice', acr }), session)), otherClass)
+  t.strictSame(contentsOf(errorOf(ask({ acr }), session)), otherClass)
+})
+
+t.test('a user who may not use the client gets a page that says so, and the client the reason', async (t) => {
+  const denial = { rule: 'lychgate-client-groups', why: 'the user is in no group of this client' }
+  t.strictSame(contentsOf(denialError({ ...denial, contact: 'help@example.org' })), {
+    code: 'access_denied',
+    message: denial.why,
+    rule: denial.rule,
+    page: { title: { key: 'denied.title' }, advice: { key: 'denied.about' } },
+  })
+})
+
+t.test('a pending request is stored by its id until it expires', async (t) => {
+  t.strictSame(interactionKind.rowOf(interaction), {
+    kind: 'interaction',
+    id: 'interaction-1',
+    userId: undefined,
+    clientId: undefined,
+    madeAt: approvedAt,
+    expiresAt: approvedAt + 600,
+    body: JSON.stringify(interaction),
+  })
 })
 
 t.test(
@@ -184,6 +237,31 @@ t.test('the user narrows the request and never adds to it', async (t) => {
     'courses:write',
   ])
   t.strictSame(narrowByUser(ask({ scope: ['courses:read'] }), ['courses:read'], ['openid']), [])
+})
+
+t.test('what the user allowed before stays, and offline_access only with another scope', async (t) => {
+  const request = ask({ scope: ['openid', 'email', 'offline_access'], claimScope: ['phone'] })
+  t.strictSame(narrowByUser(request, ['email', 'phone'], ['phone']), ['openid', 'offline_access', 'phone'])
+  t.strictSame(narrowByUser(request, ['phone'], []), ['openid', 'email', 'offline_access'])
+  const alone = ask({ scope: ['offline_access', 'email'] })
+  t.strictSame(narrowByUser(alone, alone.scope, ['email']), ['offline_access', 'email'])
+  t.strictSame(narrowByUser(alone, alone.scope, []), [], 'a refresh token for no scope is of no use')
+  t.strictSame(['openid', 'offline_access', 'email'].map(isNeeded), [true, true, false])
+})
+
+t.test('the granted scope is a check, with the requested one next to it', async (t) => {
+  const request = ask({ scope: ['openid', 'email'] })
+  t.strictSame(
+    passedDuring(() => narrowByUser(request, ['email'], [])),
+    [
+      {
+        rule: 'rfc6749-3.3-scope-in-response-when-different',
+        found: 'the scope that the user granted',
+        stored: ['openid', 'email'],
+        received: ['openid'],
+      },
+    ],
+  )
 })
 
 t.test('the consent page has every requested scope once, with read next to write', async (t) => {
