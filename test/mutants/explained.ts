@@ -285,6 +285,15 @@ export const explainedMutations: readonly Explanation[] = [
     text: "'' → 'mutant'",
     reason: knownUnits,
   },
+  ...['(0 + 1)', '(0 - 1)'].map(
+    (number): Explanation => ({
+      file: durations,
+      where: 'parseDuration',
+      operator: 'changed number',
+      text: `secondsOf[unit] ?? 0 → secondsOf[unit] ?? ${number}`,
+      reason: knownUnits,
+    }),
+  ),
   {
     file: 'src/users/rules/known-browser.ts',
     where: 'openKnownBrowser',
