@@ -1,0 +1,116 @@
+/** Files of src are short enough to read at once, and long enough to be worth a name. Each exception says why. */
+import { globSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import t from 'tap'
+
+const longest = 300
+const shortest = 30
+/** A specification that was added to the first ones. */
+const longestSpec = 350
+/** All of src together. Raise it with a feature, and only then. */
+const mostLines = 55_000
+
+/** Longer files: what they list would have to be read together anyway. */
+const long = {
+  'src/config/schema.ts': 'every option, with its unit and default',
+  'src/storage/statements.ts': 'every statement, for both databases',
+  'src/storage/store.ts': 'all that the rest may ask of the storage',
+  'src/storage/rows.ts': 'how each row becomes a record and back',
+  'src/storage/reads.ts': 'every read, for both databases',
+  'src/domain/model.ts': 'what is stored, type by type',
+  'src/domain/group.ts': 'one tree: each of its rules is about all groups',
+  'src/domain/authorization-request.ts': 'one request, check by check in the order of RFC 6749',
+  'src/clients/metadata.ts': 'every member of the metadata of a client',
+  'src/clients/integration.ts': 'every flag by which an operator adds or changes a client',
+  'src/admin-api/schema.ts': 'every request and response of the admin API',
+  'src/admin-api/users.ts': 'every operation of the admin API on users',
+  'src/cli/group.ts': 'one command with its subcommands',
+  'src/settings/checks.ts': 'every check of the settings against each other',
+  'src/users/rules/user.ts': 'every change of a user',
+}
+
+/** Shorter files, each with the reason of its group. */
+const short = {
+  'app.ts reads the declaration of a folder without what it declares': ['src/*/feature.ts'],
+  'one definition that several folders import': [
+    'src/domain/{is-object,omit-undefined,map-defined,well-known,finding,durations}.ts',
+    'src/config/setting.ts',
+    'src/version.ts',
+    'src/http/{count,host-names,outgoing,after-response}.ts',
+    'src/users/{reading,search}.ts',
+    'src/pages/signed-in.ts',
+  ],
+  'a plugin or the rules of a specification, which are in files of these names': [
+    'src/{rfc9207-issuer,client-id-metadata}/plugin.ts',
+    'src/rfc7662-introspection/rules.ts',
+    'src/rfc7523-client-assertions/rules/registration.ts',
+  ],
+  'two endpoints or pages of their folder share it': [
+    'src/rfc7591-registration/json-object.ts',
+    'src/rfc8414-metadata/published-keys.ts',
+    'src/client-id-metadata/policy.ts',
+    'src/admin-pages/version.ts',
+  ],
+  'a page is a file': ['src/pages/home.ts'],
+  'loaded alone, before or instead of the rest': [
+    'src/{thread-pool,one-file,addon}.ts',
+    'src/tracing/is-traced.ts',
+    'src/management/measured-store.ts',
+  ],
+  'the schema by which one dialect migrates': ['src/storage/sqlite/schema.ts'],
+}
+
+/** Specifications over the limit, and what takes the place. */
+const largeSpecs = {
+  'rfc6749-authorization': 'the core that the others extend',
+  'rfc7591-registration': 'with RFC 7592, which reads and changes what it registers',
+  'rfc8628-device-grant': 'three pages for users, a page for developers, and the limits of guessing',
+  'rfc7523-client-assertions': 'authentication of a client, and grants by issuers that an operator trusts',
+  'client-id-metadata': 'fetches documents of strangers: the policy, the cache and the denied ones',
+  'rfc9101-request-objects': 'by value and by reference, with the rules of OpenID Connect Core',
+  'fapi2-security-profile': 'a profile of the server, and one of a client',
+  'oidc-backchannel-logout': 'deliveries that survive a restart, with retries',
+}
+
+const files = globSync('src/**/*.ts').sort()
+const linesOf = new Map(files.map((file) => [file, readFileSync(file, 'utf8').split('\n').length - 1]))
+const total = [...linesOf.values()].reduce((sum, lines) => sum + lines, 0)
+const withLines = (fits: (lines: number) => boolean) => files.filter((file) => fits(linesOf.get(file) ?? 0))
+
+t.test('a file has at most 300 lines, or a reason', async (t) => {
+  t.strictSame(
+    withLines((lines) => lines > longest),
+    Object.keys(long).sort(),
+  )
+})
+
+t.test('a file has at least 30 lines, or a reason', async (t) => {
+  const explained = new Set(Object.values(short).flatMap((patterns) => globSync(patterns)))
+  const small = withLines((lines) => lines < shortest)
+  t.strictSame(
+    small.filter((file) => !explained.has(file)),
+    [],
+  )
+  const stale = [...explained].filter((file) => !small.includes(file) && !file.endsWith('/feature.ts'))
+  t.strictSame(stale, [], 'every reason is needed')
+})
+
+t.test('a specification has at most 350 lines, or a reason', async (t) => {
+  const folders = [...new Set(files.map((file) => dirname(file).split('/')[1] ?? ''))]
+  const specs = folders.filter((folder) => /^(?:rfc\d+|oidc|client-id-metadata|fapi2)/.test(folder))
+  const linesIn = (folder: string) =>
+    files
+      .filter((file) => file.startsWith(`src/${folder}/`))
+      .reduce((sum, file) => sum + (linesOf.get(file) ?? 0), 0)
+  t.ok(specs.length > 10)
+  t.strictSame(
+    specs.filter((folder) => linesIn(folder) > longestSpec),
+    Object.keys(largeSpecs).sort(),
+  )
+})
+
+t.test('the average file is near 120 lines, and all of them do not grow unnoticed', async (t) => {
+  const average = total / files.length
+  t.ok(average > 100 && average < 130, average.toFixed(0))
+  t.ok(total <= mostLines, `${total} lines`)
+})
