@@ -49,7 +49,7 @@ export function termsOf(ring: readonly StoredKey[], algorithm: KeyAlgorithm, now
   const terms = inOrder(ring.filter((key) => key.algorithm === algorithm && !isRetired(key, now)))
   const acting = actingKey(terms, now)
   const position = acting === undefined ? terms.length : terms.indexOf(acting)
-  return { terms, acting, position, waiting: acting && terms[position + 1] }
+  return { terms, acting, position, waiting: terms[position + 1] }
 }
 
 /** The state of a key of this ring. */
@@ -57,8 +57,8 @@ export function stateOf(key: StoredKey, ring: readonly StoredKey[], now: Seconds
   if (isRetired(key, now)) return 'retired'
   const { terms, position } = termsOf(ring, key.algorithm, now)
   const own = terms.findIndex(({ id }) => id === key.id)
-  if (own === position) return 'active'
-  return own > position ? 'waiting' : 'verifies only'
+  if (own < position) return 'verifies only'
+  return own === position ? 'active' : 'waiting'
 }
 
 function inOrder<K extends KeyTerm>(keys: readonly K[]): readonly K[] {

@@ -175,7 +175,10 @@ function withEnds(ring: readonly StoredKey[], policy: KeyPolicy, now: Seconds): 
   const followers = new Map<string, StoredKey>()
   for (const algorithm of keyAlgorithms) {
     const { terms } = termsOf(ring, algorithm, now)
-    for (const [index, follower] of terms.slice(1).entries()) followers.set(terms[index]?.id ?? '', follower)
+    for (const [index, key] of terms.entries()) {
+      const follower = terms[index + 1]
+      if (follower !== undefined) followers.set(key.id, follower)
+    }
   }
   return ring.map((key) => {
     const follower = followers.get(key.id)
@@ -187,7 +190,7 @@ function withEnds(ring: readonly StoredKey[], policy: KeyPolicy, now: Seconds): 
     }
     if (retiredAt <= follower.activeAt) return key
     const end = follower.activeAt + policy.overlapSeconds[key.kind]
-    return key.retiredAt !== undefined && key.retiredAt >= end ? key : { ...key, retiredAt: end }
+    return { ...key, retiredAt: Math.max(key.retiredAt ?? end, end) }
   })
 }
 

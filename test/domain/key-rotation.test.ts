@@ -127,8 +127,19 @@ t.test(
     const waiting = key('rsa 2', 'RS256', { activeAt: start + 100 })
     const ring = [...first, waiting]
     t.same(writesOf(maintainKeys(ring, [], off, start)), ['update rsa from 10000 to 10600'])
+    const eachSecond = { ...policy, rotationSeconds: 1 }
+    t.same(dueKeys([...others(start), rsa], eachSecond, start), [])
+    t.match(dueKeys([...others(start + 1), rsa], eachSecond, start + 1), [{ algorithm: 'RS256' }])
   },
 )
+
+t.test('the last key of an algorithm that is no longer offered ends after its overlap', async (t) => {
+  const without = { ...policy, algorithms: ['RS256', 'ES256', 'HS256'] } as const
+  t.same(writesOf(maintainKeys(first, [], without, start + 5)), ['update ed from 10000 to 10505'])
+  const ending = [rsa, ec, handle, { ...ed, retiredAt: start + 505 }]
+  t.same(writesOf(maintainKeys(ending, [], without, start + 50)), [], 'its end stays')
+  t.same(writesOf(maintainKeys(ending, [], policy, start + 50)), ['update ed from 10000'], 'offered again')
+})
 
 t.test('a change of lifetimes never invalidates what was issued before', async (t) => {
   const now = start + 1200
@@ -197,6 +208,12 @@ t.test('with --now a successor is active at once, whether or not it was waiting'
   )
   const [update] = rotateKeys(first, request, fresh, policy, start).writes.slice(1)
   t.match(update, { record: { activeAt: start + 1 } }, 'never in the second in which the old one began')
+  const both = [...published, key('ec 2', 'ES256', { activeAt: start + 110 })]
+  t.strictSame(
+    resultOf(rotateKeys(both, request, [], policy, now)).map(({ id, activeAt }) => [id, activeAt]),
+    both.map(({ id, activeAt }) => [id, id === 'rsa 2' ? now : activeAt]),
+    'the waiting key of another algorithm keeps waiting',
+  )
 })
 
 t.test('retiring the active key creates its successor in the same decision', async (t) => {
@@ -226,11 +243,29 @@ t.test('retiring a waiting key deletes it, and the active one continues without 
   t.match(resultOf(retired), { was: 'waiting', successor: undefined })
 })
 
+t.test('behind a waiting key that is retired, the active one lasts until the next begins', async (t) => {
+  // The clock was set back: two keys wait.
+  const ring = [
+    key('rsa 0', 'RS256', { activeAt: start - 1000, retiredAt: start + 300 }),
+    { ...rsa, retiredAt: start + 700 },
+    key('rsa 2', 'RS256', { activeAt: start + 100, retiredAt: start + 2500 }),
+    key('rsa 3', 'RS256', { activeAt: start + 2000 }),
+    // An operator ended it.
+    { ...ec, retiredAt: start + 60 },
+    key('ec 2', 'ES256', { activeAt: start + 60 }),
+  ]
+  t.same(
+    writesOf(retireKey(ring, 'rsa 2', [], { ...policy, overlapSeconds: { signing: 200, handle: 1 } }, start)),
+    ['delete rsa 2', 'update rsa from 10000 to 12200'],
+  )
+})
+
 t.test('a retired key stays retired even for servers whose clock is behind', async (t) => {
   const now = start + 1200
   const waiting = key('rsa 2', 'RS256', { activeAt: start + 1100 })
   const ring = [{ ...rsa, retiredAt: start + 1600 }, waiting, ...others(now)]
   const replaced = retireKey(ring, 'rsa', [], policy, now)
+  t.same(retirementNeeds(ring, 'rsa', now), [], 'it has a successor')
   t.same(writesOf(replaced), ['update rsa from 10000 to 11100'], 'one that verifies only')
   const active = resultOf(retireKey(first, 'rsa', fresh, policy, now))
   for (const behind of [0, 1, 30, 90]) {

@@ -14,6 +14,7 @@ const clientAuthentication = 'src/domain/client-authentication.ts'
 const securityProfile = 'src/fapi2-security-profile/rules.ts'
 const durations = 'src/domain/durations.ts'
 const knownUnits = 'the form that is checked first has only units with a number of seconds'
+const keyTerm = 'src/domain/key-term.ts'
 
 const ofNoClaims = 'of no claims, the rest returns none'
 const longPast = 'the time of the server is later than the first second of 1970'
@@ -23,6 +24,7 @@ const spelling = 'a text that is base64url of its bytes has 43 characters exactl
 const inTheMemory = 'the clock is later than 1970, so the first proof begins a set, whatever the start'
 const always = 'there is a grant or a consent, later than the first second of 1970'
 const largerBuffer = 'the buffer is larger, and the same part of it is used'
+const negativeAlone = 'the sort of V8 asks only whether a comparison is negative'
 const sameMatch = 'one regular expression sets both groups, or neither'
 
 /** The generated mutations that are not tried, because their program does the same. */
@@ -301,4 +303,25 @@ export const explainedMutations: readonly Explanation[] = [
     text: "'' → 'mutant'",
     reason: 'neither the empty text nor this one has the form of a cookie',
   },
+  {
+    file: keyTerm,
+    where: 'inOrder',
+    operator: 'swapped comparison',
+    text: 'one.id < other.id → one.id <= other.id',
+    reason: 'no two keys of a ring have the same id',
+  },
+  ...[
+    ...['(1 + 1)', '(1 - 1)'].map(
+      (number) => `one.id < other.id ? 1 : -1 → one.id < other.id ? ${number} : -1`,
+    ),
+    '-1 → -(1 + 1)',
+  ].map(
+    (text): Explanation => ({
+      file: keyTerm,
+      where: 'inOrder',
+      operator: 'changed number',
+      text,
+      reason: negativeAlone,
+    }),
+  ),
 ]
