@@ -1,25 +1,32 @@
 import t from 'tap'
-import { OAuthError } from '../../src/domain/errors.ts'
 import { type Jws, shown } from '../../src/domain/jws.ts'
-import { parseKeySet } from '../../src/domain/key-set.ts'
-import type { Parameters } from '../../src/domain/parameters.ts'
-import { failureOf, isForeign, readAssertion } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
-import { assertClaims, useOf } from '../../src/rfc7523-client-assertions/rules/claims.ts'
-import { assertCanSign } from '../../src/rfc7523-client-assertions/rules/registration.ts'
-import { makeClientKey } from '../helpers/assertions.ts'
+import type { Client } from '../../src/domain/model.ts'
+import {
+  assertClaims,
+  signatureRules,
+  usedAssertionKind,
+  useOf,
+} from '../../src/rfc7523-client-assertions/rules/claims.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import { publicClient } from '../helpers/samples.ts'
+
+type Members = Readonly<Record<string, unknown>>
 
 const now = 1_800_000_000
 const { id } = publicClient
-const audience = { issuer: 'https://auth.example', endpoints: ['https://auth.example/token'] }
+const endpoint = 'https://auth.example/token'
+const audience = { issuer: 'https://auth.example', endpoints: [endpoint, 'https://auth.example/revoke'] }
+const legacy: Client = { ...publicClient, extra: { legacy_audience: true } }
 
-function assertionOf(claims: Readonly<Record<string, unknown>>): Jws {
+function assertionOf(claims: Members, header: Members = {}): Jws {
   const whole = { iss: id, sub: id, aud: audience.issuer, exp: now + 60, jti: 'j', ...claims }
-  return { header: { alg: 'ES256' }, claims: whole, signed: '', signature: Buffer.alloc(0) }
+  return { header: { alg: 'ES256', ...header }, claims: whole, signed: '', signature: Buffer.alloc(0) }
 }
 
-const check = (claims: Readonly<Record<string, unknown>>) => () =>
-  assertClaims(assertionOf(claims), publicClient, audience, now)
+const check =
+  (claims: Members, header: Members = {}, client: Client = publicClient) =>
+  () =>
+    assertClaims(assertionOf(claims, header), client, audience, now)
 
 t.test('an assertion may expire ten minutes ahead, and the clocks may differ by ten seconds', async (t) => {
   for (const claims of [
@@ -32,14 +39,103 @@ t.test('an assertion may expire ten minutes ahead, and the clocks may differ by 
   ])
     t.doesNotThrow(check(claims), JSON.stringify(claims))
   const wrong = [
-    [{ exp: now + 611 }, 'rfc7523-3-exp', 'exp is more than 10 minutes ahead'],
-    [{ exp: now - 10 }, 'rfc7523-3-exp', 'exp is missing or over'],
-    [{ nbf: now + 11 }, 'rfc7523-3-nbf-iat', 'nbf is no instant, or in the future'],
-    [{ iat: now + 11 }, 'rfc7523-3-nbf-iat', 'iat is no instant, or in the future'],
+    [{ exp: now + 611 }, 'rfc7523-3-exp', 'exp is more than 10 minutes ahead', now],
+    [{ exp: now - 10 }, 'rfc7523-3-exp', 'exp is missing or over', now],
+    [{ exp: undefined }, 'rfc7523-3-exp', 'exp is missing or over', now],
+    [{ exp: String(now + 60) }, 'rfc7523-3-exp', 'exp is missing or over', now],
+    [{ nbf: now + 11 }, 'rfc7523-3-nbf-iat', 'nbf is no instant, or in the future', now],
+    [{ nbf: 'now' }, 'rfc7523-3-nbf-iat', 'nbf is no instant, or in the future', now],
+    [{ iat: now + 11 }, 'rfc7523-3-nbf-iat', 'iat is no instant, or in the future', now],
+    [{ iat: '1' }, 'rfc7523-3-nbf-iat', 'iat is no instant, or in the future', now],
     [{ jti: 'j'.repeat(257) }, 'rfc7523-3-jti-replay', 'jti is missing or longer than 256 characters'],
+    [{ jti: '' }, 'rfc7523-3-jti-replay', 'jti is missing or longer than 256 characters'],
+    [{ jti: undefined }, 'rfc7523-3-jti-replay', 'jti is missing or longer than 256 characters'],
+    [{ jti: 7 }, 'rfc7523-3-jti-replay', 'jti is missing or longer than 256 characters'],
   ] as const
-  for (const [claims, rule, message] of wrong)
-    t.throws(check(claims), { code: 'invalid_client', message, detail: { rule } }, JSON.stringify(claims))
+  for (const [claims, rule, message, stored] of wrong) {
+    const received = shown(Object.values(claims)[0])
+    const wanted = { code: 'invalid_client', message, detail: { rule, stored, received } }
+    t.throws(check(claims), wanted, JSON.stringify(claims))
+  }
+})
+
+t.test('the issuer and the subject of an assertion are the client', async (t) => {
+  for (const claims of [{ iss: 'client-2' }, { sub: 'client-2' }, { iss: undefined }, { sub: [id] }])
+    t.throws(
+      check(claims),
+      {
+        code: 'invalid_client',
+        message: 'iss or sub is not the client_id',
+        detail: { rule: 'rfc7523-3-iss-sub', stored: id },
+      },
+      JSON.stringify(claims),
+    )
+})
+
+t.test('the audience is the issuer alone, unless an operator marked the client', async (t) => {
+  const rejected = { code: 'invalid_client', message: 'aud is not the issuer alone' }
+  const rule = 'rfc7523-3-aud'
+  for (const aud of [undefined, [audience.issuer], endpoint, [endpoint], 'https://other.example', true])
+    for (const client of [publicClient, { ...legacy, extra: { legacy_audience: 'true' } }])
+      t.throws(
+        check({ aud }, {}, client),
+        { ...rejected, detail: { rule, stored: audience.issuer, received: shown(aud) } },
+        JSON.stringify(aud),
+      )
+  for (const aud of [
+    audience.issuer,
+    endpoint,
+    [audience.issuer],
+    ['https://other.example', audience.issuer],
+    ['https://other.example', endpoint],
+  ])
+    t.doesNotThrow(check({ aud }, {}, legacy), JSON.stringify(aud))
+  for (const aud of [undefined, [], 'https://other.example', ['https://other.example']])
+    t.throws(check({ aud }, {}, legacy), { ...rejected, detail: { rule } }, JSON.stringify(aud))
+})
+
+t.test('the header names no key, nothing critical and no other kind of token', async (t) => {
+  const types = ['JWT', 'jwt', 'application/jwt', 'jose', 'Client-Authentication+JWT']
+  for (const typ of [undefined, ...types]) t.doesNotThrow(check({}, { typ }), String(typ))
+  const rule = 'rfc7523-3-valid-jwt'
+  for (const typ of ['at+jwt', 'jwtx', 'dpop+jwt', 'application/', 'x/jwt', '', null])
+    t.throws(
+      check({}, { typ }),
+      {
+        code: 'invalid_client',
+        message: 'typ is that of another kind of JWT',
+        detail: { rule, received: shown(typ) },
+      },
+      String(typ),
+    )
+  for (const name of ['crit', 'jwk'])
+    t.throws(check({}, { [name]: {} }), {
+      code: 'invalid_client',
+      message: 'the header has a member that is not accepted',
+      detail: { rule, received: name },
+    })
+})
+
+t.test('an assertion passes each of its rules', async (t) => {
+  t.strictSame(
+    passedDuring(check({})).map(({ rule, stored, received }) => [rule, stored, received]),
+    [
+      ['rfc7523-3-valid-jwt', undefined, undefined],
+      ['rfc7523-3-valid-jwt', undefined, undefined],
+      ['rfc7523-3-iss-sub', id, id],
+      ['rfc7523-3-aud', audience.issuer, audience.issuer],
+      ['rfc7523-3-exp', now, now + 60],
+      ['rfc7523-3-exp', now, now + 60],
+      ['rfc7523-3-nbf-iat', now, undefined],
+      ['rfc7523-3-nbf-iat', now, undefined],
+      ['rfc7523-3-jti-replay', undefined, 'j'],
+    ],
+  )
+  t.strictSame(signatureRules, {
+    code: 'invalid_client',
+    signature: 'rfc7523-3-signature',
+    algorithm: 'rfc7523-3-alg-registered',
+  })
 })
 
 t.test('what was received is shown unchanged up to a limit', async (t) => {
@@ -55,119 +151,10 @@ t.test('an assertion counts as used until it has expired for sure, for its issue
   t.equal(useOf(assertionOf({}), 'other').id, used.id, 'for every client')
   t.not(useOf(assertionOf({ iss: 'https://issuer.example' }), id).id, used.id)
   t.not(useOf(assertionOf({ jti: 'k' }), id).id, used.id)
-})
-
-const own = { iss: id, sub: id }
-const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-const jwt = (claims: object) => `${part({ alg: 'ES256' })}.${part(claims)}.${part({})}`
-const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-const read = (parameters: Parameters, alwaysUnauthorized = false) =>
-  readAssertion(parameters, { alwaysUnauthorized })
-const readToken = (text: string, more: Parameters = {}) =>
-  read({ client_assertion_type: type, client_assertion: text, ...more })
-
-t.test('an assertion names its client by sub, unless another issuer made it', async (t) => {
-  t.equal(read({}), undefined)
-  t.equal(read({ client_id: id, client_secret: 'x' }), undefined, 'it authenticates in another way')
-  for (const sub of [id, '!', '~', 'c'.repeat(200)]) {
-    const text = jwt({ iss: sub, sub })
-    t.strictSame(readToken(text), { clientId: sub, proof: text })
-    t.strictSame(readToken(text, { client_id: sub }), { clientId: sub, proof: text })
-  }
-  const foreign = jwt({ iss: 'https://issuer.example', sub: 'repo:a/b c' })
-  t.strictSame(readToken(foreign), { proof: foreign })
-  t.strictSame(readToken(foreign, { client_id: id }), { proof: foreign })
-})
-
-t.test('another issuer is a URL, and not the client itself', async (t) => {
-  for (const [iss, isOther] of [
-    ['https://issuer.example', true],
-    ['http://127.0.0.1:9500', true],
-    [id, false],
-    ['issuer https://a.example', false],
-    ['httpss://issuer.example', false],
-    [['https://issuer.example'], false],
-    [undefined, false],
-  ] as const)
-    t.equal(isForeign(assertionOf({ iss })), isOther, JSON.stringify(iss))
-  // The client_id of a client that publishes its metadata is a URL.
-  const published = 'https://app.example/client'
-  t.equal(isForeign(assertionOf({ iss: published, sub: published })), false)
-})
-
-t.test('parameters that are no assertion of one client are rejected, and the log says why', async (t) => {
-  const rule = 'rfc7523-2.2-parameters'
-  const noJwt = 'client_assertion is not one signed JWT without repeated members'
-  const token = jwt(own)
-  const whole = { client_assertion_type: type, client_assertion: token }
-  const wrongSub = { rule: 'rfc7523-3-iss-sub', received: 'sub is not a client_id', stored: undefined }
-  const wrong: readonly (readonly [Parameters, object])[] = [
-    [{ client_assertion: token }, { rule, received: 'client_assertion_type: absent', stored: type }],
-    [
-      { ...whole, client_assertion_type: 'urn:x' },
-      { rule, received: 'client_assertion_type: urn:x', stored: type },
-    ],
-    [{ client_assertion_type: type }, { rule, received: noJwt, stored: undefined }],
-    [
-      { ...whole, client_assertion: 'a.b' },
-      { rule, received: noJwt, stored: undefined },
-    ],
-    ...[undefined, 7, '', ' a', 'a ', 'a b', 'é', 'c'.repeat(201)].map(
-      (sub) => [{ ...whole, client_assertion: jwt({ iss: id, sub }) }, wrongSub] as const,
-    ),
-    [
-      { ...whole, client_id: 'client-2' },
-      { rule: 'rfc7523-3-client-id-agrees', received: 'client_id: client-2', stored: `sub: ${id}` },
-    ],
-  ]
-  for (const [parameters, detail] of wrong)
-    for (const always of [true, false]) {
-      const error = { code: 'invalid_client', message: 'client authentication failed' }
-      const status = always ? 401 : 400
-      const about = JSON.stringify(parameters)
-      t.throws(() => read(parameters, always), { ...error, status, detail }, about)
-    }
-})
-
-t.test('an assertion that is not accepted has a reason, and any other error stays one', async (t) => {
-  const error = new OAuthError('invalid_client', 'exp is over', {
-    rule: 'rfc7523-3-exp',
-    stored: 1,
-    received: 2,
+  t.match(usedAssertionKind.rowOf(used), {
+    kind: 'client-assertion',
+    id: used.id,
+    clientId: id,
+    expiresAt: now + 71,
   })
-  t.strictSame(failureOf(error), { rule: 'rfc7523-3-exp', why: 'exp is over', stored: 1, received: 2 })
-  const other = new RangeError('out of memory')
-  t.throws(() => failureOf(other), other)
 })
-
-t.test(
-  'a client registers a key for its algorithm, where its keys are, or an issuer it trusts',
-  async (t) => {
-    const [ec, rsa] = [makeClientKey('ES256').jwk, makeClientKey('RS256').jwk]
-    const jwks = (...keys: readonly object[]) => ({ keys: parseKeySet({ keys }) })
-    const trusted = [{ issuer: 'https://issuer.example', subject: 's' }]
-    const signing = (name: string) => ({ token_endpoint_auth_signing_alg: name })
-    for (const [index, extra] of [
-      { jwks: jwks(ec) },
-      { jwks: jwks(ec), ...signing('ES256') },
-      { jwks: jwks(rsa), ...signing('PS256') },
-      { jwks: jwks(ec, rsa), ...signing('RS256') },
-      { jwks: jwks(rsa, ec), ...signing('RS256'), trusted_issuers: trusted },
-      { jwks_uri: 'https://app.example/keys' },
-      { jwks_uri: 'https://app.example/keys', trusted_issuers: trusted },
-      { trusted_issuers: trusted, ...signing('RS256') },
-    ].entries())
-      t.doesNotThrow(() => assertCanSign(extra), String(index))
-    const none = 'private_key_jwt needs jwks, jwks_uri or trusted_issuers'
-    const unfit = 'jwks has no key for token_endpoint_auth_signing_alg'
-    for (const [extra, message] of [
-      [{}, none],
-      [signing('RS256'), none],
-      [{ jwks: jwks(ec), ...signing('RS256') }, unfit],
-      [{ jwks: jwks(ec), ...signing('RS256'), trusted_issuers: trusted }, unfit],
-    ] as const) {
-      const detail = { rule: 'rfc7523-2.2-registration' }
-      t.throws(() => assertCanSign(extra), { code: 'invalid_client_metadata', message, detail }, message)
-    }
-  },
-)
