@@ -5,8 +5,10 @@ import {
   assertTrusted,
   readTrusted,
   subjectIds,
+  trustedBy,
   trustedSubjectKind,
   trustRecords,
+  unknownSubject,
 } from '../../src/rfc7523-client-assertions/rules/trust.ts'
 import { publicClient } from '../helpers/samples.ts'
 
@@ -27,9 +29,10 @@ const trusting = (...entries: readonly unknown[]): Client => ({
 function tokenOf(
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
   claims = {},
+  header = {},
 ): Jws {
   const whole = { iss: issuer, sub: subject, aud: own, exp: now + 60, jti: 'j', ...claims }
-  return { header: { alg: 'RS256' }, claims: whole, signed: '', signature: Buffer.alloc(0) }
+  return { header: { alg: 'RS256', ...header }, claims: whole, signed: '', signature: Buffer.alloc(0) }
 }
 
 t.test(
@@ -64,9 +67,41 @@ t.test('of entries with the same issuer and subject the audience chooses', async
     message: 'aud is not the expected audience alone',
     detail: { rule: 'rfc7523-3-aud', stored: [own, 'other'], received: 'third' },
   })
-  t.throws(() => assertTrusted(tokenOf(cluster), client, own, now), {
-    code: 'invalid_client',
-    detail: { rule: 'rfc7523-3-iss-sub', received: `${cluster.issuer} ${cluster.subject}` },
+})
+
+t.test('a token is trusted for its issuer and its subject together', async (t) => {
+  const client = trusting(github, { ...cluster, subject: 'b' })
+  const trusts = [`${github.issuer} ${github.subject}`, `${cluster.issuer} b`]
+  for (const [of, by, stored] of [
+    [cluster, client, trusts],
+    [{ ...cluster, subject: github.subject }, client, trusts],
+    [{ ...github, subject: 'b' }, client, trusts],
+    [github, publicClient, []],
+  ] as const)
+    t.throws(
+      () => assertTrusted(tokenOf(of), by, own, now),
+      {
+        code: 'invalid_client',
+        message: 'the client does not trust this issuer and subject',
+        detail: { rule: 'rfc7523-3-iss-sub', stored, received: `${of.issuer} ${of.subject}` },
+      },
+      of.subject,
+    )
+  t.strictSame(trustedBy(client), [github, { ...cluster, subject: 'b' }])
+  t.strictSame(trustedBy(publicClient), [])
+  t.strictSame(unknownSubject(tokenOf(github)), {
+    namesNoClient: true,
+    rule: 'rfc7523-3-iss-sub',
+    why: 'of an unknown subject',
+    stored: 'no client that trusts this issuer, subject and audience',
+    received: `${github.issuer} ${github.subject}`,
+  })
+})
+
+t.test('the header of a trusted token is judged, too', async (t) => {
+  t.throws(() => assertTrusted(tokenOf(github, {}, { typ: 'at+jwt' }), trusting(github), own, now), {
+    message: 'typ is that of another kind of JWT',
+    detail: { rule: 'rfc7523-3-valid-jwt', received: 'at+jwt' },
   })
 })
 
@@ -91,19 +126,81 @@ t.test('entries are read as a list or as its JSON, and none is as good as absent
   t.strictSame(read(JSON.stringify([github])), [github])
   t.strictSame(read([{ ...github, reusable: false, audience: undefined }]), [github])
   for (const nothing of [undefined, null, '', []]) t.equal(read(nothing), undefined, JSON.stringify(nothing))
-  t.ok(read([{ ...github, subject: 's'.repeat(1000) }]))
-  t.throws(() => read([{ ...github, subject: 's'.repeat(1001) }]), { message: /1 to 1000/ })
-  const many = (count: number) => Array.from({ length: count }, (_, at) => ({ ...github, subject: `s${at}` }))
-  t.equal(read(many(20))?.length, 20)
-  t.throws(() => read(many(21)), { message: /at most 20/ })
+})
+
+const rejectedAs = (message: string) => ({
+  code: 'invalid_client_metadata',
+  message: `trusted_issuers${message}`,
+})
+
+t.test(
+  'at most twenty entries are read, and each pair of issuer and subject once per audience',
+  async (t) => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({ ...github, subject: `s${at}` }))
+    t.equal(read(many(20))?.length, 20)
+    for (const wrong of [many(21), {}, 5, 'text', JSON.stringify(github)])
+      t.throws(() => read(wrong), rejectedAs(' must be a JSON list of at most 20 objects'))
+    const twice = rejectedAs(' has the same issuer, subject and audience twice')
+    t.throws(() => read([github, cluster, { ...github, reusable: true }]), twice)
+    t.throws(() => read([{ ...github, audience: 'a' }, cluster, { ...github, audience: 'a' }]), twice)
+    t.equal(read([github, { ...github, audience: 'a' }, { ...github, audience: 'b' }])?.length, 3)
+  },
+)
+
+t.test('an issuer is an https URL without query and fragment, or loopback', async (t) => {
   for (const issuer of ['https://a.example', 'https://a.example/path/', 'http://127.0.0.1:9500'])
-    t.ok(read([{ ...github, issuer }]), issuer)
+    t.strictSame(read([{ ...github, issuer }]), [{ ...github, issuer }])
   for (const issuer of [
+    undefined,
+    '',
+    5,
     'ftp://a.example',
+    'http://a.example',
     'http://a.example/https:',
     'https://',
+    'https:https://a.example',
+    'https://999.0.0.1',
+    'https://a.example?b',
     'https://a.example#b',
+    'https://a@b.example',
     'https://a b',
+    'https://a.example/\u200b',
   ])
-    t.throws(() => read([{ ...github, issuer }]), { message: /issuer must be/ }, issuer)
+    t.throws(
+      () => read([{ ...github, issuer }]),
+      rejectedAs(': issuer must be an https URL without query and fragment'),
+      JSON.stringify(issuer),
+    )
+})
+
+t.test('a subject and an audience are visible texts that are compared exactly', async (t) => {
+  for (const member of ['subject', 'audience']) {
+    t.equal(read([{ ...github, [member]: 's'.repeat(1000) }])?.length, 1)
+    for (const wrong of ['', 's'.repeat(1001), '\na', 'a\n', 'a\u200bb', 5, null, ['a']])
+      t.throws(
+        () => read([{ ...github, [member]: wrong }]),
+        rejectedAs(`: ${member} must have 1 to 1000 visible characters`),
+        `${member} ${encodeURI(JSON.stringify(wrong))}`,
+      )
+  }
+  const { subject: _, ...withoutSubject } = github
+  t.throws(() => read([withoutSubject]), rejectedAs(': subject must have 1 to 1000 visible characters'))
+  for (const subject of ['*', 'repo:example/*', '*:a'])
+    t.throws(
+      () => read([{ ...github, subject }]),
+      rejectedAs(': subject is compared exactly; it may have no *'),
+      subject,
+    )
+})
+
+t.test('an entry has no other member, and reusable is a boolean', async (t) => {
+  t.throws(() => read([{ ...github, aud: 'x' }]), {
+    ...rejectedAs(' has an unknown member'),
+    detail: { received: 'aud' },
+  })
+  for (const reusable of ['true', 1, null])
+    t.throws(() => read([{ ...github, reusable }]), rejectedAs(': reusable must be a boolean'))
+  for (const entry of [null, 'text', [github]])
+    t.throws(() => read([entry]), rejectedAs(': issuer must be an https URL without query and fragment'))
 })
