@@ -118,8 +118,8 @@ export function leaseDelivery(
   now: Seconds,
 ): Decision<LogoutDelivery | undefined> {
   if (delivery === undefined) return accept(undefined)
-  const { endedAt, dueAt = endedAt, leasedUntil = 0 } = delivery
-  if (now < dueAt || now < leasedUntil) return accept(undefined)
+  const { endedAt, dueAt = endedAt, leasedUntil = dueAt } = delivery
+  if (now < leasedUntil) return accept(undefined)
   const leased = { ...delivery, leasedUntil: now + leaseSeconds }
   return accept(leased, put(logoutDeliveryKind, leased))
 }

@@ -1,8 +1,10 @@
 import t from 'tap'
-import { remove } from '../../src/domain/decision.ts'
+import { auditEvent } from '../../src/domain/audit.ts'
+import { put, remove } from '../../src/domain/decision.ts'
 import {
   describeDelivery,
   type FinishedDelivery,
+  finishedDeliveryKind,
   type LogoutDelivery,
   logoutDeliveryKind,
   unreachableClients,
@@ -54,20 +56,40 @@ t.test('a delivery is tried three times, with growing pauses', async (t) => {
   }
   if (current === undefined) throw new Error('it is due')
   const last = settleDelivery(current, current, failed, keep, 173)
-  t.match(last, { result: 'failed' })
-  t.strictSame(last.writes[0], remove(logoutDeliveryKind, 'sid-1'))
-  t.match(last.writes[2], { record: { name: 'client-logout-failed', facts: { user: 'user', tries: 3 } } })
-  t.equal(stored(last), undefined)
+  const [error, tries] = ['no response in 5 s', 3]
+  const finished = { ...delivery, outcome: 'failed', tries, error, finishedAt: 173, expiresAt: 1173 } as const
+  t.strictSame(last, {
+    result: 'failed',
+    writes: [
+      remove(logoutDeliveryKind, 'sid-1'),
+      put(finishedDeliveryKind, finished),
+      auditEvent(
+        'client-logout-failed',
+        { by: 'server', at: 173 },
+        { clientId: 'client', user: 'user', sid: 'sid-1', tries, error },
+      ),
+    ],
+  })
 })
 
 t.test('a delivery ends with its first success, or when the client has no URI any more', async (t) => {
   const leased = { ...delivery, leasedUntil: 115 }
   const delivered = settleDelivery(leased, leased, { result: 'delivered' }, keep, 101)
-  t.match(delivered, { result: 'delivered' })
-  const finished = delivered.writes[1]
-  if (finished?.op !== 'put') throw new Error('it is listed')
-  t.match(finished.record, { kind: 'finishedLogoutDelivery', clientId: 'client', expiresAt: 1101 })
-  t.equal(finished.record.userId, undefined, 'it outlives the user')
+  const finished = { ...delivery, outcome: 'delivered', tries: 1, finishedAt: 101, expiresAt: 1101 } as const
+  t.strictSame(delivered, {
+    result: 'delivered',
+    writes: [
+      remove(logoutDeliveryKind, 'sid-1'),
+      put(finishedDeliveryKind, finished),
+      auditEvent(
+        'client-logout-delivered',
+        { by: 'server', at: 101 },
+        { clientId: 'client', user: 'user', sid: 'sid-1', tries: 1 },
+      ),
+    ],
+  })
+  const { userId } = finishedDeliveryKind.rowOf(finished)
+  t.equal(userId, undefined, 'it outlives the user')
   t.strictSame(settleDelivery(leased, leased, { result: 'dropped' }, keep, 101), {
     result: 'dropped',
     writes: [remove(logoutDeliveryKind, 'sid-1')],

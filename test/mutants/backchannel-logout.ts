@@ -143,7 +143,7 @@ export const backchannelLogoutFaults = [
   {
     id: 'two-nodes-send-the-same',
     file: rules,
-    find: 'if (now < dueAt || now < leasedUntil)',
+    find: 'if (now < leasedUntil)',
     replace: 'if (now < dueAt)',
     tests: inDomain,
   },
