@@ -2,6 +2,7 @@ import t from 'tap'
 import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
 import { parseLogoutRequest } from '../../src/oidc-logout/rules.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import { integration, publicClient } from '../helpers/samples.ts'
 
 const uri = 'https://app.example/out'
@@ -29,23 +30,55 @@ t.test('a registered redirect of the hinted client is accepted', async (t) => {
   const native = { ...publicClient, postLogoutRedirectUris: ['http://127.0.0.1/out'] }
   const anyPort = 'http://127.0.0.1:5/out'
   t.match(parse(`${hint}&${to(anyPort)}`, { aud: native.id }, native), { redirectUri: anyPort })
+  const both = { ...client, postLogoutRedirectUris: ['https://app.example/first', uri] }
+  const named = `${hint}&client_id=${client.id}&${to(uri)}`
+  t.match(parse(named, hinted, both), { redirectUri: uri })
+  t.strictSame(
+    passedDuring(() => void parse(named, hinted, both)).map(({ rule, found }) => [rule, found]),
+    [
+      ['oidc-rpl-2-hint-validated', 'id_token_hint is absent or an ID Token of this server'],
+      ['oidc-rpl-2-client-id-match', 'client_id agrees with id_token_hint'],
+      ['oidc-rpl-3-no-hint-no-redirect', 'id_token_hint names the client'],
+      ['oidc-rpl-3-registered-redirect', 'post_logout_redirect_uri is registered'],
+    ],
+  )
+  t.strictSame(parse('client_id=another'), {}, 'without a hint there is nothing to agree with')
 })
 
-t.test('any other request is rejected', async (t) => {
-  const rows: [string, Record<string, unknown> | undefined, Client | undefined][] = [
-    [hint, undefined, client],
-    [`${hint}&client_id=another`, hinted, client],
-    [to(uri), undefined, undefined],
-    [`client_id=${client.id}&${to(uri)}`, undefined, client],
-    [`${hint}&${to(uri)}`, hinted, undefined],
-    [`${hint}&${to(`${uri}?x=1`)}`, hinted, client],
-    [`${hint}&${to(`${uri}/`)}`, hinted, client],
-    [`${hint}&${to('https://evil.example')}`, hinted, client],
-    [`${hint}&${to(client.redirectUris[0] ?? '')}`, hinted, client],
-    [`${hint}&${to(uri)}&${to(uri)}`, hinted, client],
-    [`${hint}&state=a&state=b`, hinted, client],
+const rejections = {
+  'oidc-rpl-2-hint-validated': 'id_token_hint is not an ID Token of this server',
+  'oidc-rpl-2-client-id-match': 'client_id is not the client of id_token_hint',
+  'oidc-rpl-3-no-hint-no-redirect': 'post_logout_redirect_uri needs an id_token_hint',
+  'oidc-rpl-3-registered-redirect': 'post_logout_redirect_uri is not registered for this client',
+}
+
+t.test('any other request is rejected by its rule', async (t) => {
+  const anyPort = 'http://127.0.0.1:5/out'
+  const ofWeb: Client = { ...client, postLogoutRedirectUris: ['http://127.0.0.1/out'] }
+  const rows: [string, Record<string, unknown> | undefined, Client | undefined, keyof typeof rejections][] = [
+    [hint, undefined, client, 'oidc-rpl-2-hint-validated'],
+    [`${hint}&client_id=another`, hinted, client, 'oidc-rpl-2-client-id-match'],
+    [`${hint}&client_id=another`, { sub: 'alice' }, client, 'oidc-rpl-2-client-id-match'],
+    [to(uri), undefined, undefined, 'oidc-rpl-3-no-hint-no-redirect'],
+    [`client_id=${client.id}&${to(uri)}`, undefined, client, 'oidc-rpl-3-no-hint-no-redirect'],
+    [`${hint}&${to(uri)}`, hinted, undefined, 'oidc-rpl-3-no-hint-no-redirect'],
+    [`${hint}&${to(`${uri}?x=1`)}`, hinted, client, 'oidc-rpl-3-registered-redirect'],
+    [`${hint}&${to(`${uri}/`)}`, hinted, client, 'oidc-rpl-3-registered-redirect'],
+    [`${hint}&${to('https://evil.example')}`, hinted, client, 'oidc-rpl-3-registered-redirect'],
+    [`${hint}&${to(client.redirectUris[0] ?? '')}`, hinted, client, 'oidc-rpl-3-registered-redirect'],
+    [`${hint}&${to(anyPort)}`, hinted, ofWeb, 'oidc-rpl-3-registered-redirect'],
   ]
-  for (const [query, claims, of] of rows) {
-    t.throws(() => parse(query, claims, of), { code: 'invalid_request' }, query)
+  for (const [query, claims, of, rule] of rows) {
+    const wanted = { code: 'invalid_request', message: rejections[rule], detail: { rule } }
+    t.throws(() => parse(query, claims, of), wanted, query)
+  }
+  for (const [query, name] of [
+    [`${hint}&${to(uri)}&${to(uri)}`, 'post_logout_redirect_uri'],
+    [`${hint}&state=a&state=b`, 'state'],
+    [`${hint}&${hint}`, 'id_token_hint'],
+    [`${hint}&client_id=a&client_id=a`, 'client_id'],
+  ] as const) {
+    const message = `${name} must not be repeated`
+    t.throws(() => parse(query, hinted, client), { code: 'invalid_request', message }, query)
   }
 })
