@@ -95,7 +95,7 @@ export const deviceGrantFaults = [
   },
   {
     id: 'user-code-of-ten-letters',
-    tests,
+    tests: ['test/domain/device-codes.test.ts'],
     file: codes,
     find: "const letters = 'BCDFGHJKLMNPQRSTVWXZ'",
     replace: "const letters = 'BCDFGHJKLA'",
