@@ -116,7 +116,7 @@ export function changeAttributes(
   const after = new Map(Object.entries(stored))
   for (const [name, one] of Object.entries(given)) {
     const value = typeof one === 'string' ? one.trim() : one
-    if (after.has(name) && after.get(name) === value) continue
+    if (after.get(name) === value) continue
     const attribute = declared.find((one) => one.name === name)
     const isRemoval = value === ''
     check(

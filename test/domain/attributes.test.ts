@@ -4,11 +4,13 @@ import {
   attributeChange,
   attributeFault,
   attributeNames,
+  attributeRoles,
   attributesOf,
   changeAttributes,
   changedAttributes,
   isAttributeName,
 } from '../../src/domain/attributes.ts'
+import { textClaims } from '../../src/domain/claims.ts'
 import type { OAuthError } from '../../src/domain/errors.ts'
 
 const roles = { visible: 'user', editable: 'user' } as const
@@ -24,7 +26,8 @@ t.test('the name of an attribute is that of a claim without a meaning', async (t
     t.notOk(isAttributeName(name), name)
   for (const name of ['sub', 'iss', 'email', 'address', 'updated_at', 'groups', 'groups_truncated'])
     t.notOk(isAttributeName(name), name)
-  for (const name of ['roles', 'entitlements']) t.notOk(isAttributeName(name), name)
+  for (const name of ['roles', 'entitlements', ...textClaims]) t.notOk(isAttributeName(name), name)
+  t.strictSame(attributeRoles, ['administrator', 'user'])
 })
 
 t.test('a value is of the type of its attribute', async (t) => {

@@ -54,6 +54,8 @@ t.test('a group is created with its name and what else is said about it', async 
   const empty = { name: 'team', description: ' ', parentId: '', administratorsId: '' }
   t.strictSame(resultOf(createGroup([], empty, fresh, context)), { ...least, name: 'team' })
   t.match(newId, new RegExp(groupIdPattern))
+  for (const id of ['', 'group_', `${newId}x`, `x${newId}`, newId.replace(/.$/, 'B')])
+    t.notMatch(id, new RegExp(groupIdPattern), id)
   t.strictSame(bytesOfGroupId(newId), fresh)
 })
 
