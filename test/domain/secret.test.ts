@@ -12,11 +12,18 @@ import { openKnownBrowser, sealKnownBrowser } from '../../src/users/rules/known-
 
 t.test('a secret has 256 bits and a prefix for its kind', async (t) => {
   t.equal(secretBytes, 32)
-  for (const kind of ['clientSecret', 'registration', 'session', 'browser', 'link', 'sealing'] as const) {
-    const secret = mintSecret(kind, Buffer.alloc(secretBytes, 255))
-    t.equal(secret, `${secretPrefix[kind]}${'_'.repeat(42)}8`)
-  }
-  t.equal(new Set(Object.values(secretPrefix)).size, Object.keys(secretPrefix).length)
+  const kinds = [
+    ['clientSecret', 'lyc_secret_'],
+    ['registration', 'lyc_registration_'],
+    ['initialToken', 'lyc_initial_'],
+    ['session', 'lyc_session_'],
+    ['browser', 'lyc_browser_'],
+    ['link', 'lyc_link_'],
+    ['sealing', 'lyc_sealing_'],
+  ] as const
+  for (const [kind, prefix] of kinds)
+    t.equal(mintSecret(kind, Buffer.alloc(secretBytes, 255)), `${prefix}${'_'.repeat(42)}8`)
+  t.strictSame(secretPrefix, Object.fromEntries(kinds), 'there is no other kind')
 })
 
 t.test('a secret is stored as its SHA-256', async (t) => {
