@@ -21,7 +21,7 @@ function memberCount(value: unknown): number {
   const open = [value]
   while (open.length > 0) {
     const next = open.pop()
-    if (typeof next !== 'object' || next === null) continue
+    if (!isContainer(next)) continue
     const inner: readonly unknown[] = Object.values(next)
     if (!Array.isArray(next)) count += inner.length
     for (const one of inner) open.push(one)
@@ -35,11 +35,12 @@ function memberCount(value: unknown): number {
  */
 export function isDeeperThan(depth: number, body: unknown): boolean {
   // Level by level: with recursion the sender would choose the depth of our stack.
-  let level = [body]
-  for (let depthLeft = depth; level.length > 0; depthLeft--) {
-    const containers = level.filter((value) => typeof value === 'object' && value !== null)
-    if (depthLeft === 0) return containers.length > 0
-    level = containers.flatMap((container): unknown[] => Object.values(container))
-  }
-  return false
+  let level = [body].filter(isContainer)
+  for (let outside = 0; outside < depth; outside++)
+    level = level.flatMap((container): unknown[] => Object.values(container)).filter(isContainer)
+  return level.length > 0
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }

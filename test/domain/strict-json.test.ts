@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseStrictJson } from '../../src/domain/strict-json.ts'
+import { isDeeperThan, parseStrictJson } from '../../src/domain/strict-json.ts'
 
 t.test('JSON is parsed whose objects name each member once', async (t) => {
   for (const text of [
@@ -31,4 +31,24 @@ t.test('a repeated member, or what is no JSON, is undefined', async (t) => {
 t.test('deep nesting needs no stack', async (t) => {
   const text = `${'[{"a":'.repeat(20_000)}1${'}]'.repeat(20_000)}`
   t.ok(Array.isArray(parseStrictJson(text)))
+})
+
+t.test('the depth of JSON is how many objects and arrays stand inside each other', async (t) => {
+  const rows: readonly [text: string, depth: number][] = [
+    ['7', 0],
+    ['null', 0],
+    ['"[[]]"', 0],
+    ['{}', 1],
+    ['[]', 1],
+    ['{"a":1,"b":null}', 1],
+    ['[1,[],2]', 2],
+    ['{"a":{"b":1}}', 2],
+    ['[{"a":[]}]', 3],
+    ['[[],[[1]],[]]', 3],
+  ]
+  for (const [text, depth] of rows) {
+    const body: unknown = JSON.parse(text)
+    const deeperThan = [0, 1, 2, 3, 4].filter((level) => isDeeperThan(level, body))
+    t.strictSame(deeperThan, [0, 1, 2, 3].slice(0, depth), text)
+  }
 })
