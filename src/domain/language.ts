@@ -38,7 +38,7 @@ export function chooseLanguage<L extends string>(
 ): L {
   const asked = firstOf(uiLocales, available)
   if (asked !== undefined) return asked
-  const ranges = parseAcceptLanguage(acceptLanguage)
+  const ranges = acceptLanguage === undefined ? [] : parseAcceptLanguage(acceptLanguage)
   const refused = ranges.filter(({ weight }) => weight === 0).map(({ range }) => lookUp(range, available))
   for (const { range, weight } of ranges) {
     if (weight === 0) continue
@@ -67,8 +67,8 @@ export function firstOf<L extends string>(
 /** RFC 4647 §3.4: shortens the tag from its end until it names a language: `de-CH-1996`, `de-CH`, `de`. */
 function lookUp<L extends string>(requested: string, available: readonly L[]): L | undefined {
   const subtags = requested.toLowerCase().split('-')
-  for (let length = subtags.length; length > 0; length -= 1) {
-    const range = subtags.slice(0, length).join('-')
+  const ranges = subtags.map((_, cut) => subtags.slice(0, subtags.length - cut).join('-'))
+  for (const range of ranges) {
     const found = available.find((language) => language === range)
     if (found !== undefined) return found
   }
@@ -76,7 +76,7 @@ function lookUp<L extends string>(requested: string, available: readonly L[]): L
 }
 
 /** RFC 9110 §12.5.4, by weight; those of equal weight in their order. */
-function parseAcceptLanguage(header = ''): readonly { readonly range: string; readonly weight: number }[] {
+function parseAcceptLanguage(header: string): readonly { readonly range: string; readonly weight: number }[] {
   return header
     .slice(0, longestHeader)
     .split(',')

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { chooseLanguage, parseUiLocales } from '../../src/domain/language.ts'
+import { chooseLanguage, isTag, parseUiLocales } from '../../src/domain/language.ts'
 
 const available = ['en', 'de', 'fr', 'pt', 'ja', 'pt-pt', 'zh-hant'] as const
 
@@ -34,6 +34,9 @@ const rows: [string | undefined, string | undefined, string][] = [
   [undefined, 'de;level=1', 'en'],
   [undefined, ',,;;q=1,,ja', 'ja'],
   [undefined, 'de_DE', 'en'],
+  [undefined, 'de-<b>', 'en'],
+  [undefined, 'de;xq=1', 'en'],
+  [undefined, 'en;q=0.1, *', 'en'],
   [undefined, '<script>', 'en'],
   ['de', undefined, 'de'],
   ['de', 'fr', 'de'],
@@ -48,14 +51,14 @@ const rows: [string | undefined, string | undefined, string][] = [
 
 for (const [uiLocales, acceptLanguage, chosen] of rows) {
   t.test(`ui_locales ${uiLocales} and Accept-Language ${acceptLanguage} select ${chosen}`, async (t) => {
-    const wish = { uiLocales: parseUiLocales({ ui_locales: uiLocales }), acceptLanguage }
-    t.equal(chooseLanguage(wish, available, 'en'), chosen)
+    const requested = { uiLocales: parseUiLocales({ ui_locales: uiLocales }), acceptLanguage }
+    t.equal(chooseLanguage(requested, available, 'en'), chosen)
   })
 }
 
 t.test('without a match the fallback is used', async (t) => {
-  const wish = { uiLocales: ['sv'], acceptLanguage: 'da' }
-  t.equal(chooseLanguage(wish, available, 'ja'), 'ja')
+  const requested = { uiLocales: ['sv'], acceptLanguage: 'da' }
+  t.equal(chooseLanguage(requested, available, 'ja'), 'ja')
 })
 
 t.test('of ui_locales only valid tags are kept, up to a limit', async (t) => {
@@ -63,8 +66,9 @@ t.test('of ui_locales only valid tags are kept, up to a limit', async (t) => {
   t.equal(parseUiLocales({ ui_locales: 'x'.repeat(5000) }), undefined)
   t.equal(parseUiLocales({ ui_locales: ['de', 'fr'] }), undefined, 'a repeated parameter says nothing')
   t.equal(parseUiLocales({}), undefined)
-  const kept = parseUiLocales({ ui_locales: 'de '.repeat(5000) }) ?? []
-  t.ok(kept.length <= 20, `${kept.length}`)
+  t.strictSame(parseUiLocales({ ui_locales: 'de '.repeat(21) }), new Array(20).fill('de'))
+  t.strictSame(parseUiLocales({ ui_locales: `${' '.repeat(998)}de` }), ['de'])
+  t.strictSame(parseUiLocales({ ui_locales: `${' '.repeat(999)}de` }), ['d'])
 })
 
 t.test('of a header of any length only the beginning is parsed', async (t) => {
@@ -83,6 +87,20 @@ t.test('of a header of any length only the beginning is parsed', async (t) => {
       'en',
       header.slice(0, 9),
     )
-  const late = `${long('xx,')},de`
-  t.equal(chooseLanguage({ uiLocales: undefined, acceptLanguage: late }, available, 'en'), 'en')
+  for (const [before, chosen] of [
+    [' '.repeat(998), 'de'],
+    [' '.repeat(999), 'en'],
+    ['sv,'.repeat(19), 'de'],
+    ['sv,'.repeat(20), 'en'],
+  ] as const) {
+    const requested = { uiLocales: undefined, acceptLanguage: `${before}de` }
+    t.equal(chooseLanguage(requested, available, 'en'), chosen, `${before.length}`)
+  }
+})
+
+t.test('a language tag has 35 characters at most', async (t) => {
+  const longest = new Array(4).fill('abcdefgh').join('-')
+  t.ok(isTag(longest))
+  for (const tag of ['abcdefgh-abcdefgh-abcdefgh-abcdefg-a', 'abcdefghi', '', 'de-', '-de', 'de_CH'])
+    t.notOk(isTag(tag), tag)
 })
