@@ -18,7 +18,6 @@ export interface ParameterLimits {
  */
 export function parseParameters(text: string, limits: ParameterLimits): Parameters {
   const parameters: Record<string, string | string[]> = Object.create(null)
-  if (text === '') return parameters
   const pairs = text.split('&', limits.parameters + 1)
   if (pairs.length > limits.parameters)
     throw new OAuthError('invalid_request', 'the request has too many parameters (limits.parameters)', {
@@ -92,7 +91,7 @@ export function assertNoneRepeated(parameters: Parameters): void {
 }
 
 function decode(text: string): string {
-  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
+  const spaced = text.replaceAll('+', ' ')
   if (!spaced.includes('%')) return spaced
   let decoded: string
   try {

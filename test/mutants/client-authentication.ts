@@ -109,7 +109,7 @@ export const clientAuthenticationFaults = [
     id: 'plus-stays-plus',
     rule: 'rfc6749-B-form-encoding',
     file: 'src/domain/parameters.ts',
-    find: "text.includes('+') ? text.replaceAll('+', ' ') : text",
-    replace: 'text',
+    find: "const spaced = text.replaceAll('+', ' ')",
+    replace: 'const spaced = text',
   },
 ] as const satisfies readonly Fault[]
