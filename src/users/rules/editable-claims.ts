@@ -36,9 +36,11 @@ function isWebAddress(text: string): boolean {
 
 /** ISO 8601 `YYYY-MM-DD`, year `0000` where it is left out, or a year alone. */
 function isBirthdate(text: string): boolean {
-  const [, month = '01', day = '01'] = /^\d{4}(?:-(\d\d)-(\d\d))?$/.exec(text) ?? []
-  const days = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][Number(month) - 1] ?? 0
-  return /^\d{4}(?:-\d\d-\d\d)?$/.test(text) && Number(day) >= 1 && Number(day) <= days
+  const match = /^\d{4}(?:-(\d\d)-(\d\d))?$/.exec(text)
+  if (match === null) return false
+  const [, month = '01', day = '01'] = match
+  const days = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][Number(month) - 1]
+  return days !== undefined && Number(day) >= 1 && Number(day) <= days
 }
 
 function isTimeZone(text: string): boolean {
