@@ -20,7 +20,7 @@ export const signInFaults = [
   {
     id: 'code-good-twice',
     file: secondFactor,
-    find: 'if (step === undefined || step <= (current.usedStep ?? -1)) return accept(false)',
+    find: 'if (step === undefined || (usedStep !== undefined && step <= usedStep)) return accept(false)',
     replace: 'if (step === undefined) return accept(false)',
     tests: codes,
   },
@@ -90,8 +90,8 @@ export const signInFaults = [
   {
     id: 'copied-passkey-counts',
     file: 'src/users/rules/passkey.ts',
-    find: 'if (counts && counter <= current.counter) {',
-    replace: 'if (counts && counter < 0) {',
+    find: 'if (current.counter > 0 && counter <= current.counter) {',
+    replace: 'if (current.counter > 0 && counter < 0) {',
     tests: ['test/domain/passkey.test.ts'],
   },
   {

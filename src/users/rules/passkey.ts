@@ -26,8 +26,8 @@ export function addPasskey(
   sessionId: Hash,
   context: AuditContext,
 ): Decision<PasskeyAddition> {
-  const isIn = current?.sessions.some(({ id }) => id === sessionId) ?? false
-  if (current === undefined || !isIn || current.user.lockedAt !== undefined) return accept('gone')
+  if (current === undefined || current.user.lockedAt !== undefined) return accept('gone')
+  if (!current.sessions.some(({ id }) => id === sessionId)) return accept('gone')
   if (current.passkeys.length >= mostPasskeys) return accept('full')
   const { userId, name } = passkey
   return accept('added', insert(passkeyKind, passkey), auditEvent('passkey-added', context, { userId, name }))
@@ -47,8 +47,8 @@ export function usePasskey(
 ): Decision<PasskeyUse> {
   if (current === undefined) return accept('gone')
   const { counter, backedUp, from } = shown
-  const counts = counter > 0 || current.counter > 0
-  if (counts && counter <= current.counter) {
+  // A device that does not count always shows 0.
+  if (current.counter > 0 && counter <= current.counter) {
     const { userId, name } = current
     return accept('copied', auditEvent('passkey-copied', { by: 'user', at: now, from }, { userId, name }))
   }

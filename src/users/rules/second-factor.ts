@@ -31,14 +31,14 @@ export type SecondStep = Pick<Factors, 'codes' | 'passkey'>
  * passkey if the client requests more than a password. Offers those that satisfy the request, or else all. Undefined if
  * the password suffices or the user has no second factor.
  */
-export function secondStepOf(factors: Factors, acr: RequestedAcr | undefined): SecondStep | undefined {
-  const { codes, passkey } = factors
-  if (!codes && (!passkey || !lacksAcr(['pwd'], acr))) return undefined
-  const meets = (shown: Partial<Factors>) =>
-    !lacksAcr(methodsOf({ password: true, codes: false, passkey: false, ...shown }), acr)
-  const fitting = { codes: codes && meets({ codes }), passkey: passkey && meets({ passkey }) }
-  if (fitting.codes || fitting.passkey) return fitting
-  return codes ? { codes, passkey } : undefined
+export function secondStepOf(
+  { codes, passkey }: Factors,
+  acr: RequestedAcr | undefined,
+): SecondStep | undefined {
+  // A password and a passkey are of every class.
+  if (!codes) return passkey && lacksAcr(['pwd'], acr) ? { codes, passkey } : undefined
+  const isFitting = !lacksAcr(methodsOf({ password: true, codes, passkey: false }), acr)
+  return { codes: isFitting || !passkey, passkey }
 }
 
 /**
@@ -52,7 +52,8 @@ export function takeCode(
   step: number | undefined,
 ): Decision<boolean> {
   if (current?.confirmedAt === undefined || current.sealedSecret !== opened.sealedSecret) return accept(false)
-  if (step === undefined || step <= (current.usedStep ?? -1)) return accept(false)
+  const { usedStep } = current
+  if (step === undefined || (usedStep !== undefined && step <= usedStep)) return accept(false)
   return accept(true, put(secondFactorKind, { ...current, usedStep: step }))
 }
 
@@ -122,7 +123,7 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 function crockford(bytes: Buffer): string {
   let bits = ''
   for (const byte of bytes) bits += byte.toString(2).padStart(8, '0')
-  return bits.replace(/.{5}/g, (five) => alphabet[Number.parseInt(five, 2)] ?? '')
+  return bits.replace(/.{5}/g, (five) => alphabet.charAt(Number.parseInt(five, 2)))
 }
 
 function inUse(): OAuthError {
