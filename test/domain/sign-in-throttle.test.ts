@@ -64,6 +64,7 @@ t.test('all cookies that are not bound to the password share a count', async (t)
     bucketsOf({ ...attempt, knownBrowser: knownBrowser(nonce, false) }, limits),
   )
   t.strictSame(one, two)
+  t.equal(one?.[0]?.key, 'device unbound alice')
 })
 
 t.test('unknown user names share a bounded number of rows', async (t) => {
@@ -76,11 +77,6 @@ t.test('unknown user names share a bounded number of rows', async (t) => {
 
 t.test('the first three failures for one name count once for its network', async (t) => {
   t.strictSame([1, 2, 3, 4, 5].map(networkWeight), [1, 0, 0, 1, 1])
-  const full = { key: 'k', failures: 3, expiresAt: 900 }
-  t.throws(() => countAttempt(full, { ...bucket, kind: 'network' }, limits, 100, 0), {
-    code: 'temporarily_unavailable',
-    detail: { rule: networkRule },
-  })
   t.strictSame(countAttempt(undefined, bucket, limits, 100, 0), { result: 0, writes: [] })
 })
 
@@ -91,14 +87,55 @@ t.test('consecutive failures have no window, and a success resets them', async (
     put(throttleKind, { key: 'k', failures: 3, expiresAt: 100 + year }),
   ])
   const full = { key: 'k', failures: 3, expiresAt: 100 + year }
-  t.throws(() => countAttempt(full, inARow, limits, 99_000), {
-    code: 'temporarily_unavailable',
-    detail: { rule: inARowRule },
-  })
+  t.throws(() => countAttempt(full, inARow, limits, 99_000), { code: 'temporarily_unavailable' })
   t.match(countAttempt(undefined, { ...inARow, rowSeconds: 60 }, limits, 100), {
     writes: [{ record: { expiresAt: 160 } }],
   })
   t.strictSame(refundAttempt(full, true).writes, [remove(throttleKind, 'k')])
+})
+
+t.test('the error of a full bucket says what it is about, and what ends it', async (t) => {
+  const error = ['lychgate-other', 'too many of another kind'] as const
+  const rows: readonly [changes: Partial<Bucket>, rule: string, message: string][] = [
+    [{}, 'lychgate-sign-in-throttle', 'too many failed sign-ins; try again later'],
+    [
+      { kind: 'network' },
+      'lychgate-sign-in-throttle-network',
+      'too many failed sign-ins from this network (signInThrottle.failuresPerPrefix); try again later',
+    ],
+    [
+      { kind: 'in-a-row' },
+      'lychgate-failures-in-a-row',
+      'too many failed sign-ins in a row (signInThrottle.failuresInARow); ' +
+        'a new password or an operator ends it',
+    ],
+    [{ error }, ...error],
+    [{ error, kind: 'network' }, ...error],
+  ]
+  const full = { key: 'k', failures: 3, expiresAt: 900 }
+  for (const [changes, rule, message] of rows) {
+    t.throws(
+      () => countAttempt(full, { ...bucket, ...changes }, limits, 100, 0),
+      {
+        code: 'temporarily_unavailable',
+        message,
+        status: 429,
+        detail: { rule },
+        // Failures in a row do not end by waiting.
+        headers: changes.kind === 'in-a-row' ? {} : { 'retry-after': '800' },
+      },
+      rule,
+    )
+  }
+  t.strictSame([networkRule, inARowRule], [rows[1]?.[1], rows[2]?.[1]])
+})
+
+t.test('a counter is stored by its bucket, until its window ends', async (t) => {
+  t.match(throttleKind.rowOf({ key: 'k', failures: 3, expiresAt: 900 }), {
+    kind: 'throttle',
+    id: 'k',
+    expiresAt: 900,
+  })
 })
 
 t.test('a user who signs in from a network is counted once a week, for the week after', async (t) => {
@@ -108,6 +145,10 @@ t.test('a user who signs in from a network is counted once a week, for the week 
   t.strictSame(rows.user, { key: 'seen p 10 alice', expiresAt: 11 * week })
   t.strictSame(rows.users, { key: 'users p 10', expiresAt: 12 * week })
   t.equal(networkRows('p', 'bob', later).before.key, rows.users.key)
+  t.strictSame(countUser(undefined, rows.users), {
+    result: undefined,
+    writes: [put(throttleKind, { key: 'users p 10', failures: 1, expiresAt: 12 * week })],
+  })
   t.match(countUser({ key: 'k', failures: 4, expiresAt: 9 }, rows.users), {
     writes: [{ record: { body: /"failures":5/, expiresAt: 12 * week } }],
   })
@@ -138,9 +179,10 @@ t.test('attempts are counted up to the limit and then rejected until the window 
 t.test('an attempt that did not fail is subtracted, and the last one deletes its row', async (t) => {
   t.strictSame(refundAttempt(undefined).writes, [])
   t.strictSame(refundAttempt({ key: 'k', failures: 1, expiresAt: 9 }).writes, [remove(throttleKind, 'k')])
-  t.strictSame(refundAttempt({ key: 'k', failures: 3, expiresAt: 9 }).writes, [
-    put(throttleKind, { key: 'k', failures: 2, expiresAt: 9 }),
-  ])
+  for (const failures of [2, 3])
+    t.strictSame(refundAttempt({ key: 'k', failures, expiresAt: 9 }).writes, [
+      put(throttleKind, { key: 'k', failures: failures - 1, expiresAt: 9 }),
+    ])
 })
 
 t.test('a clock that ran ahead locks no user out once it is corrected', async (t) => {
