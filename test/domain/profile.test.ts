@@ -1,4 +1,6 @@
 import t from 'tap'
+import { consentKind } from '../../src/domain/connections.ts'
+import { endSessionsOf, removeAll, update } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { deleteLinksOf, mintLink, requireLink, unusableLink } from '../../src/users/rules/one-time-link.ts'
@@ -33,6 +35,26 @@ t.test('an update changes only the given claims, and an empty one is removed', a
     updated_at: 200,
   })
   t.equal(changed.updatedAt, 200)
+  t.strictSame(changeProfile(ada, {}, 200).writes, [
+    update('user', { ...ada, claims: { ...ada.claims, updated_at: 200 }, updatedAt: 200 }),
+  ])
+})
+
+t.test('attributes stay, change, or are removed', async (t) => {
+  const text = { type: 'string', visible: 'user', editable: 'administrator' } as const
+  const declared = [
+    { ...text, name: 'team' },
+    { ...text, name: 'room' },
+  ]
+  const after = (user: User, given?: object) => {
+    const change = given === undefined ? {} : { attributes: { declared, given: { ...given } } }
+    return resultOf(changeProfile(user, change, 200))
+  }
+  const blue = after(ada, { team: 'blue' })
+  t.strictSame(blue.attributes, { team: 'blue' })
+  t.strictSame(after(blue).attributes, { team: 'blue' })
+  t.strictSame(after(blue, { room: '7' }).attributes, { team: 'blue', room: '7' })
+  for (const none of [after(ada), after(ada, {}), after(blue, { team: '' })]) t.notOk('attributes' in none)
 })
 
 t.test('a new address is unverified, even if the old one was verified', async (t) => {
@@ -41,6 +63,9 @@ t.test('a new address is unverified, even if the old one was verified', async (t
   t.equal(moved.claims['email_verified'], false)
   const same = resultOf(changeProfile(ada, { email: ' ADA@example.org' }, 200))
   t.equal(same.claims['email_verified'], true, 'another spelling is the same address')
+  const unproven = resultOf(changeProfile(ada, { emailVerified: false }, 200))
+  const named = resultOf(changeProfile(unproven, { claims: { name: 'A' } }, 300))
+  t.equal(named.claims['email_verified'], false, 'another change proves nothing')
   const vouched = resultOf(changeProfile(ada, { email: 'a@b.example', emailVerified: true }, 200))
   t.equal(vouched.claims['email_verified'], true)
   const none = resultOf(changeProfile(ada, { email: '' }, 200))
@@ -63,29 +88,26 @@ t.test('an address is verified by a link that was sent to it, and by no older on
   t.equal(unproven.claims['email_verified'], false)
   t.equal(resultOf(verifyEmail(unproven, 'ada@example.org', 300)).claims['email_verified'], true)
   t.strictSame(verifyEmail(unproven, 'old@example.org', 300), { result: unproven, writes: [] })
+  t.strictSame(verifyEmail(ada, 'ada@example.org', 300), { result: ada, writes: [] }, 'it is verified')
 })
 
 t.test('a lock ends sessions, links and grants, and unlocking restores none of them', async (t) => {
   const decision = lockUser(ada, 200)
-  t.strictSame(
-    decision.writes.map(({ op }) => op),
-    [
-      'update',
-      ...deleteLinksOf(ada.id).map(({ op }) => op),
-      'endSessionsOf',
-      'revokeGrantsOf',
-      'deleteRecords',
-    ],
-  )
   const locked = resultOf(decision)
-  t.equal(locked.lockedAt, 200)
+  t.strictSame(locked, { ...ada, lockedAt: 200, updatedAt: 200 })
+  t.strictSame(decision.writes, [
+    update('user', locked),
+    ...deleteLinksOf(ada.id),
+    endSessionsOf(ada.id, 200),
+    { op: 'revokeGrantsOf', userId: ada.id, at: 200, rule: 'lychgate-account-locked' },
+    removeAll(consentKind, ada.id),
+  ])
   t.equal(resultOf(lockUser(locked, 300)).lockedAt, 200, 'since the first time')
-  const { writes, ...unlocked } = unlockUser(locked, 300)
-  t.notOk('lockedAt' in resultOf(unlocked))
-  t.strictSame(
-    writes.map(({ op }) => op),
-    ['update', ...forgetFailures(ada.id).map(({ op }) => op)],
-  )
+  const unlocked = { ...ada, updatedAt: 300 }
+  t.strictSame(unlockUser(locked, 300), {
+    result: unlocked,
+    writes: [update('user', unlocked), ...forgetFailures(ada.id)],
+  })
 })
 
 t.test('a link is stored as a hash, and expires', async (t) => {

@@ -5,9 +5,13 @@ import { forgetFailures } from '../../src/users/rules/throttle.ts'
 import {
   canonicalEmail,
   canonicalLogin,
+  canonicalPrefix,
   canonicalUsername,
   changePassword,
   createUser,
+  describeUser,
+  isNamed,
+  subPattern,
 } from '../../src/users/rules/user.ts'
 import { fc } from '../helpers/generated.ts'
 
@@ -23,6 +27,9 @@ const usernames: [string, string | undefined][] = [
   ['x'.repeat(128), 'x'.repeat(128)],
   ['x'.repeat(129), undefined],
   ['x'.repeat(1_000_000), undefined],
+  // Spaces around it count only towards the length that is looked at.
+  [`${' '.repeat(507)}alice`, 'alice'],
+  [`${' '.repeat(508)}alice`, undefined],
   ['', undefined],
   ['  ', undefined],
   ['al ice', undefined],
@@ -84,6 +91,34 @@ t.test('a long address signs in although it is no user name', async (t) => {
   t.equal(canonicalLogin(address), address)
 })
 
+t.test('a user signs in by name or by address, however they are spelled', async (t) => {
+  t.equal(canonicalLogin(' Alice '), 'alice')
+  t.equal(canonicalLogin('A@Example.com'), 'a@example.com')
+  t.equal(canonicalLogin('al ice'), undefined)
+})
+
+t.test('users are found by what their name or address begins with', async (t) => {
+  t.equal(canonicalPrefix(' Ali'), 'ali')
+  const longest = 'x'.repeat(254)
+  t.equal(canonicalPrefix(longest), longest)
+  for (const none of ['', '  ', 'a b', 'a\u200b', `${longest}x`]) t.equal(canonicalPrefix(none), undefined)
+  const alice = { username: 'alice', email: 'al@example.com' }
+  for (const text of ['a', 'ALI', 'alice', 'al@', ' al@example.com']) t.ok(isNamed(alice, text), text)
+  for (const text of ['', ' ', 'lice', 'com', 'alicex', 'a b']) t.notOk(isNamed(alice, text), text)
+  t.ok(isNamed({ username: 'alice' }, 'ali'))
+  t.notOk(isNamed({ username: 'alice' }, 'al@'))
+})
+
+t.test('a sub is 128 bits after a prefix, of this version or of an earlier one', async (t) => {
+  const isSub = (text: string) => new RegExp(subPattern).test(text)
+  const { id } = createUser({ username: 'alice' }, fresh, 50)
+  t.ok(isSub(id))
+  t.ok(isSub(id.replace('user', 'person')))
+  for (const other of ['', 'alice', `x${id}`, `${id}x`, id.slice(0, -1), id.replace('user', 'group')])
+    t.notOk(isSub(other), other)
+  t.equal(createUser({ username: 'alice' }, 'user_elsewhere', 50).id, 'user_elsewhere')
+})
+
 t.test('a new user has claims under their wire names', async (t) => {
   const user = { username: ' Alice', email: 'A@example.com', passwordHash: '$x', claims: { name: 'Alice' } }
   t.strictSame(createUser(user, fresh, 50), {
@@ -104,18 +139,67 @@ t.test('a new user has claims under their wire names', async (t) => {
   })
   const { claims, ...bare } = createUser({ username: 'bob', passwordHash: '$x' }, fresh, 50)
   t.strictSame(claims, { preferred_username: 'bob', updated_at: 50 })
-  t.notOk('email' in bare)
+  t.notOk('email' in bare || 'attributes' in bare)
+})
+
+const text = { type: 'string', visible: 'user', editable: 'administrator' } as const
+const declared = [{ ...text, name: 'team' }]
+
+t.test('a new user may be seeded, verified, and have attributes', async (t) => {
+  const described = { username: 'bob', email: 'b@example.com', emailVerified: true, seeded: true }
+  const attributes = { declared, given: { team: 'blue' } }
+  t.match(createUser({ ...described, attributes }, fresh, 50), {
+    seeded: true,
+    claims: { email: 'b@example.com', email_verified: true },
+    attributes: { team: 'blue' },
+  })
+  const empty = createUser({ ...described, attributes: { declared, given: {} } }, fresh, 50)
+  t.notOk('attributes' in empty, 'most rows have none')
+})
+
+t.test('a user name or an address that cannot be one is rejected', async (t) => {
+  t.throws(() => createUser({ username: 'al ice' }, fresh, 50), {
+    code: 'invalid_request',
+    message: 'username must have 1 to 128 characters, none of them invisible or a space',
+    detail: { rule: 'lychgate-account-username' },
+  })
+  for (const email of ['', 'alice'])
+    t.throws(() => createUser({ username: 'alice', email }, fresh, 50), {
+      code: 'invalid_request',
+      message: 'email must be an email address',
+      detail: { rule: 'oidc-core-5.1-email-syntax' },
+    })
+})
+
+t.test('an operator sees a user by the names of the wire, and no hash of a password', async (t) => {
+  const user = createUser({ username: 'bob', passwordHash: '$x', seeded: true }, 'user_1', 50)
+  const shown = {
+    sub: 'user_1',
+    username: 'bob',
+    seeded: true,
+    created_at: 50,
+    has_password: true,
+    claims: { preferred_username: 'bob', updated_at: 50 },
+    attributes: {},
+  }
+  t.strictSame(describeUser(user), shown)
+  const { passwordHash: _, ...invited } = { ...user, lockedAt: 60, attributes: { team: 'blue' } }
+  t.strictSame(describeUser(invited), {
+    ...shown,
+    has_password: false,
+    locked_at: 60,
+    attributes: { team: 'blue' },
+  })
 })
 
 t.test('a user name that is an address must be the email address of the same user', async (t) => {
   const user = { username: 'v@example.com', passwordHash: '$x' }
-  t.throws(() => createUser(user, fresh, 50), {
-    code: 'invalid_request',
-    message: /^username may be an email/,
-  })
-  t.throws(() => createUser({ ...user, email: 'w@example.com' }, fresh, 50), {
-    message: /^username may be/,
-  })
+  for (const other of [user, { ...user, email: 'w@example.com' }])
+    t.throws(() => createUser(other, fresh, 50), {
+      code: 'invalid_request',
+      message: 'username may be an email address only if it is the email of the same user',
+      detail: { rule: 'lychgate-account-username' },
+    })
   t.equal(createUser({ ...user, email: 'V@example.com' }, fresh, 50).username, 'v@example.com')
 })
 
@@ -131,4 +215,6 @@ t.test('a changed password is written together with the end of the sessions', as
       endSessionsOf(user.id, 60),
     ],
   })
+  const writes = changePassword(user, '$new', 60, 'session').writes
+  t.strictSame(writes.at(-1), endSessionsOf(user.id, 60, 'session'), 'except that of the change')
 })

@@ -169,9 +169,8 @@ export function moveEmail(
   now: Seconds,
   undo: OneTimeLink | undefined,
 ): Decision<User> {
-  const proven = email === '' ? {} : { emailVerified: true }
   return withWrites(
-    changeProfile(user, { email, ...proven }, now),
+    changeProfile(user, { email, emailVerified: true }, now),
     ...deleteLinksOf(user.id, 'email-undo'),
     ...(undo === undefined ? [] : [insertLink(undo)]),
   )
