@@ -25,6 +25,12 @@ const inTheMemory = 'the clock is later than 1970, so the first proof begins a s
 const always = 'there is a grant or a consent, later than the first second of 1970'
 const largerBuffer = 'the buffer is larger, and the same part of it is used'
 const negativeAlone = 'the sort of V8 asks only whether a comparison is negative'
+const language = 'src/domain/language.ts'
+const parameters = 'src/domain/parameters.ts'
+const secret = 'src/domain/secret.ts'
+const strictJson = 'src/domain/strict-json.ts'
+const quicker = 'the bytes of a shorter value are counted for nothing: they are not too many'
+const withoutPercent = 'printable ASCII without % is decoded to itself, and has no NUL'
 const sameMatch = 'one regular expression sets both groups, or neither'
 
 /** The generated mutations that are not tried, because their program does the same. */
@@ -324,4 +330,67 @@ export const explainedMutations: readonly Explanation[] = [
       reason: negativeAlone,
     }),
   ),
+  {
+    file: language,
+    where: 'parseAcceptLanguage',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: 'split returns one text at least, so the range has no other value',
+  },
+  {
+    file: parameters,
+    where: 'parseParameters',
+    operator: 'changed number',
+    text: 'limits.parameters + 1 → limits.parameters + (1 + 1)',
+    reason: 'one part too many is an error, and so are two',
+  },
+  {
+    file: parameters,
+    where: 'parseParameters',
+    operator: 'swapped comparison',
+    text: 'value.length * 3 > limits.parameterBytes → value.length * 3 >= limits.parameterBytes',
+    reason: quicker,
+  },
+  {
+    file: parameters,
+    where: 'parseParameters',
+    operator: 'changed number',
+    text: 'value.length * 3 → value.length * (3 + 1)',
+    reason: quicker,
+  },
+  {
+    file: parameters,
+    where: 'parseParameters',
+    operator: 'removed operand',
+    text: 'value.length * 3 > limits.parameterBytes && Buffer.byteLength(value) > limits.parameterBytes → Buffer.byteLength(value) > limits.parameterBytes',
+    reason: quicker,
+  },
+  {
+    file: parameters,
+    where: 'decode',
+    operator: 'removed early return',
+    text: "if (!spaced.includes('%')) return spaced → nothing",
+    reason: withoutPercent,
+  },
+  {
+    file: parameters,
+    where: 'decode',
+    operator: 'changed string',
+    text: "'%' → ''",
+    reason: withoutPercent,
+  },
+  {
+    file: secret,
+    where: 'secretMatches',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: 'without a stored hash the result is false for any secret',
+  },
+  {
+    file: strictJson,
+    where: 'parseStrictJson',
+    operator: 'changed string',
+    text: "'' → 'mutant'",
+    reason: 'what takes the place of a text has no colon, and only colons are counted',
+  },
 ]
