@@ -134,7 +134,8 @@ export function describeGrant(grant: OwnedGrant, now: Seconds) {
     client_id: clientId,
     scope: scope.join(' '),
     resource,
-    redirect_uri: redirectUri,
+    // Empty for a grant that no redirect was part of: of a device, or of a client that acts for itself.
+    ...(redirectUri !== '' && { redirect_uri: redirectUri }),
     approved_at: approvedAt,
     authenticated_at: grant.authenticatedAt,
     ...(grant.rotatedAt !== undefined && { refreshed_at: grant.rotatedAt }),

@@ -116,6 +116,8 @@ t.test('a grant is described without its secret, and without what did not happen
     expires_at: 2000,
   }
   t.strictSame(describeGrant(grantOf('1', 'a'), now), least)
+  const { redirect_uri: _, ...without } = least
+  t.strictSame(describeGrant(grantOf('1', 'a', { redirectUri: '' }), now), without)
   const used = { seq: 2, rotatedAt: 20, refreshExpiresAt: 1900, revokedAt: 30, revokedBy: 'a-rule' }
   t.strictSame(describeGrant({ ...grantOf('1', 'a', used), username: 'al' }, now), {
     ...least,

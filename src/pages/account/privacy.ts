@@ -186,7 +186,7 @@ function describeGrant(grant: Grant) {
     last_used_at: rotatedAt && isoInstant(rotatedAt),
     scope,
     resource,
-    redirect_uri: redirectUri,
+    redirect_uri: redirectUri || undefined,
     claims,
     ends_at: isoInstant(expiresAt),
     revoked_at: revokedAt && isoInstant(revokedAt),
