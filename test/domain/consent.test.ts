@@ -6,19 +6,10 @@ import {
   remembersConsent,
   wantedScope,
 } from '../../src/domain/interaction.ts'
-import type { AuthorizationRequest, Client, Consent } from '../../src/domain/model.ts'
-import { authorizationRequest, integration, publicClient } from '../helpers/samples.ts'
+import type { AuthorizationRequest, Client } from '../../src/domain/model.ts'
+import { authorizationRequest, consent, integration, publicClient } from '../helpers/samples.ts'
 
-const consent: Consent = {
-  userId: 'alice',
-  clientId: integration.id,
-  allowed: authorizationRequest.resource.map((resource) => ({ resource, scope: authorizationRequest.scope })),
-  grantedAt: 1,
-}
-const ask = (changes: Partial<AuthorizationRequest>): AuthorizationRequest => ({
-  ...authorizationRequest,
-  ...changes,
-})
+const ask = (changes: Partial<AuthorizationRequest>) => ({ ...authorizationRequest, ...changes })
 const always: Client = { ...integration, consent: 'always' }
 
 t.test('only what is not remembered needs consent, or everything where nothing is remembered', async (t) => {

@@ -18,22 +18,14 @@ import { passedDuring } from '../helpers/checks.ts'
 import {
   approvedAt,
   authorizationRequest,
+  consent,
   integration,
   interaction,
   publicClient,
   session,
 } from '../helpers/samples.ts'
 
-const consent: Consent = {
-  userId: 'alice',
-  clientId: integration.id,
-  allowed: authorizationRequest.resource.map((resource) => ({ resource, scope: authorizationRequest.scope })),
-  grantedAt: 1,
-}
-const ask = (changes: Partial<AuthorizationRequest>): AuthorizationRequest => ({
-  ...authorizationRequest,
-  ...changes,
-})
+const ask = (changes: Partial<AuthorizationRequest>) => ({ ...authorizationRequest, ...changes })
 const here = { authenticatedSessionId: session.id, userChosen: true }
 const chosen = { userChosen: true }
 const [noone, someone] = [undefined, session]

@@ -51,3 +51,61 @@ t.test('a value with more before or after the cookie does not open', async (t) =
 t.test('a browser keeps its cookie for half a year', async (t) => {
   t.equal(knownBrowserSeconds, 15_552_000)
 })
+
+t.test('a cookie opens with its own key and for its own user only', async (t) => {
+  const bob = { id: 'bob', passwordHash: '$one' }
+  const cookie = sealKnownBrowser(alice, nonce, secret)
+  t.strictSame(openKnownBrowser(cookie, alice, secret), bound)
+  t.equal(openKnownBrowser(cookie, alice, 'b'.repeat(43)), undefined)
+  t.equal(openKnownBrowser(cookie, bob, secret), undefined)
+  const other = sealKnownBrowser(bob, nonce, secret)
+  const mac = cookie.split('.')[2] ?? ''
+  for (const forged of [
+    undefined,
+    '',
+    cookie.slice(0, -1),
+    `${cookie}A`,
+    cookie.replace('alice', 'bob'),
+    `${other.split('.').slice(0, 2).join('.')}.${mac}`,
+    `alice.${nonce}.${'A'.repeat(43)}`,
+    `alice..${mac}`,
+    '\0'.repeat(80),
+  ]) {
+    for (const owner of [alice, bob])
+      t.equal(openKnownBrowser(forged, owner, secret), undefined, JSON.stringify(forged))
+  }
+})
+
+t.test('a cookie is valid until the password, a passkey or the codes change', async (t) => {
+  const cookie = sealKnownBrowser(alice, nonce, secret)
+  for (const owner of [{ id: 'alice', passwordHash: '$two' }, { id: 'alice' }])
+    t.equal(openKnownBrowser(cookie, owner, secret), undefined)
+  const withoutPassword = sealKnownBrowser({ id: 'alice' }, nonce, secret)
+  t.match(openKnownBrowser(withoutPassword, { id: 'alice' }, secret), { isBound: true })
+  const owners = [
+    alice,
+    { ...alice, passkeys: [{ id: 'a' }] },
+    { ...alice, passkeys: [{ id: 'a' }, { id: 'b' }] },
+    { ...alice, secondFactor: codes },
+    { ...alice, secondFactor: { ...codes, sealedSecret: 'other' } },
+  ]
+  for (const [sealed, owner] of owners.entries()) {
+    const made = sealKnownBrowser(owner, nonce, secret)
+    for (const [opened, other] of owners.entries())
+      t.equal(openKnownBrowser(made, other, secret) !== undefined, sealed === opened, `${sealed} ${opened}`)
+  }
+  const reordered = { ...alice, passkeys: [{ id: 'b' }, { id: 'a' }] }
+  t.ok(openKnownBrowser(sealKnownBrowser(reordered, nonce, secret), owners[2] ?? alice, secret))
+  t.ok(
+    openKnownBrowser(cookie, { ...alice, secondFactor: { sealedSecret: 'begun' } }, secret),
+    'not confirmed yet',
+  )
+})
+
+t.test('a cookie of an earlier version is recognised as not bound', async (t) => {
+  const mac = createHmac('sha256', secret).update(`device alice ${nonce}`).digest('base64url')
+  for (const passwordHash of ['$one', '$two']) {
+    const opened = openKnownBrowser(`alice.${nonce}.${mac}`, { id: 'alice', passwordHash }, secret)
+    t.strictSame(opened, { userId: 'alice', nonce, isBound: false })
+  }
+})

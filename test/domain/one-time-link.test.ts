@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { LinkPurpose, OneTimeLink } from '../../src/domain/model.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
 import {
   deleteLinksOf,
   insertLink,
@@ -29,6 +30,13 @@ const purposes = Object.keys(secondsOf) as readonly LinkPurpose[]
 const now = 100
 const recipient = { userId: 'alice', email: 'alice@example.org' }
 const mint = (purpose: LinkPurpose) => mintLink(purpose, recipient, lifetimes, Buffer.alloc(32, 5), now).link
+
+t.test('a link is stored as a hash', async (t) => {
+  const { link, secret } = mintLink('invitation', { userId: 'alice' }, lifetimes, Buffer.alloc(32, 5), now)
+  t.match(secret, /^lyc_link_[\w-]{43}$/)
+  const id = hashSecret(secret)
+  t.strictSame(link, { id, purpose: 'invitation', userId: 'alice', createdAt: now, expiresAt: now + 20 })
+})
 
 t.test('a link is valid as long as its purpose says', async (t) => {
   for (const purpose of purposes) {

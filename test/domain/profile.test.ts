@@ -2,8 +2,7 @@ import t from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
 import { endSessionsOf, removeAll, update } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
-import { hashSecret } from '../../src/domain/secret.ts'
-import { deleteLinksOf, mintLink, requireLink, unusableLink } from '../../src/users/rules/one-time-link.ts'
+import { deleteLinksOf } from '../../src/users/rules/one-time-link.ts'
 import { forgetFailures } from '../../src/users/rules/throttle.ts'
 import { changeProfile, createUser, lockUser, unlockUser, verifyEmail } from '../../src/users/rules/user.ts'
 
@@ -108,33 +107,4 @@ t.test('a lock ends sessions, links and grants, and unlocking restores none of t
     result: unlocked,
     writes: [update('user', unlocked), ...forgetFailures(ada.id)],
   })
-})
-
-t.test('a link is stored as a hash, and expires', async (t) => {
-  const lifetimes = {
-    firstUserSeconds: 10,
-    invitationSeconds: 20,
-    passwordResetSeconds: 30,
-    emailVerificationSeconds: 40,
-    emailUndoSeconds: 50,
-  }
-  for (const [purpose, seconds] of [
-    ['first-user', 10],
-    ['invitation', 20],
-    ['password-reset', 30],
-    ['email-verification', 40],
-  ] as const) {
-    const { link, secret } = mintLink(purpose, { userId: 'p' }, lifetimes, Buffer.alloc(32, 5), 100)
-    t.match(secret, /^lyc_link_[\w-]{43}$/)
-    t.strictSame(link, {
-      id: hashSecret(secret),
-      purpose,
-      userId: 'p',
-      createdAt: 100,
-      expiresAt: 100 + seconds,
-    })
-    t.equal(requireLink(link, 100 + seconds - 1), link)
-    t.throws(() => requireLink(link, 100 + seconds), { status: 404, message: unusableLink().message })
-    t.throws(() => requireLink(undefined, 100), { status: 404, message: unusableLink().message })
-  }
 })

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import t from 'tap'
 import {
   hashSecret,
@@ -8,7 +7,6 @@ import {
   secretMatches,
   secretPrefix,
 } from '../../src/domain/secret.ts'
-import { openKnownBrowser, sealKnownBrowser } from '../../src/users/rules/known-browser.ts'
 
 t.test('a secret has 256 bits and a prefix for its kind', async (t) => {
   t.equal(secretBytes, 32)
@@ -48,72 +46,4 @@ t.test('equal texts match to the last character, and an absent one matches none'
 
 t.test('nothing matches an absent hash, not even the empty secret', async (t) => {
   for (const secret of ['', 'x', 'undefined']) t.notOk(secretMatches(secret, undefined))
-})
-
-t.test('a known-browser cookie opens with its own key and for its own user only', async (t) => {
-  const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
-  const [alice, bob] = [
-    { id: 'alice', passwordHash: '$one' },
-    { id: 'bob', passwordHash: '$one' },
-  ]
-  const cookie = sealKnownBrowser(alice, nonce, key)
-  t.strictSame(openKnownBrowser(cookie, alice, key), { userId: 'alice', nonce, isBound: true })
-  t.equal(openKnownBrowser(cookie, alice, 'b'.repeat(43)), undefined)
-  t.equal(openKnownBrowser(cookie, bob, key), undefined)
-  const other = sealKnownBrowser(bob, nonce, key)
-  const mac = cookie.split('.')[2] ?? ''
-  for (const forged of [
-    undefined,
-    '',
-    cookie.slice(0, -1),
-    `${cookie}A`,
-    cookie.replace('alice', 'bob'),
-    `${other.split('.').slice(0, 2).join('.')}.${mac}`,
-    `alice.${nonce}.${'A'.repeat(43)}`,
-    `alice..${mac}`,
-    '\0'.repeat(80),
-  ]) {
-    for (const owner of [alice, bob])
-      t.equal(openKnownBrowser(forged, owner, key), undefined, JSON.stringify(forged))
-  }
-})
-
-t.test('a known-browser cookie is valid until the password, a passkey or the codes change', async (t) => {
-  const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
-  const cookie = sealKnownBrowser({ id: 'alice', passwordHash: '$one' }, nonce, key)
-  for (const owner of [{ id: 'alice', passwordHash: '$two' }, { id: 'alice' }])
-    t.equal(openKnownBrowser(cookie, owner, key), undefined)
-  const withoutPassword = sealKnownBrowser({ id: 'alice' }, nonce, key)
-  t.match(openKnownBrowser(withoutPassword, { id: 'alice' }, key), { isBound: true })
-  const [plain, codes] = [
-    { id: 'alice', passwordHash: '$one' },
-    { sealedSecret: 's', confirmedAt: 5 },
-  ]
-  const owners = [
-    plain,
-    { ...plain, passkeys: [{ id: 'a' }] },
-    { ...plain, passkeys: [{ id: 'a' }, { id: 'b' }] },
-    { ...plain, secondFactor: codes },
-    { ...plain, secondFactor: { ...codes, sealedSecret: 'other' } },
-  ]
-  for (const [sealed, owner] of owners.entries()) {
-    const bound = sealKnownBrowser(owner, nonce, key)
-    for (const [opened, other] of owners.entries())
-      t.equal(openKnownBrowser(bound, other, key) !== undefined, sealed === opened, `${sealed} ${opened}`)
-  }
-  const reordered = { ...plain, passkeys: [{ id: 'b' }, { id: 'a' }] }
-  t.ok(openKnownBrowser(sealKnownBrowser(reordered, nonce, key), owners[2] ?? plain, key))
-  t.ok(
-    openKnownBrowser(cookie, { ...plain, secondFactor: { sealedSecret: 'begun' } }, key),
-    'not confirmed yet',
-  )
-})
-
-t.test('a known-browser cookie of an earlier version is recognised as not bound', async (t) => {
-  const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
-  const mac = createHmac('sha256', key).update(`device alice ${nonce}`).digest('base64url')
-  for (const passwordHash of ['$one', '$two']) {
-    const opened = openKnownBrowser(`alice.${nonce}.${mac}`, { id: 'alice', passwordHash }, key)
-    t.strictSame(opened, { userId: 'alice', nonce, isBound: false })
-  }
 })

@@ -11,6 +11,7 @@ import {
 import type {
   AuthorizationRequest,
   Client,
+  Consent,
   Grant,
   GrantOfToken,
   Interaction,
@@ -174,6 +175,14 @@ export const authorizationRequest: AuthorizationRequest = {
   codeChallenge: hash('sha256', codeVerifier, 'base64url'),
   prompt: [],
   claims: { userinfo: [], idToken: [] },
+}
+
+/** The remembered consent to this request, of the integration. */
+export const consent: Consent = {
+  userId: 'alice',
+  clientId: integration.id,
+  allowed: authorizationRequest.resource.map((resource) => ({ resource, scope: authorizationRequest.scope })),
+  grantedAt: 1,
 }
 
 export const interaction: Interaction = {

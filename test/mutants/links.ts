@@ -7,7 +7,7 @@ export const linkFaults = [
     file: 'src/users/rules/one-time-link.ts',
     find: 'now >= link.expiresAt',
     replace: 'now > link.expiresAt',
-    tests: ['test/domain/profile.test.ts'],
+    tests: ['test/domain/one-time-link.test.ts'],
   },
   {
     id: 'link-works-twice',

@@ -260,6 +260,6 @@ export const signInFaults = [
     file: 'src/users/rules/known-browser.ts',
     find: ', ...factors].join',
     replace: '].join',
-    tests: ['test/domain/secret.test.ts'],
+    tests: ['test/domain/known-browser.test.ts'],
   },
 ] as const satisfies readonly Fault[]
