@@ -84,7 +84,9 @@ async function main(): Promise<number> {
   const kills = openKills(root, allFaults, testsOf, breakSource)
   const tried = changed ? faultsToTry(faults, kills) : faults
   const outcome = await tryAll(tried, { jobs, testsOf, kills, known: faults.length - tried.length })
-  return only !== undefined || countTies() ? outcome : 1
+  if (only !== undefined) return outcome
+  sayOldScores()
+  return countTies() ? outcome : 1
 }
 
 /**
@@ -112,6 +114,14 @@ async function tryGenerated(selection: Selection, jobs: number): Promise<number>
   for (const line of ['', ...survivors]) say(line)
   say(summaryOf(shown))
   return survivors.length === 0 ? 0 : 1
+}
+
+/** Prints which files `--generated` would try. They do not fail the run: to try them can take long. */
+function sayOldScores(): void {
+  const record = openScores(root)
+  const mutated = new Set(selectMutations(root, { seed: 0 }).map(({ file }) => file))
+  const old = [...mutated].filter((file) => !record.isCurrent(file))
+  if (old.length > 0) say(`without a current score of generated mutations: ${old.join(', ')}`)
 }
 
 /** Prints how many MUSTs have a fault. Returns whether these are enough. */
