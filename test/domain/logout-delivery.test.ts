@@ -127,5 +127,6 @@ t.test('a delivery is described: pending until it has finished', async (t) => {
   t.strictSame(describeDelivery(tried), { ...pending, tries: 1, due_at: 111, error: 'no response in 5 s' })
   const finished = { ...delivery, outcome: 'failed', tries: 3, finishedAt: 200, expiresAt: 300 } as const
   t.strictSame(describeDelivery(finished), { ...pending, state: 'failed', tries: 3, finished_at: 200 })
-  t.equal(logoutDeliveryKind.name, 'logoutDelivery')
+  const kinds = [logoutDeliveryKind, finishedDeliveryKind].map(({ name }) => name)
+  t.strictSame(kinds, ['logoutDelivery', 'finishedLogoutDelivery'], 'they are stored')
 })
