@@ -91,8 +91,8 @@ export function assertNoneRepeated(parameters: Parameters): void {
 }
 
 function decode(text: string): string {
+  if (!/[%+]/.test(text)) return text
   const spaced = text.replaceAll('+', ' ')
-  if (!spaced.includes('%')) return spaced
   let decoded: string
   try {
     decoded = decodeURIComponent(spaced)
