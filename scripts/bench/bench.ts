@@ -112,7 +112,8 @@ async function measure(workload: Workload): Promise<void> {
   for (const count of connections) {
     for (let round = 0; round < rounds; round += 1) {
       // What the one before leaves behind must not always meet the same.
-      for (const target of round % 2 === 0 ? able : able.toReversed()) samples.push(await sampleTarget(workload, target, count))
+      for (const target of round % 2 === 0 ? able : able.toReversed())
+        samples.push(await sampleTarget(workload, target, count))
       if (workload.floor !== undefined) samples.push(await sampleFloor(workload, floor.server, count))
     }
     process.stderr.write(`${workload.name}, ${count}: done\n`)

@@ -112,7 +112,10 @@ t.test('a checkpoint has as many pages as take 2 ms, from 100 to 1,000', (t) => 
 t.test('a checkpoint that a reader stops does not change the number of pages', (t) => {
   const file = `${t.testdir()}/stopped.db`
   const [client, reader] = [new Database(file), new Database(file)]
-  t.teardown(() => void (reader.close(), client.close()))
+  t.teardown(() => {
+    reader.close()
+    client.close()
+  })
   client.pragma('journal_mode = WAL')
   client.exec('create table pages (body)')
   const { isDue, run } = checkpoints(
