@@ -130,6 +130,8 @@ t.test('of two simultaneous forms with the same code one signs in', async (t) =>
 })
 
 t.test('each recovery code replaces a code once, however it is typed', async (t) => {
+  // The failures so far are forgotten: how many of the simultaneous ones were counted depends on their order.
+  server.advance(900)
   const visitor = new UserAgent(server.issuer)
   const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
   const link = /href="([^"]*recovery=1)"/.exec(second.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
@@ -154,8 +156,7 @@ t.test('guesses at codes are throttled, also across repeated sign-ins with the p
   }
   const statuses = []
   for (let count = 0; count < 12; count += 1) statuses.push((await guess('000000')).status)
-  t.ok(statuses.includes(429))
-  t.equal(statuses.at(-1), 429)
+  t.strictSame([statuses.at(0), statuses.at(-1)], [400, 429])
   const full = await guess(telephone.code())
   t.match(full.html, 'Too many failed attempts')
   t.ok(full.headers.get('retry-after'))
