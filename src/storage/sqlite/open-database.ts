@@ -89,8 +89,9 @@ function inspect(file: string): void {
 
 /** The last connection to close removes the journal: one that is left tells of a crash (or of a running server). */
 function wasNotClosed(file: string): boolean {
-  const journal = `${file}-wal`
-  return existsSync(journal) && statSync(journal).size > 0
+  // Another process may remove it at this moment.
+  const journal = statSync(`${file}-wal`, { throwIfNoEntry: false })
+  return journal !== undefined && journal.size > 0
 }
 
 /** @throws {Error} when the file is damaged. */
