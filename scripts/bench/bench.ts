@@ -111,7 +111,7 @@ async function measure(workload: Workload): Promise<void> {
   if (workload.floor !== undefined) await sampleFloor(workload, floor.server, most)
   for (const count of connections) {
     for (let round = 0; round < rounds; round += 1) {
-      // What the one before leaves behind must not always meet the same.
+      // In turns, so that no server always runs right after the same other one.
       for (const target of round % 2 === 0 ? able : able.toReversed())
         samples.push(await sampleTarget(workload, target, count))
       if (workload.floor !== undefined) samples.push(await sampleFloor(workload, floor.server, count))

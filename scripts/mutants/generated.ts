@@ -18,7 +18,7 @@ export interface Selection {
   /** Only this many, drawn by `seed`. Absent: all. */
   readonly sample?: number | undefined
   readonly seed: number
-  /** Only with the unit tests, which takes minutes where all tests take hours. */
+  /** Only with the unit tests: a survivor takes a second in place of minutes. */
   readonly units?: true | undefined
 }
 

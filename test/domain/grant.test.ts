@@ -287,7 +287,7 @@ t.test('revoking is one write', async (t) => {
 })
 
 t.test(
-  'a grant whose client is locked can live again until it expires, and a revoked one cannot',
+  'a grant works again if its client is unlocked before it expires, unless it was revoked',
   async (t) => {
     const locked = active(1, { revokedAt: approvedAt + 1, revokedBy: 'lychgate-client-locked' })
     for (const grant of [active(), locked]) {

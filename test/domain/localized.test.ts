@@ -19,7 +19,7 @@ t.test('a page shows the member in its language, else of a region, else the one 
     [{ ...plain, ...regions }, 'fr', 'Lecture (Canada)'],
     [{ ...plain, ...regions }, 'fr-fr', 'Lecture (France)'],
     [{ ...plain, ...regions, 'client_name#fr': 'Lecture' }, 'fr', 'Lecture'],
-    // A longer subtag, and another language whose tag begins alike.
+    // A longer subtag, and another language that begins with the same characters.
     [{ ...plain, 'client_name#frr': 'Lesing' }, 'fr', 'Reading'],
     [{ ...plain, 'client_name#de-fr-': 'x' }, 'fr', 'Reading'],
     // The members are of equal length.

@@ -47,7 +47,7 @@ t.test('a request object is typed as one, from the client of the request, for th
     t.throws(() => assertValid({}, header), { code, message, detail: { rule, received } }, String(received))
 })
 
-t.test('a request object has no other inside, and says whose it is', async (t) => {
+t.test('a request object contains no other one, and names its client', async (t) => {
   const nested = 'a request object must not have request or request_uri'
   const ofClient = 'client_id of the request object is missing, or not the client_id of the request'
   const ofIssuer = 'iss of the request object is not the client_id'

@@ -78,23 +78,26 @@ t.test('every catalogue ends with offline_access', async (t) => {
   t.strictSame(completeCatalogue(defaultScopeCatalogue), [...defaultScopeCatalogue, offlineAccess])
 })
 
-t.test('the scopes of features follow those of the operator, whose words about them win', async (t) => {
-  const own: CatalogueScope = { name: 'own', group: 'Own', access: 'read', description: 'It is their own' }
-  const groups = { group: 'Groups', access: 'identity', description: 'See your groups' } as const
-  const directory = { group: 'Directory', access: 'write', description: 'Manage users' } as const
-  t.strictSame(completeCatalogue([own], { groups, directory }), [
-    own,
-    { name: 'groups', ...groups },
-    { name: 'directory', ...directory },
-    offlineAccess,
-  ])
-  const worded: CatalogueScope = { ...groups, name: 'groups', description: 'See your teams' }
-  const operatorOnly = { ...groups, operatorOnly: true, claims: ['groups'] } as const
-  t.strictSame(
-    completeCatalogue([worded, own], { groups: operatorOnly, directory }),
-    [{ ...operatorOnly, ...worded }, own, { name: 'directory', ...directory }, offlineAccess],
-    'what they leave out is that of the feature',
-  )
-  const away = { ...offlineAccess, description: 'Work at night' }
-  t.strictSame(completeCatalogue([away, own]), [away, own])
-})
+t.test(
+  'the scopes of features come after those of the operator, who may describe them otherwise',
+  async (t) => {
+    const own: CatalogueScope = { name: 'own', group: 'Own', access: 'read', description: 'It is their own' }
+    const groups = { group: 'Groups', access: 'identity', description: 'See your groups' } as const
+    const directory = { group: 'Directory', access: 'write', description: 'Manage users' } as const
+    t.strictSame(completeCatalogue([own], { groups, directory }), [
+      own,
+      { name: 'groups', ...groups },
+      { name: 'directory', ...directory },
+      offlineAccess,
+    ])
+    const worded: CatalogueScope = { ...groups, name: 'groups', description: 'See your teams' }
+    const operatorOnly = { ...groups, operatorOnly: true, claims: ['groups'] } as const
+    t.strictSame(
+      completeCatalogue([worded, own], { groups: operatorOnly, directory }),
+      [{ ...operatorOnly, ...worded }, own, { name: 'directory', ...directory }, offlineAccess],
+      'what they leave out is that of the feature',
+    )
+    const away = { ...offlineAccess, description: 'Work at night' }
+    t.strictSame(completeCatalogue([away, own]), [away, own])
+  },
+)

@@ -22,7 +22,7 @@ const keyed: Client = {
   idTokenSignedResponseAlg: 'ES256',
 }
 
-/** A JWT whose signature is not looked at. */
+/** A JWT: the rules tested here do not verify its signature. */
 function jwtOf(alg: string, claims: object): string {
   const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url')
   return `${encode({ alg })}.${encode(claims)}.c2ln`
