@@ -117,7 +117,7 @@ export interface paths {
         readonly get?: never;
         readonly put?: never;
         /**
-         * Let a locked user sign in again
+         * Let a user sign in again: end a lock, and forget failed sign-ins
          * @description Administrators of a group may call it, for its members.
          */
         readonly post: operations["unlockUser"];
@@ -1089,6 +1089,26 @@ export interface components {
             readonly passkeys: number;
             /** @description Wrong passwords or codes. */
             readonly failures_in_a_row: number;
+        };
+        readonly UnlockedUser: {
+            readonly sub: string;
+            readonly username: string;
+            /** @description A development server made the user. */
+            readonly seeded: boolean;
+            readonly created_at: number;
+            readonly has_password: boolean;
+            readonly locked_at?: number;
+            /** @description Standard claims, OpenID Connect Core §5.1. */
+            readonly claims: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
+            readonly attributes: {
+                readonly [key: string]: string | number | boolean;
+            };
+            readonly was_locked: boolean;
+            /** @description Failed sign-ins that were counted until now. */
+            readonly forgotten_failures: number;
         };
         readonly ChangedPassword: {
             /** @description Exactly as the user types it. 8 to 256 characters, and none of the 3,000 most common ones. */
@@ -2465,7 +2485,7 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["User"];
+                    readonly "application/json": components["schemas"]["UnlockedUser"];
                 };
             };
             /** @description An error, RFC 6749 §5.2. */

@@ -42,6 +42,16 @@ export const UserResource = Type.Object(
   { title: 'User', ...closed },
 )
 
+/** A user who may sign in again, and what that changed. */
+export const UnlockedUser = Type.Object(
+  {
+    ...UserResource.properties,
+    was_locked: Type.Boolean(),
+    forgotten_failures: Type.Integer({ description: 'Failed sign-ins that were counted until now.' }),
+  },
+  { title: 'UnlockedUser', ...closed },
+)
+
 /** What signs a user in besides a password. */
 export const SignIn = Type.Object(
   {

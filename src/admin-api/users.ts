@@ -5,7 +5,7 @@ import { attributeNames } from '../domain/attributes.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { type TextClaim, textClaims } from '../domain/claims.ts'
-import { accept, type Decision, insert, removeUser, withWrites } from '../domain/decision.ts'
+import { accept, insert, removeUser, withWrites } from '../domain/decision.ts'
 import { addMember, groupKind } from '../domain/group.ts'
 import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -13,7 +13,7 @@ import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import { createInvitation } from '../mail/invitation.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import type { Reach } from '../users/delegation.ts'
-import { describeSignIn } from '../users/factors.ts'
+import { countFailures, describeSignIn } from '../users/factors.ts'
 import { hashPassword } from '../users/passwords.ts'
 import { claimFault } from '../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../users/rules/one-time-link.ts'
@@ -39,6 +39,7 @@ import {
   listQuery,
   pageOf,
   SignIn,
+  UnlockedUser,
   UserResource,
 } from './schema.ts'
 
@@ -91,7 +92,7 @@ const names: readonly string[] = ['name', 'given_name', 'family_name', 'middle_n
 
 /** `/users`: list, invite, read, change, lock, unlock and delete; `/attributes`: which attributes users have. */
 export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, store, clock, random } = deps
+  const { config, store, random } = deps
   const admin = app.administration
   const { list, page, read, create, change, delete: remove, act } = operationsOf(app, deps, 'users')
 
@@ -296,42 +297,51 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     },
   )
 
-  const acts = {
-    lock: {
-      name: 'user-locked',
-      decide: lockUser,
+  const responseOf = (call: Call, user: User, more = {}) => ({
+    status: 200,
+    body: { ...describeFor(call, user), ...more },
+    headers: { etag: tagOfUser(user) },
+    userId: user.id,
+  })
+  act(
+    '/users/:sub/lock',
+    {
+      operationId: 'lockUser',
+      delegates: true,
       summary: 'Lock a user, and end their sessions, links and grants',
+      response: UserResource,
     },
-    unlock: { name: 'user-unlocked', decide: unlockUser, summary: 'Let a locked user sign in again' },
-  } as const satisfies Record<
-    string,
-    { decide: (user: User, now: number) => Decision<User>; name: string; summary: string }
-  >
-  for (const [kind, { name, decide, summary }] of Object.entries(acts)) {
-    act(
-      `/users/:sub/${kind}`,
-      { operationId: `${kind}User`, delegates: true, summary, response: UserResource },
-      async (call, keep) => {
-        const { context } = call
-        const sub = call.param('sub')
-        if (kind === 'lock') assertOther(call.caller, sub)
-        return call.store.transact('user', sub, (found) => {
-          const decision = decide(requireFound(found, 'user'), clock())
-          const whole = responding(
-            withWrites(decision, auditEvent(name, context, { userId: sub })),
-            (user) => ({
-              status: 200,
-              body: describeFor(call, user),
-              headers: { etag: tagOfUser(user) },
-              userId: sub,
-            }),
-            keep,
-          )
-          return kind === 'lock' ? keepAdministrator(whole, config.admin.group, context.at) : whole
-        })
-      },
-    )
-  }
+    async (call, keep) => {
+      const { context } = call
+      const sub = call.param('sub')
+      assertOther(call.caller, sub)
+      return call.store.transact('user', sub, (found) => {
+        const event = auditEvent('user-locked', context, { userId: sub })
+        const decision = withWrites(lockUser(requireFound(found, 'user'), context.at), event)
+        const whole = responding(decision, (user) => responseOf(call, user), keep)
+        return keepAdministrator(whole, config.admin.group, context.at)
+      })
+    },
+  )
+  act(
+    '/users/:sub/unlock',
+    {
+      operationId: 'unlockUser',
+      delegates: true,
+      summary: 'Let a user sign in again: end a lock, and forget failed sign-ins',
+      response: UnlockedUser,
+    },
+    async (call, keep) => {
+      const { context } = call
+      const sub = call.param('sub')
+      const failures = await countFailures(store, sub, context.at)
+      return call.store.transact('user', sub, (found) => {
+        const before = requireFound(found, 'user')
+        const changes = { was_locked: before.lockedAt !== undefined, forgotten_failures: failures }
+        return responding(unlockUser(before, context), (user) => responseOf(call, user, changes), keep)
+      })
+    },
+  )
 }
 
 /** Checks that an administrator of a group sets nothing of a profile but names. */

@@ -64,9 +64,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     isTyped: false,
     perform: async (user, visit) => {
       const { context } = visit
-      await decide(user, visit, (current) =>
-        withWrites(unlockUser(current.user, context.at), eventOf('user-unlocked', user, visit)),
-      )
+      await decide(user, visit, (current) => unlockUser(current.user, context))
       return visit.done('user-unlocked', backTo(user))
     },
   }
@@ -154,6 +152,6 @@ function assertOther({ id }: User, { user }: AdminVisit): void {
   )
 }
 
-function eventOf(name: 'user-locked' | 'user-unlocked' | 'user-removed', { id }: User, visit: AdminVisit) {
+function eventOf(name: 'user-locked' | 'user-removed', { id }: User, visit: AdminVisit) {
   return auditEvent(name, visit.context, { userId: id })
 }

@@ -11,7 +11,7 @@ import { type AttributeField, attributeField } from '../pages/attributes.ts'
 import { ago, displayName, type NamedUser } from '../pages/describe.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { keepAdministrator } from '../users/administrators.ts'
-import { userCredentials } from '../users/factors.ts'
+import { countFailures, userCredentials } from '../users/factors.ts'
 import { addToGroup, groupsOf, inOrder, removeFromGroup } from '../users/groups.ts'
 import { isSessionLive } from '../users/rules/session.ts'
 import { requireFound } from './act-page.ts'
@@ -27,6 +27,8 @@ declare module '../pages/pages.ts' {
       }
       readonly addedAgoSeconds: Seconds
       readonly lockedAgoSeconds?: Seconds
+      /** Failed sign-ins that are counted. */
+      readonly failures: number
       readonly waysIn: { readonly password: boolean; readonly passkeys: number; readonly codes: boolean }
       /** Those that the user was added to, and the parents of these. */
       readonly groups: readonly (Pick<Group, 'id' | 'name'> & {
@@ -94,6 +96,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
         },
         addedAgoSeconds: ago(user.createdAt, now),
         ...(user.lockedAt !== undefined && { lockedAgoSeconds: ago(user.lockedAt, now) }),
+        failures: await countFailures(store, id, now),
         waysIn: {
           password: user.passwordHash !== undefined,
           passkeys: passkeys.length,

@@ -8,7 +8,7 @@ import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { keepAdministrator } from '../users/administrators.ts'
-import { userCredentials } from '../users/factors.ts'
+import { countFailures, userCredentials } from '../users/factors.ts'
 import { removeCodes, removePasskeys } from '../users/rules/access.ts'
 import { passkeyKind } from '../users/rules/passkey.ts'
 import { secondFactorKind } from '../users/rules/second-factor.ts'
@@ -107,18 +107,19 @@ export async function userLock(login: string, flags: DestructiveFlags & ForceFla
   })
 }
 
-/** `lychgate user unlock`: lets a user sign in again; what ended stays ended. */
+/** `lychgate user unlock`: ends a lock and forgets failed sign-ins; what ended with the lock stays ended. */
 export async function userUnlock(login: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const { id, username } = await findUser(store, login)
-    const now = systemClock()
-    const user = await changeUser(
-      store,
-      id,
-      (found) => unlockUser(found, now),
-      userEvent('user-unlocked', id),
+    const { id, username, lockedAt } = await findUser(store, login)
+    const context = operatorContext()
+    const failures = await countFailures(store, id, context.at)
+    const user = await changeUser(store, id, (found) => unlockUser(found, context))
+    const wasLocked = lockedAt !== undefined
+    printResult(
+      flags,
+      { ...describeUser(user), was_locked: wasLocked, forgotten_failures: failures },
+      { unlocked: wasLocked ? username : `${username} was not locked`, 'failures forgotten': failures },
     )
-    printResult(flags, describeUser(user), { unlocked: username })
   })
 }
 

@@ -1,10 +1,10 @@
 import { availableAcrs, type Factors, lacksAcr } from '../domain/authentication-context.ts'
-import type { Session, SignInRequest, UserCredentials } from '../domain/model.ts'
+import type { Seconds, Session, SignInRequest, UserCredentials } from '../domain/model.ts'
 import type { Service } from '../service.ts'
 import type { Store, UserRead } from '../storage/store.ts'
 import { passkeyKind } from './rules/passkey.ts'
 import { secondFactorKind } from './rules/second-factor.ts'
-import { rowKeys, throttleKind } from './rules/throttle.ts'
+import { failuresOf, rowKeys, throttleKind } from './rules/throttle.ts'
 
 /** A user with everything that signs them in, by user id. Decisions about a user's credentials wait for each other. */
 export const userCredentials: UserRead<UserCredentials> = {
@@ -48,6 +48,23 @@ export async function loadAvailableAcrs(
   if (session === undefined || !lacksAcr(session.methods, acr)) return []
   return availableAcrs(await factorsOf(sources, session.userId))
 }
+
+/** Returns how many failures of a user are counted now: the highest count of a password or a code. */
+export async function countFailures(
+  store: Pick<Store, 'find' | 'listFrom'>,
+  userId: string,
+  now: Seconds,
+): Promise<number> {
+  const [inWindows, ...rows] = await Promise.all([
+    store.listFrom(throttleKind, { prefix: failuresOf(userId), limit: mostCounters }),
+    ...Object.values(rowKeys(userId)).map((key) => store.find(throttleKind, key)),
+  ])
+  const open = [...inWindows, ...rows].filter((one) => one !== undefined && now < one.expiresAt)
+  return Math.max(0, ...open.map((one) => one?.failures ?? 0))
+}
+
+/** Counters of one user that are read: one for each network, within a window. */
+const mostCounters = 1000
 
 /** Describes to an operator what a user can sign in with besides a password, and what went wrong lately. */
 export async function describeSignIn(store: FactorSources['store'], userId: string) {

@@ -172,11 +172,24 @@ t.test('a locked user loses every session and grant, and can sign in again when 
   const agent = new UserAgent(server.issuer)
   const login = pageOf(await agent.open(authorizationUrl(server, client)))
   t.match(pageOf(await agent.submit(login, bob)).html, 'This account is locked')
-  await operate(['user', 'unlock', 'bob'])
+  const [, again] = await operate(['user', 'unlock', 'bob'], ['user', 'unlock', 'bob', '--json'])
+  t.match(JSON.parse(again?.stdout ?? ''), { username: 'bob', was_locked: false, forgotten_failures: 0 })
   t.notOk(await works(tokens.access_token), 'what ended stays ended')
   t.match(pageOf(await agent.submit(login, bob)).url, '/consent')
   t.equal((await told('user-locked')).length, 1)
-  t.equal((await told('user-unlocked')).length, 1)
+  t.match(await told('user-unlocked'), [{ facts: { was: 'locked' } }, { facts: { was: 'not locked' } }])
+})
+
+t.test('a user who is not locked can sign in again after too many failures', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const login = pageOf(await agent.open(authorizationUrl(server, client)))
+  const { username, password } = bob
+  for (let n = 0; n < 10; n += 1) await agent.submit(login, { username, password: 'wrong' })
+  t.equal(pageOf(await agent.submit(login, { username, password })).status, 429)
+  const [unlock] = await operate(['user', 'unlock', 'bob'])
+  t.equal(unlock?.stdout, 'unlocked            bob was not locked\nfailures forgotten  10\n')
+  t.match(pageOf(await agent.submit(login, { username, password })).url, '/consent')
 })
 
 t.test('a user is shown, changed, and signed out of everything', async (t) => {

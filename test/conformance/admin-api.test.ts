@@ -10,6 +10,7 @@ import { addAdministrator } from '../../src/users/administrators.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
 import { unlockUser } from '../../src/users/rules/user.ts'
 import { ask, callback, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import { exchange, postAs, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
@@ -976,7 +977,11 @@ t.test('no caller gets more than their token allows', async (t) => {
     const answer = await call(users, method, `/users/${ids.alice}${path}`, sent)
     t.strictSame(errorOf(answer), [403, 'access_denied'], `no client ${method} an administrator`)
   }
-  t.equal((await call(users, 'POST', `/users/${ids.bob}/unlock`)).status, 200)
+  const key = failuresOf(ids.bob, 'all')
+  await store.write(put(throttleKind, { key, failures: 7, expiresAt: server.now() + 60 }))
+  const unlocked = await call(users, 'POST', `/users/${ids.bob}/unlock`)
+  t.match(unlocked, { status: 200, body: { sub: ids.bob, was_locked: false, forgotten_failures: 7 } })
+  t.equal(await store.find(throttleKind, key), undefined)
 })
 
 t.test('administrators cannot lock or delete themselves', async (t) => {
@@ -1061,7 +1066,9 @@ t.test('of two administrators who lock or delete each other at the same time, on
     t.strictSame(left.toSorted(), [false, true], `${method}: one of them`)
     const [gone] = users.filter((_, index) => !left[index])
     if (gone === undefined || method === 'DELETE') continue
-    await store.transact('user', gone.id, (user) => unlockUser(user as User, own.now()))
+    await store.transact('user', gone.id, (user) =>
+      unlockUser(user as User, { by: 'operator', at: own.now() }),
+    )
     const { code = '' } = sentAway(
       await ask(own, two, { scope: all }, await signedIn(own, two, gone === mine ? alice : bob)),
     )

@@ -15,6 +15,7 @@ import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups, groupsOf, removeFromGroup } from '../../src/users/groups.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
 import { inBetween } from '../helpers/in-between.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -367,8 +368,13 @@ t.test('what cannot be undone needs the name to be typed', async (t) => {
   t.equal(locked.headers.get('location'), `/admin/users/${id}?done=user-locked`)
   t.ok((await store.find('user', id))?.lockedAt)
   t.match(await lastOf(id), { name: 'user-locked', by: 'operator', facts: { actor: ids.alice } })
+  const key = failuresOf(id, 'all')
+  await store.write(put(throttleKind, { key, failures: 7, expiresAt: server.now() + 60 }))
+  const { html } = pageOf(await agent.open(`${root}/users/${id}`))
+  t.match(html, '7 failed sign-ins are counted.')
   await send(agent, `/users/${id}/unlock`, {})
   t.equal((await store.find('user', id))?.lockedAt, undefined)
+  t.equal(await store.find(throttleKind, key), undefined, 'failed sign-ins are forgotten')
   await send(agent, `/users/${id}/remove`, { confirm: username })
   t.equal(await store.find('user', id), undefined)
   for (const act of ['lock', 'remove']) {

@@ -119,7 +119,9 @@ const userIdOf = async (agent: UserAgent) =>
 const lock = (userId: string) => (store: Store) =>
   store.transact('user', userId, (user) => lockUser(user as User, server.now()))
 const unlock = (userId: string) =>
-  server.deps.store.transact('user', userId, (user) => unlockUser(user as User, server.now()))
+  server.deps.store.transact('user', userId, (user) =>
+    unlockUser(user as User, { by: 'operator', at: server.now() }),
+  )
 const grantsOf = async (userId: string) =>
   (await server.deps.store.listOf('grant', userId)).filter((grant) => isGrantAlive(grant, server.now()))
 

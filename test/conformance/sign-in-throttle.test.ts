@@ -2,7 +2,9 @@ import { createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { User } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system.ts'
+import { makeLink } from '../../src/users/one-time-links.ts'
 import { hashPassword } from '../../src/users/passwords.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import { changePassword, unlockUser } from '../../src/users/rules/user.ts'
 import { ask, bodyOf, pageOf, place, signedIn, title } from '../helpers/authorization.ts'
 import { register, type TestClient } from '../helpers/flow.ts'
@@ -317,13 +319,55 @@ t.test('consecutive failures require another way to sign in, and do not lock the
   t.equal(await knock(), passed, 'and its right sign-in begins a new row')
   await fill()
   t.equal(await knock(), stopped)
-  await store.transact('user', id, (user) => unlockUser(user as User, own.now()))
+  await store.transact('user', id, (user) => unlockUser(user as User, { by: 'operator', at: own.now() }))
   t.equal(await knock(), passed, 'an operator ends it')
   await fill()
   t.equal(await knock(), stopped)
   const { passwordHash = '' } = (await store.find('user', id)) ?? {}
   await store.transact('user', id, (user) => changePassword(user as User, passwordHash, own.now()))
   t.equal(await knock(), passed, 'so does a new password, as by a reset link')
+})
+
+t.test('an operator, or a new password by a link, ends every wait of that user, and no other', async (t) => {
+  const own = await startServer(t, { signInThrottle: limits })
+  const ownClient = await register(own)
+  const { config, store, random } = own.deps
+  const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
+  const knows = await signedIn(own, ownClient)
+  const knock = async (password: string, agent?: UserAgent, name = 'alice') => {
+    const landing = await (await door(own, ownClient, agent)).knock(name, password)
+    return landing.at === 'page' ? `${landing.page.status} ${place(landing)}` : place(landing)
+  }
+  const [passed, wrong, stopped] = ['200 /consent', '400 /login', '429 /login']
+  const fill = async () => {
+    for (const agent of [undefined, knows]) {
+      for (let n = 0; n < 3; n += 1) t.equal(await knock('wrong', agent), wrong)
+      t.equal(await knock(alice.password, agent), stopped)
+    }
+  }
+  for (let n = 0; n < 3; n += 1) await knock('wrong', undefined, 'bob')
+  const ofNetworks = async () =>
+    (await store.listFrom(throttleKind, { prefix: 'prefix ', limit: 9 })).map(({ failures }) => failures)
+  await fill()
+  const network = await ofNetworks()
+  t.ok(network[0])
+  await store.transact('user', id, (user) => unlockUser(user as User, { by: 'operator', at: own.now() }))
+  t.strictSame(await ofNetworks(), network, 'the failures of the network stay')
+  t.equal(await knock(alice.password, undefined, 'bob'), stopped, 'and those of other users')
+  t.equal(await knock(alice.password, knows), passed)
+  t.equal(await knock(alice.password), passed)
+  await fill()
+  const link = await makeLink(
+    { config, store, random },
+    { purpose: 'password-reset', userId: id },
+    { by: 'operator', at: own.now() },
+  )
+  const agent = new UserAgent(own.issuer)
+  const password = 'another-in-tests'
+  const done = await agent.submit(pageOf(await agent.open(link.url)), { password, repeated: password })
+  t.match(pageOf(done).url, /done=password/)
+  t.equal(await knock(password), passed)
+  t.equal(await knock(password, knows), passed)
 })
 
 t.test(

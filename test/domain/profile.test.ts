@@ -1,4 +1,5 @@
 import t from 'tap'
+import { auditEvent } from '../../src/domain/audit.ts'
 import { consentKind } from '../../src/domain/connections.ts'
 import { endSessionsOf, removeAll, update } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
@@ -102,9 +103,15 @@ t.test('a lock ends sessions, links and grants, and unlocking restores none of t
     removeAll(consentKind, ada.id),
   ])
   t.equal(resultOf(lockUser(locked, 300)).lockedAt, 200, 'since the first time')
+  const context = { by: 'operator', at: 300 } as const
   const unlocked = { ...ada, updatedAt: 300 }
-  t.strictSame(unlockUser(locked, 300), {
+  const event = (was: string) => auditEvent('user-unlocked', context, { userId: ada.id, was })
+  t.strictSame(unlockUser(locked, context), {
     result: unlocked,
-    writes: [update('user', unlocked), ...forgetFailures(ada.id)],
+    writes: [update('user', unlocked), ...forgetFailures(ada.id), event('locked')],
+  })
+  t.strictSame(unlockUser(ada, context), {
+    result: ada,
+    writes: [...forgetFailures(ada.id), event('not locked')],
   })
 })

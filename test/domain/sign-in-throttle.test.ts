@@ -35,9 +35,9 @@ t.test(
   'an attempt counts for the user in its network, for the network, for the user, and in a row',
   async (t) => {
     t.strictSame(bucketsOf(attempt, limits), [
-      { key: 'account 192.0.2.0/24 alice', limit: 3 },
+      { key: 'failed alice 192.0.2.0/24', limit: 3 },
       { key: 'prefix 192.0.2.0/24', limit: 10, kind: 'network' },
-      { key: 'account alice', limit: 20 },
+      { key: 'failed alice all', limit: 20 },
       { key: 'in-a-row alice', limit: 50, kind: 'in-a-row' },
     ])
   },
@@ -51,8 +51,8 @@ t.test('the limit of a network grows with the number of users who signed in from
 t.test('a known browser has its own count, unaffected by guesses from elsewhere', async (t) => {
   const known = bucketsOf({ ...attempt, knownBrowser: knownBrowser('nonce') }, limits)
   t.strictSame(known, [
-    { key: 'device nonce alice', limit: 3 },
-    { key: 'devices alice', limit: 6 },
+    { key: 'failed alice device nonce', limit: 3 },
+    { key: 'failed alice devices', limit: 6 },
     { key: 'in-a-row devices alice', limit: 50, kind: 'in-a-row' },
   ])
   const others = keysOf(bucketsOf(attempt, limits))
@@ -64,7 +64,7 @@ t.test('all cookies that are not bound to the password share a count', async (t)
     bucketsOf({ ...attempt, knownBrowser: knownBrowser(nonce, false) }, limits),
   )
   t.strictSame(one, two)
-  t.equal(one?.[0]?.key, 'device unbound alice')
+  t.equal(one?.[0]?.key, 'failed alice device unbound')
 })
 
 t.test('unknown user names share a bounded number of rows', async (t) => {
@@ -221,19 +221,29 @@ t.test('second factors are counted separately, by user, or by a known browser', 
   const limit = limits.failuresPerAccountAndPrefix
   const inARow = { limit: 50, kind: 'in-a-row' }
   t.strictSame(secondFactorBuckets('alice', undefined, limits), [
-    { key: 'second alice', limit },
+    { key: 'failed alice second', limit },
     { key: 'in-a-row codes alice', ...inARow },
   ])
   t.strictSame(secondFactorBuckets('alice', knownBrowser('nonce'), limits), [
-    { key: 'second nonce alice', limit },
-    { key: 'second devices alice', limit: 2 * limit },
+    { key: 'failed alice second nonce', limit },
+    { key: 'failed alice second devices', limit: 2 * limit },
     { key: 'in-a-row codes of devices alice', ...inARow },
   ])
-  const forgotten = forgetFailures('alice').map((write) => ('key' in write ? write.key : ''))
-  const rows = [undefined, knownBrowser('nonce')].flatMap((knownBrowser) => [
+})
+
+t.test('a new password or an operator resets every counter of one user, and none of a network', async (t) => {
+  const writes = forgetFailures('alice')
+  const isForgotten = (key: string) =>
+    writes.some((write) =>
+      write.op === 'deleteRecordsFrom'
+        ? key.startsWith(write.prefix)
+        : write.op === 'deleteRecord' && write.key === key,
+    )
+  const buckets = [undefined, knownBrowser('nonce')].flatMap((knownBrowser) => [
     ...bucketsOf({ ...attempt, knownBrowser }, limits),
     ...secondFactorBuckets('alice', knownBrowser, limits),
   ])
-  const inRow = rows.filter(({ kind }) => kind === 'in-a-row')
-  t.strictSame(new Set(keysOf(inRow)), new Set(forgotten))
+  for (const { key, kind } of buckets) t.equal(isForgotten(key), kind !== 'network', key)
+  const others = keysOf(bucketsOf({ ...attempt, login: 'alice2' }, limits))
+  t.notOk(others.some(isForgotten), 'of another user')
 })

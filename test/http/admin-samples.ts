@@ -140,6 +140,7 @@ export const adminPages = {
       user: { ...alice, id: 'user_9Jp2bXqR7sTf', email: 'alice@riverside.example', emailVerified: true },
       addedAgoSeconds: 30 * day,
       lockedAgoSeconds: 60,
+      failures: 12,
       waysIn: { password: true, passkeys: 2, codes: true },
       groups: [
         { id: 'group_1', name: 'Teachers', url: '/admin/groups/group_1', isDirect: true },

@@ -174,7 +174,7 @@ export const signInFaults = [
   {
     id: 'known-browsers-without-a-common-count',
     file: 'src/users/rules/throttle.ts',
-    find: '      { key: `devices ${login}`, limit: 2 * limit },\n',
+    find: "      { key: failuresOf(login, 'devices'), limit: 2 * limit },\n",
     replace: '',
     tests: throttle,
   },
@@ -190,6 +190,20 @@ export const signInFaults = [
     file: 'src/users/rules/user.ts',
     find: '    ...forgetFailures(user.id),\n',
     replace: '',
+    tests: throttle,
+  },
+  {
+    id: 'new-password-forgets-only-failures-in-a-row',
+    file: 'src/users/rules/throttle.ts',
+    find: 'return [removeFrom(throttleKind, failuresOf(userId)), ...rows]',
+    replace: 'return rows',
+    tests: throttle,
+  },
+  {
+    id: 'operator-forgets-the-failures-of-other-users',
+    file: 'src/users/rules/throttle.ts',
+    find: 'removeFrom(throttleKind, failuresOf(userId))',
+    replace: "removeFrom(throttleKind, 'failed ')",
     tests: throttle,
   },
   {

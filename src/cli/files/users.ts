@@ -1,6 +1,6 @@
 import { auditEvent } from '../../domain/audit.ts'
 import type { TextClaim } from '../../domain/claims.ts'
-import { accept, type Decision, type Write } from '../../domain/decision.ts'
+import { accept, type Decision, type Write, withWrites } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
@@ -156,10 +156,11 @@ function settle(
     writes.push(...profile.writes, ...links, auditEvent('user-changed', context, { ...about, changed }))
   }
   if (locked !== undefined && locked !== (user.lockedAt !== undefined)) {
-    const decision = locked ? lockUser(after, context.at) : unlockUser(after, context.at)
-    const event = auditEvent(locked ? 'user-locked' : 'user-unlocked', context, about)
+    const decision = locked
+      ? withWrites(lockUser(after, context.at), auditEvent('user-locked', context, about))
+      : unlockUser(after, context)
     after = resultOf(decision)
-    writes.push(...decision.writes, event)
+    writes.push(...decision.writes)
   }
   return { user: after, writes }
 }

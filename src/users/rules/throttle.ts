@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { accept, type Decision, put, remove, type Write } from '../../domain/decision.ts'
+import { accept, type Decision, put, remove, removeFrom, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { Seconds, Throttle } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
@@ -60,16 +60,16 @@ export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): reado
   const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
   if (knownBrowser !== undefined) {
     return [
-      { key: `device ${countedAs(knownBrowser)} ${login}`, limit },
-      { key: `devices ${login}`, limit: 2 * limit },
+      { key: failuresOf(login, `device ${countedAs(knownBrowser)}`), limit },
+      { key: failuresOf(login, 'devices'), limit: 2 * limit },
       { ...inARow, key: rowKeys(login).knownBrowsers },
     ]
   }
   const perPrefix = limits.failuresPerPrefix + usersOfPrefix * limits.failuresPerPrefixAndUser
   return [
-    { key: `account ${prefix} ${login}`, limit },
+    { key: failuresOf(login, prefix), limit },
     { key: `prefix ${prefix}`, limit: perPrefix, kind: 'network' },
-    { key: `account ${login}`, limit: limits.failuresPerAccount },
+    { key: failuresOf(login, 'all'), limit: limits.failuresPerAccount },
     isUser
       ? { ...inARow, key: rowKeys(login).others }
       : { ...inARow, key: unknownKey(login), rowSeconds: weekSeconds },
@@ -89,12 +89,12 @@ export function secondFactorBuckets(
   const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
   if (knownBrowser === undefined)
     return [
-      { key: `second ${userId}`, limit },
+      { key: failuresOf(userId, 'second'), limit },
       { ...inARow, key: rowKeys(userId).codes },
     ]
   return [
-    { key: `second ${countedAs(knownBrowser)} ${userId}`, limit },
-    { key: `second devices ${userId}`, limit: 2 * limit },
+    { key: failuresOf(userId, `second ${countedAs(knownBrowser)}`), limit },
+    { key: failuresOf(userId, 'second devices'), limit: 2 * limit },
     { ...inARow, key: rowKeys(userId).knownBrowserCookies },
   ]
 }
@@ -109,9 +109,18 @@ export function rowKeys(userId: string) {
   } as const
 }
 
-/** Returns the writes that reset a user's failures in a row: after a new password, or by an operator. */
+/** Returns the key of a counter of one user in a window. All of them begin alike; canonical names have no space. */
+export function failuresOf(login: string, counter = ''): string {
+  return `failed ${login} ${counter}`
+}
+
+/**
+ * Returns the writes that reset every counter of one user's failures: after a new password, or by an operator. Those
+ * of networks stay: they count other users, too.
+ */
 export function forgetFailures(userId: string): readonly Write[] {
-  return Object.values(rowKeys(userId)).map((key) => remove(throttleKind, key))
+  const rows = Object.values(rowKeys(userId)).map((key) => remove(throttleKind, key))
+  return [removeFrom(throttleKind, failuresOf(userId)), ...rows]
 }
 
 const yearSeconds: Seconds = 365 * 86_400

@@ -1,4 +1,5 @@
 import { type AttributeChange, changeAttributes } from '../../domain/attributes.ts'
+import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { consentKind } from '../../domain/connections.ts'
 import {
@@ -223,10 +224,18 @@ export function lockUser(user: User, now: Seconds): Decision<User> {
   )
 }
 
-/** Lets a user in again, also after too many failures in a row; what ended with the lock stays ended. */
-export function unlockUser({ lockedAt: _, ...user }: User, now: Seconds): Decision<User> {
-  const unlocked = { ...user, updatedAt: now }
-  return accept(unlocked, update('user', unlocked), ...forgetFailures(user.id))
+/** Lets a user in again, also after too many failures; what ended with the lock stays ended. */
+export function unlockUser(user: User, context: AuditContext): Decision<User> {
+  const { lockedAt, ...rest } = user
+  const { id: userId } = user
+  const isLocked = lockedAt !== undefined
+  const unlocked = isLocked ? { ...rest, updatedAt: context.at } : user
+  return accept(
+    unlocked,
+    ...(isLocked ? [update('user', unlocked)] : []),
+    ...forgetFailures(userId),
+    auditEvent('user-unlocked', context, { userId, was: isLocked ? 'locked' : 'not locked' }),
+  )
 }
 
 /** The writes that sign a user out everywhere and take back everything they granted to clients, for good. */
