@@ -8,6 +8,7 @@ import { registerFeatures } from './features.ts'
 import { clientKeys } from './fetch/client-keys.ts'
 import { adminListener } from './http/admin-listener.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
+import { cookies } from './http/cookies.ts'
 import { drain, health } from './http/drain.ts'
 import { endpoints } from './http/endpoints.ts'
 import { errorMapper, notFound, sendError } from './http/errors.ts'
@@ -56,7 +57,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog, rejectionRecord])
   await app.register(drain, { seconds: config.drainSeconds })
   await registerAll(app, deps, [securityHeaders, wellFormedHttp, adminListener])
-  await registerAll(app, below, [rateLimits, pages, metadata, endpoints, browser])
+  await registerAll(app, below, [rateLimits, pages, metadata, endpoints, cookies, browser])
   await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
   await registerFeatures(app, deps)
   if (development !== undefined) await app.register(development.plugin, deps)
@@ -64,6 +65,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Pages for users: no cross-origin calls, and every error is a page.
   await app.register(async (scope) => {
     showErrorsAsPages(scope)
+    scope.addHook('preHandler', app.browser.replaceFormerCookies)
     await registerAll(scope, below, [authorize, interaction, oneTimeLinks, accountPages])
     await registerFeatures(scope, deps, 'browsers')
     if (development === undefined) await scope.register(homePage, below)

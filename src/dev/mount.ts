@@ -92,8 +92,7 @@ export async function openNested(
     if (host !== undefined) host.rejection = request.rejection
     const cookies = [reply.getHeader('set-cookie') ?? []].flat().map(String)
     if (cookies.length === 0) return
-    // Browsers send cookies with longer paths first (RFC 6265 §5.4), and the first of a name counts. `__Host-` cookies
-    // must have the path /.
+    // So that requests do not carry the cookies of all mounted issuers. `__Host-` cookies must have the path /.
     const own = cookies.map((cookie) =>
       cookie.startsWith('__Host-') ? cookie : cookie.replace(/; Path=\/(?=;|$)/, `; Path=${path}`),
     )

@@ -1,9 +1,11 @@
-import cookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
+import { interactionKind } from '../domain/interaction.ts'
 import type { Seconds, Session, User } from '../domain/model.ts'
+import { single } from '../domain/parameters.ts'
 import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
+import { parametersOf } from '../http/parameters.ts'
 import {
   type KnownBrowser,
   type KnownBrowserOwner,
@@ -22,8 +24,8 @@ declare module 'fastify' {
 }
 
 /**
- * What the server knows of a browser: three cookies, each a handle and nothing more; none is a bearer token,
- * RFC 6750 §5.3.
+ * What the server knows of a browser: its cookies, each a handle and nothing more; none is a bearer token, RFC 6750
+ * §5.3.
  */
 export interface Browser {
   /** Returns the active session of this browser if it is live; use moves its idle end. */
@@ -47,49 +49,40 @@ export interface Browser {
   ensureSecret(request: FastifyRequest, reply: FastifyReply): string
   /** Returns the token that only a page of this server in this browser knows for this purpose. */
   csrfToken(secret: string, ...purpose: readonly string[]): string
+  /**
+   * Replaces the cookies of the version before that open something of this store. Cookies of another server of this
+   * host have the same names and stay.
+   */
+  replaceFormerCookies(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /** Opens the cookie of a browser in which this user signed in before. */
   knownBrowser(request: FastifyRequest, user: User): Promise<KnownBrowser | undefined>
   /** Renews that cookie, or gives the browser one. */
   keepKnownBrowser(reply: FastifyReply, user: User): Promise<void>
 }
 
-/** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
+/** Decorates `app.browser`. */
 export const browser = fp<AppDeps>(
-  async (app, { config, service, store, random, keys }) => {
-    // Cookies are parsed lazily: most requests do not come from a browser.
-    await app.register(cookie, { hook: false })
-    const cookiesOf = (request: FastifyRequest) => {
-      request.cookies ??= app.parseCookie(request.headers.cookie ?? '')
-      return request.cookies
-    }
-    const name = (kind: string) => `${service.https ? '__Host-' : ''}lychgate_${kind}`
-    const options: CookieSerializeOptions = {
-      path: '/',
-      httpOnly: true,
-      sameSite: 'lax',
-      secure: service.https,
-    }
-    const secretIn = (request: FastifyRequest, kind: 'session' | 'browser') => {
-      const value = cookiesOf(request)[name(kind)]
-      return value !== undefined && isSecret(kind, value) ? value : undefined
-    }
+  async (app, { config, store, random, keys }) => {
+    const { cookies } = app
+    const secretIn = (request: FastifyRequest, kind: 'session' | 'browser') =>
+      secretOrNone(kind, cookies.read(request, kind))
 
     /** The secrets of the browser's other sessions; each costs a look-up, so at most as many as we write. */
-    const othersIn = (request: FastifyRequest) => {
-      const values = (cookiesOf(request)[name('others')] ?? '').split('.', mostSessions - 1)
-      return [...new Set(values)].filter((value) => isSecret('session', value))
+    const othersIn = (value = '') => {
+      const values = value.split('.', mostSessions - 1)
+      return [...new Set(values)].filter((secret) => isSecret('session', secret))
     }
+    const othersOf = (request: FastifyRequest) => othersIn(cookies.read(request, 'others'))
     const secretOf = (request: FastifyRequest, { id }: Session) =>
-      [secretIn(request, 'session') ?? '', ...othersIn(request)].find((secret) => hashSecret(secret) === id)
+      [secretIn(request, 'session') ?? '', ...othersOf(request)].find((secret) => hashSecret(secret) === id)
     const keepOthers = (reply: FastifyReply, others: readonly Session[]) => {
       const kept = others.flatMap((session) => secretOf(reply.request, session) ?? [])
-      if (kept.length > 0) reply.setCookie(name('others'), kept.join('.'), options)
-      else if (cookiesOf(reply.request)[name('others')] !== undefined)
-        reply.clearCookie(name('others'), options)
+      if (kept.length > 0) cookies.set(reply, 'others', kept.join('.'))
+      else if (cookies.read(reply.request, 'others') !== undefined) cookies.clear(reply, 'others')
     }
     const keepSession: Browser['keepSession'] = (reply, secret, keep) => {
       keepOthers(reply, keep)
-      reply.setCookie(name('session'), secret, options)
+      cookies.set(reply, 'session', secret)
     }
     const sessionOf = async (secret: string | undefined, now: Seconds) => {
       const session = secret === undefined ? undefined : await store.find('session', hashSecret(secret))
@@ -110,13 +103,31 @@ export const browser = fp<AppDeps>(
       passkeys: await store.listOf(passkeyKind, user.id),
       secondFactor: await store.find(secondFactorKind, user.id),
     })
+    const deviceIn = (request: FastifyRequest) =>
+      cookies.read(request, 'device') ?? cookies.readFormer(request, 'device')
     const openedFor = (request: FastifyRequest, owner: KnownBrowserOwner) =>
-      openKnownBrowser(cookiesOf(request)[name('device')], owner, ...keys.handleSecrets)
+      openKnownBrowser(deviceIn(request), owner, ...keys.handleSecrets)
+    const formerSecret = (request: FastifyRequest, kind: 'session' | 'browser') =>
+      secretOrNone(kind, cookies.readFormer(request, kind))
+    const isFormerDevice = async (request: FastifyRequest) => {
+      const value = cookies.readFormer(request, 'device')
+      const owner = await store.find('user', value?.split('.', 1)[0] ?? '')
+      return owner && openKnownBrowser(value, await ownerOf(owner), ...keys.handleSecrets) !== undefined
+    }
+    const isStored = async (secret: string) => (await store.find('session', hashSecret(secret))) !== undefined
+
+    /** A browser's secret opens the pending request that was bound to it. */
+    const opensInteraction = async ({ query, body }: FastifyRequest, secret: string) => {
+      const id = single(parametersOf(body ?? query), 'interaction')
+      const interaction =
+        id === undefined || id.length > 64 ? undefined : await store.find(interactionKind, id)
+      return interaction?.browserHash === hashSecret(secret)
+    }
 
     app.decorate('browser', {
       session: live,
       sessions: async (request, now) => {
-        const others = await Promise.all(othersIn(request).map((secret) => sessionOf(secret, now)))
+        const others = await Promise.all(othersOf(request).map((secret) => sessionOf(secret, now)))
         return [await live(request, now), ...others].filter((session) => session !== undefined)
       },
       hasSessionCookie: (request) => secretIn(request, 'session') !== undefined,
@@ -134,19 +145,38 @@ export const browser = fp<AppDeps>(
         const others = all.filter(({ id }) => id !== to.id)
         if (secret !== undefined) keepSession(reply, secret, others)
       },
-      dropSession: (reply) => void reply.clearCookie(name('session'), options),
+      dropSession: (reply) => cookies.clear(reply, 'session'),
       secret: (request) => secretIn(request, 'browser'),
       ensureSecret: (request, reply) => {
         const known = secretIn(request, 'browser')
         if (known !== undefined) return known
         const secret = mintSecret('browser', random(secretBytes))
-        reply.setCookie(name('browser'), secret, options)
+        cookies.set(reply, 'browser', secret)
         return secret
       },
       csrfToken: (secret, ...purpose) => hashSecret([secret, ...purpose].join(' ')),
+      replaceFormerCookies: async (request, reply) => {
+        if (!request.headers.cookie?.includes('lychgate_')) return
+        const replace = (kind: 'session' | 'others' | 'browser', value: string) => {
+          cookies.adopt(reply, kind, value)
+          cookies.clearFormer(reply, kind)
+        }
+        const session = formerSecret(request, 'session')
+        const isOurs = session !== undefined && (await isStored(session))
+        if (isOurs) replace('session', session)
+        const others = othersIn(cookies.readFormer(request, 'others'))
+        const stored = await Promise.all(others.map(isStored))
+        const own = others.filter((_secret, index) => stored[index])
+        if (own.length > 0) replace('others', own.join('.'))
+        const secret = formerSecret(request, 'browser')
+        if (secret === undefined) return
+        if (await opensInteraction(request, secret)) replace('browser', secret)
+        // Forms of its pages are bound to it, and perhaps those of another server.
+        else if (isOurs) cookies.adopt(reply, 'browser', secret)
+      },
       knownBrowser: async (request, user) => {
         // Another user's cookie is not worth the look at this one's credentials.
-        const isTheirs = cookiesOf(request)[name('device')]?.startsWith(`${user.id}.`) ?? false
+        const isTheirs = deviceIn(request)?.startsWith(`${user.id}.`) ?? false
         return isTheirs ? openedFor(request, await ownerOf(user)) : undefined
       },
       keepKnownBrowser: async (reply, user) => {
@@ -154,12 +184,17 @@ export const browser = fp<AppDeps>(
         const known = openedFor(reply.request, owner)
         const nonce = known?.isBound ? known.nonce : random(16).toString('base64url')
         const value = sealKnownBrowser(owner, nonce, keys.handles.current.secret)
-        reply.setCookie(name('device'), value, { ...options, maxAge: knownBrowserSeconds })
+        cookies.set(reply, 'device', value, knownBrowserSeconds)
+        if (await isFormerDevice(reply.request)) cookies.clearFormer(reply, 'device')
       },
     })
   },
-  { name: 'browser' },
+  { name: 'browser', dependencies: ['cookies'] },
 )
+
+function secretOrNone(kind: 'session' | 'browser', value: string | undefined): string | undefined {
+  return value !== undefined && isSecret(kind, value) ? value : undefined
+}
 
 function isSecret(kind: 'session' | 'browser', value: string): boolean {
   return value.startsWith(secretPrefix[kind]) && /^lyc_[a-z]+_[\w-]{43}$/.test(value)

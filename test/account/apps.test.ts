@@ -170,7 +170,7 @@ t.test('a signed-out user comes back after signing in, and nothing was done in b
   const agent = new UserAgent(server.issuer)
   const tokens = await newTokens(client, agent)
   const page = await enter(server, agent, '/apps')
-  agent.cookies.delete('lychgate_session')
+  agent.deleteCookie('session')
   const signIn = await press(agent, page, 'client', client.id)
   t.equal(place(signIn), '/login')
   const back = pageOf(await agent.submit(pageOf(signIn), { username: 'alice', password: 'alice-in-tests' }))

@@ -78,7 +78,7 @@ t.test('after the password a code is required, and the ID Token says so', async 
   const visitor = new UserAgent(server.issuer)
   const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
   t.equal(title(second), 'Confirm that it is you')
-  t.equal(visitor.cookies.has('lychgate_session'), false, 'the password alone signs no user in')
+  t.equal(visitor.cookie('session'), undefined, 'the password alone signs no user in')
   const taken = telephone.code()
   const used = pageOf(await visitor.submit(second, { code: taken }))
   t.equal(used.status, 400, 'the code that turned it on is used up')

@@ -94,7 +94,7 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the user ends everything at on
   const gone = pageOf(await agent.submit(page, { username: ' Alice ' }))
   t.equal(gone.status, 200)
   t.match(textOf(gone), /Your account is deleted You are signed out/)
-  t.notOk(agent.cookies.has('lychgate_session'))
+  t.notOk(agent.cookie('session'))
 
   t.notOk(await isAlive(server, mine.access_token))
   t.strictSame(await introspect(server, client, mine.refresh_token), { active: false })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { cookieName } from '../../src/http/cookies.ts'
 import { startProxied } from '../helpers/doctor.ts'
 import type { Behaviour, Passing } from '../helpers/proxy.ts'
 
@@ -148,7 +149,7 @@ t.test('headers, cookies and credentials that a proxy drops are found', async (t
       {
         check: 'cookies',
         said: 'are lost on the way: users cannot sign in',
-        expected: '__Host-lychgate_session=…; HttpOnly; Path=/; SameSite=Lax; Secure',
+        expected: `${cookieName(issuer, 'session')}=…; HttpOnly; Path=/; SameSite=Lax; Secure`,
         change: [/proxy_hide_header Set-Cookie/],
       },
     ],

@@ -57,7 +57,7 @@ const ways: Readonly<Record<string, (here: UserAgent, there: UserAgent) => Promi
     await press(there, page, 'others', '1')
   },
   'an operator ends the session': (here) =>
-    operate(['session', 'end', '--yes', '--', hashSecret(here.cookies.get('lychgate_session') ?? '')]),
+    operate(['session', 'end', '--yes', '--', hashSecret(here.cookie('session') ?? '')]),
   'an operator ends all sessions of the user': () => operate(['session', 'end', '--user', 'alice', '--yes']),
   'an operator revokes all access': () => operate(['user', 'revoke', 'alice', '--yes']),
   'an operator locks the user': () =>

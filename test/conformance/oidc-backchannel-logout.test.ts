@@ -66,7 +66,7 @@ t.test('an ID Token has the sid of the session', async (t) => {
   const refreshed = (await (await refresh(server, plain, tokens.refresh_token)).json()) as Tokens
   t.equal(sidOf(refreshed), sid, '[oidc-bcl-2.1-sid-in-id-token] after a refresh too')
   t.equal(sidOf(await tokensIn(agent, plain)), sid, 'and after another request in the session')
-  const session = hashSecret(agent.cookies.get('lychgate_session') ?? '')
+  const session = hashSecret(agent.cookie('session') ?? '')
   t.notMatch(JSON.stringify(tokens), session)
   // The sid of a client without logout tokens follows from the time of the sign-in.
   server.advance(1)

@@ -47,11 +47,11 @@ t.test(
       t.equal(await isSignedIn(agent), true)
       t.equal(place(await agent.submit(page, { decision: 'stay' })), '/')
       t.equal(await isSignedIn(agent), true)
-      const session = agent.cookies.get('lychgate_session') ?? ''
+      const session = agent.cookie('session') ?? ''
       const done = pageOf(await agent.submit(page, { decision: 'logout' }))
       t.equal(title(done), 'You are signed out')
-      t.equal(agent.cookies.has('lychgate_session'), false)
-      agent.cookies.set('lychgate_session', session)
+      t.equal(agent.cookie('session'), undefined)
+      agent.setCookie('session', session)
       t.equal(await isSignedIn(agent), false, 'the session is dead, not only its cookie')
     }
   },

@@ -311,11 +311,11 @@ t.test('the page belongs to the browser that typed the code, and to its user', a
   t.equal(stolen.forms[0]?.action, '/device', 'a browser in which it was not typed')
   await openConfirmation(server, device.user_code, thief, bob)
   t.equal(pageOf(await thief.submit(page, { decision: 'approve' })).status, 403, 'another session')
-  agent.cookies.delete('lychgate_session')
+  agent.deleteCookie('session')
   await openConfirmation(server, device.user_code, agent, bob)
   const ofAlice = pageOf(await agent.submit(page, { decision: 'approve' }))
   t.equal(ofAlice.status, 403, 'the page of another user of this browser')
-  agent.cookies.delete('lychgate_session')
+  agent.deleteCookie('session')
   const ownPage = await openConfirmation(server, device.user_code, agent)
   const { csrf: _, ...withoutToken } = Object.fromEntries(
     ownPage.forms[0]?.fields.map(({ name, value }) => [name, value]) ?? [],

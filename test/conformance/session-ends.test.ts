@@ -24,7 +24,7 @@ const server = await startServer(t, {
 const client = await integrate(server, { consent: 'skip' })
 
 const silent = async (agent: UserAgent) => sentAway(await ask(server, client, { prompt: 'none' }, agent))
-const idOf = (agent: UserAgent) => hashSecret(agent.cookies.get('lychgate_session') ?? '')
+const idOf = (agent: UserAgent) => hashSecret(agent.cookie('session') ?? '')
 
 t.test(
   '[rfc6749-3.1-owner-authenticated-first] a session that was idle for too long leads to the sign-in page',

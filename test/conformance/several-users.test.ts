@@ -51,12 +51,12 @@ t.test('two users are signed in in one browser, and either continues without a p
 })
 
 t.test('each user has a separate session, and the cookies contain nothing else', async (t) => {
-  const value = (name: string) => both.cookies.get(`lychgate_${name}`) ?? ''
+  const value = (kind: 'session' | 'others') => both.cookie(kind) ?? ''
   t.match(value('session'), /^lyc_session_[\w-]{43}$/)
   t.match(value('others'), /^lyc_session_[\w-]{43}$/)
   t.not(value('session'), value('others'))
   const other = new UserAgent(server.issuer)
-  other.cookies.set('lychgate_others', `${value('session')}x.nonsense.${'.'.repeat(500)}`)
+  other.setCookie('others', `${value('session')}x.nonsense.${'.'.repeat(500)}`)
   const login = pageOf(await ask(server, portal, {}, other))
   t.equal(title(login), 'Sign in')
 })
@@ -71,8 +71,8 @@ t.test('a request looks up at most as many sessions as the server writes into it
   t.teardown(() => void Object.assign(store, { find }))
   const made = Array.from({ length: 270 }, () => `lyc_session_${random(32).toString('base64url')}`)
   const stranger = new UserAgent(server.issuer)
-  stranger.cookies.set('lychgate_session', made[0] ?? '')
-  stranger.cookies.set('lychgate_others', made.slice(1).join('.'))
+  stranger.setCookie('session', made[0] ?? '')
+  stranger.setCookie('others', made.slice(1).join('.'))
   t.equal(pageOf(await ask(server, portal, select, stranger)).status, 200)
   t.equal(new Set(lookedUp).size, 5)
 })
@@ -112,7 +112,7 @@ t.test('signing one user out keeps the other, who is offered but not chosen', as
 
 t.test('a browser keeps five users, and drops the one who signed in first', async (t) => {
   const agent = await signedIn(server, portal)
-  const first = hashSecret(agent.cookies.get('lychgate_session') ?? '')
+  const first = hashSecret(agent.cookie('session') ?? '')
   t.ok(await store.find('session', first))
   const passwordHash = (await store.find('userByLogin', 'bob'))?.passwordHash ?? ''
   for (const username of ['carol', 'dave', 'erin', 'frank', 'grace']) {

@@ -108,7 +108,7 @@ t.test(
 t.test(
   'a known-browser cookie that is invented, altered or of another user makes no new count',
   async (t) => {
-    const genuine = (await signedIn(server, client, bob)).cookies.get('lychgate_device') ?? ''
+    const genuine = (await signedIn(server, client, bob)).cookie('device') ?? ''
     const [user = '', nonce = '', mac = ''] = genuine.split('.')
     t.match(genuine, /^user_[\w-]+\.[\w-]{22}\.[\w-]{43}$/)
     const sub = (await server.deps.store.find('userByLogin', 'alice'))?.id ?? ''
@@ -121,7 +121,7 @@ t.test(
     ]
     for (const cookie of cookies) {
       const { agent, knock } = await door(server, client)
-      agent.cookies.set('lychgate_device', cookie)
+      agent.setCookie('device', cookie)
       t.equal(statusOf(await knock('alice', alice.password)), 429, cookie)
     }
   },
@@ -223,11 +223,11 @@ t.test('a browser keeps its cookie, and its count, from sign-in to sign-in', asy
   const own = await startServer(t, { signInThrottle: limits })
   const ownClient = await register(own)
   const agent = await signedIn(own, ownClient)
-  const cookie = agent.cookies.get('lychgate_device')
+  const cookie = agent.cookie('device')
   const { knock } = await door(own, ownClient, agent)
   for (const status of [400, 400]) t.equal(statusOf(await knock('alice', 'wrong')), status)
   t.equal(place(await knock('alice', alice.password)), '/consent')
-  t.equal(agent.cookies.get('lychgate_device'), cookie)
+  t.equal(agent.cookie('device'), cookie)
   const again = await door(own, ownClient, agent)
   t.equal(statusOf(await again.knock('alice', 'wrong')), 400)
   t.equal(statusOf(await again.knock('alice', 'wrong')), 429, 'a success opens no new count')
@@ -267,7 +267,7 @@ t.test('known-browser cookies of an earlier version are still accepted, and shar
     const nonce = email.repeat(22)
     const mac = createHmac('sha256', keys.handles.current.secret).update(`device ${id} ${nonce}`)
     const agent = new UserAgent(own.issuer)
-    agent.cookies.set('lychgate_device', `${id}.${nonce}.${mac.digest('base64url')}`)
+    agent.setCookie('device', `${id}.${nonce}.${mac.digest('base64url')}`)
     return door(own, ownClient, agent)
   }
   const [one, two] = [await earlier('a'), await earlier('b')]

@@ -51,7 +51,7 @@ t.test(
     t.match(before, { acr: password, amr: ['pwd'] })
     server.advance(100)
     const ends = (await store.listOf('session', aliceId))[0]?.expiresAt
-    const cookie = early.cookies.get('lychgate_session')
+    const cookie = early.cookie('session')
     const second = pageOf(
       await ask(server, portal, { acr_values: `urn:example:gold ${mfa}`, max_age: '10000' }, early),
     )
@@ -59,7 +59,7 @@ t.test(
     t.notMatch(second.html, 'name="password"')
     const after = await claimsAt(sentAway(await early.submit(second, { code: code() })))
     t.match(after, { sub: aliceId, acr: mfa, amr: ['pwd', 'otp', 'mfa'], auth_time: before['auth_time'] })
-    t.not(early.cookies.get('lychgate_session'), cookie)
+    t.not(early.cookie('session'), cookie)
     const [session] = await store.listOf('session', aliceId)
     t.equal(session?.expiresAt, ends, 'and it ends when it would have')
     for (const fields of [{ claims: essential(mfa) }, { acr_values: mfa, prompt: 'none' }]) {
@@ -176,7 +176,7 @@ t.test('a locked user sees the lock only after the right password, and gets no s
   const told = pageOf(await visitor.submit(wrong, bob))
   t.equal(told.status, 403)
   t.match(told.html, 'This account is locked.')
-  t.equal(visitor.cookies.has('lychgate_session'), false)
+  t.equal(visitor.cookie('session'), undefined)
   await store.write(update('user', user))
   t.ok('code' in sentAway(await visitor.submit(told, bob)), 'the request is still pending')
 })

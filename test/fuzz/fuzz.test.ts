@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { cookieName } from '../../src/http/cookies.ts'
 import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import type { Answer } from './connection.ts'
 import { faultOfForm } from './form-faults.ts'
@@ -78,6 +79,7 @@ t.test(
 )
 
 const world = await startWorld('planted', await makeKeys('planted'))
+const sessionCookie = `${cookieName(world.issuer, 'session')}=x`
 t.teardown(() => world.close())
 world.secrets.push('a-planted-secret')
 world.redirectUris.set('client_1', new Set(['http://127.0.0.1/cb']))
@@ -189,7 +191,7 @@ t.test('a malformed response is detected', async (t) => {
       login,
       { ...page, headers: { ...page.headers, 'x-frame-options': 'SAMEORIGIN' } },
     ],
-    'a cookie for scripts': [login, { ...page, cookies: ['lychgate_session=x; SameSite=Lax'] }],
+    'a cookie for scripts': [login, { ...page, cookies: [`${sessionCookie}; SameSite=Lax`] }],
   }
   for (const [about, [sent, answer]] of Object.entries(wrong)) t.ok(faultOfForm(sent, answer, world), about)
 })
@@ -198,7 +200,7 @@ t.test('a response with forbidden contents is detected', async (t) => {
   const asked = get(
     '/oauth/authorize?client_id=client_1&redirect_uri=http%3A%2F%2F127.0.0.1%3A5%2Fcb&state=s',
   )
-  const signedIn = get(asked.target, [['Cookie', 'lychgate_session=x']])
+  const signedIn = get(asked.target, [['Cookie', sessionCookie]])
   const to = (location: string): Answer => ({ status: 303, headers: { location }, cookies: [], body: '' })
   const iss = `iss=${encodeURIComponent(world.issuer)}`
   const tokens: Answer = {
@@ -366,7 +368,7 @@ t.test('a response with forbidden contents is detected', async (t) => {
       tokens,
     ],
     'a code by a form that was not shown': [
-      post('/consent', 'interaction=i&csrf=x&decision=approve', [['Cookie', 'lychgate_session=x']]),
+      post('/consent', 'interaction=i&csrf=x&decision=approve', [['Cookie', sessionCookie]]),
       to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`),
     ],
     'a registration read without its token': [get('/api/oauth/register/client_1'), json('{}')],

@@ -1,3 +1,4 @@
+import { type CookieKind, cookieName } from '../../src/http/cookies.ts'
 import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import { faultOfAdministration } from './administration.ts'
 import { useAssertion } from './assertions.ts'
@@ -73,7 +74,7 @@ const proving = /^\/(?:api\/oauth\/(?:token|introspect|revoke|par)|oauth\/device
 
 /** Who signs in or approves by a form must have been shown it, RFC 6749 §10.12. */
 function faultOfForgery(sent: Sent, { headers, cookies }: Answer, world: World): string | undefined {
-  const signsIn = cookies.some((cookie) => /^lychgate_session=lyc/.test(cookie))
+  const signsIn = cookies.some((cookie) => /^lychgate_session_[\w-]{10}=lyc/.test(cookie))
   const asked = parametersOf(sent)
   const interaction = sentValue(asked, 'interaction')
   if (sent.bytes || interaction === undefined) return undefined
@@ -137,7 +138,7 @@ function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world:
     members.has('error') &&
     told.some((wanted) => faultOfTarget(uri, members, wanted, world) === undefined)
   if (fault !== undefined && !isTold) return fault
-  if (members.has('code') && !hasCookie(sent, 'lychgate_session')) return 'a code for no request'
+  if (members.has('code') && !hasCookie(sent, 'session', world)) return 'a code for no request'
   if (!members.has('code') && !members.get('error_description')) return 'no error_description'
   const names = [...members.keys()]
   return new Set(names).size === names.length ? undefined : `repeated: ${names}`
@@ -280,7 +281,8 @@ function basicOf({ headers }: Sent): readonly [string, string] | undefined {
   return [id, secret]
 }
 
-function hasCookie({ headers }: Sent, name: string): boolean {
+function hasCookie({ headers }: Sent, kind: CookieKind, { issuer }: World): boolean {
+  const name = cookieName(issuer, kind)
   return headers.some(([header, value]: Pair) => header === 'Cookie' && value.includes(`${name}=`))
 }
 

@@ -1,3 +1,4 @@
+import { type CookieKind, cookieName } from '../../src/http/cookies.ts'
 import { keepCookies } from './cookie-jar.ts'
 
 /** A page as a user's browser sees it. */
@@ -39,6 +40,24 @@ export class UserAgent {
   constructor(origin: string, headers: Readonly<Record<string, string>> = {}) {
     this.#origin = new URL(origin).origin
     this.#headers = headers
+  }
+
+  /** Returns the value of a cookie of the server, whose name depends on the issuer. */
+  cookie(kind: CookieKind): string | undefined {
+    return this.cookies.get(this.#nameOf(kind) ?? '')
+  }
+
+  /** @param issuer Needed if the browser has no such cookie yet. */
+  setCookie(kind: CookieKind, value: string, issuer = this.#origin): void {
+    this.cookies.set(this.#nameOf(kind) ?? cookieName(issuer, kind), value)
+  }
+
+  deleteCookie(kind: CookieKind): void {
+    this.cookies.delete(this.#nameOf(kind) ?? '')
+  }
+
+  #nameOf(kind: CookieKind): string | undefined {
+    return [...this.cookies.keys()].find((name) => name.includes(`lychgate_${kind}_`))
   }
 
   /** Opens a URL and follows redirects as long as they stay on the server. */

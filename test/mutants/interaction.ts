@@ -3,6 +3,7 @@ import type { Fault } from './fault.ts'
 const consentSource = 'src/pages/sign-in/consent.ts'
 const login = 'src/pages/sign-in/login.ts'
 const signIn = ['test/conformance/interaction-login.test.ts'] as const
+const cookies = ['test/http/cookies.test.ts'] as const
 const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 
 /** Faults of sign-in, consent, the session and the throttle. */
@@ -123,9 +124,44 @@ export const interactionFaults = [
   {
     id: 'cookie-sent-in-the-clear',
     rule: 'rfc6750-5.3-not-in-clear-cookies',
-    file: 'src/users/browser.ts',
-    find: 'secure: service.https',
+    file: 'src/http/cookies.ts',
+    find: 'secure: https',
     replace: 'secure: false',
+  },
+  {
+    id: 'cookies-of-two-ports-have-one-name',
+    file: 'src/http/cookies.ts',
+    find: 'hashSecret(`${host}${pathname}`)',
+    replace: 'hashSecret(pathname)',
+    tests: cookies,
+  },
+  {
+    id: 'cookies-of-two-paths-have-one-name',
+    file: 'src/http/cookies.ts',
+    find: 'hashSecret(`${host}${pathname}`)',
+    replace: 'hashSecret(host)',
+    tests: cookies,
+  },
+  {
+    id: 'cookies-of-another-server-replaced',
+    file: 'src/users/browser.ts',
+    find: 'session !== undefined && (await isStored(session))',
+    replace: 'session !== undefined',
+    tests: cookies,
+  },
+  {
+    id: 'browser-secret-of-another-server-adopted',
+    file: 'src/users/browser.ts',
+    find: 'await opensInteraction(request, secret)',
+    replace: 'secret',
+    tests: cookies,
+  },
+  {
+    id: 'former-cookie-before-that-of-today',
+    file: 'src/http/cookies.ts',
+    find: 'sentBy(request)[nameOf(kind)] === undefined ? ',
+    replace: 'kind ? ',
+    tests: cookies,
   },
   {
     id: 'throttle-off',

@@ -9,6 +9,7 @@ import type { Seconds } from '../../domain/model.ts'
 // Brings `request.access`, `request.client` and `request.rejection`.
 import type {} from '../../guard/guard.ts'
 import type {} from '../../http/client-authentication.ts'
+import { cookieName } from '../../http/cookies.ts'
 import type {} from '../../http/errors.ts'
 import type { Outgoing } from '../../http/outgoing.ts'
 import { throttleKind } from '../../users/rules/throttle.ts'
@@ -117,7 +118,7 @@ export function belongingOf(
   const interactions = [parameter(request, 'interaction'), /[?&]interaction=([\w-]+)/.exec(location)?.[1]]
   const clientId = clientIdOf(request, recorded, prefixOf(config))
   const userId = recorded.writes.map(userIdOf).find((id) => id !== undefined)
-  const cookie = /\blychgate_browser=([\w-]+)/
+  const cookie = new RegExp(`(?<![\\w-])${cookieName(config.issuer, 'browser')}=([\\w-]+)`)
   const browser = cookie.exec(`${request.headers.cookie} ${reply.getHeader('set-cookie')}`)?.[1]
   return {
     grantIds: [...new Set([...written, ...tokens.flatMap(({ grantId }) => grantId ?? [])])],

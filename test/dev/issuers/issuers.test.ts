@@ -7,6 +7,7 @@ import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import type { Listed } from '../../../src/dev/issuers/report.ts'
 import { remove, update } from '../../../src/domain/decision.ts'
 import { introspectedBy } from '../../../src/guard/guard.ts'
+import { cookieName } from '../../../src/http/cookies.ts'
 import { pageOf } from '../../helpers/authorization.ts'
 import {
   answerOf,
@@ -149,7 +150,7 @@ t.test('signing in there ends no session of the server: its cookies belong to it
   const signedIn = await agent.send(new URL(form?.action ?? '', issuer).href, { method: 'POST', body })
   const kept = signedIn.headers.getSetCookie()
   t.equal(
-    kept.some((cookie) => cookie.startsWith('lychgate_session=')),
+    kept.some((cookie) => cookie.startsWith(`${cookieName(issuer, 'session')}=`)),
     true,
   )
   for (const cookie of kept) t.equal(/; Path=([^;]*)/.exec(cookie)?.[1], pathname)
