@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type LogoutDelivery, logoutDeliveryKind } from '../domain/logout-delivery.ts'
-import { FetchFailed } from '../fetch/guarded-fetch.ts'
+import { FetchFailed } from '../fetch/exchange.ts'
 import { count } from '../http/count.ts'
 // Brings `app.outgoing`.
 import type {} from '../http/outgoing.ts'

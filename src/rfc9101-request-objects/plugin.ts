@@ -5,7 +5,7 @@ import { assertSignature } from '../domain/jws.ts'
 import { algorithmNamed, algorithmNames, type PublicKey } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
-import { FetchFailed } from '../fetch/guarded-fetch.ts'
+import { FetchFailed } from '../fetch/exchange.ts'
 import {
   assertRequestObject,
   assertSigned,

@@ -1,11 +1,9 @@
+import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
+import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import t from 'tap'
-import {
-  createGuardedFetch,
-  type FetchFailed,
-  type GuardedFetchOptions,
-} from '../../src/fetch/guarded-fetch.ts'
+import type { FetchFailed, FetchFault } from '../../src/fetch/exchange.ts'
+import { createGuardedFetch, type GuardedFetchOptions } from '../../src/fetch/guarded-fetch.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { testClock } from '../helpers/clock.ts'
 import { newFolder } from '../helpers/command.ts'
@@ -15,10 +13,15 @@ const certificates = makeCertificates(newFolder(t))
 const ok = (body: string, headers = '') =>
   `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n${headers}\r\n${body}`
 
+const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
+const hint = 'HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n'
+const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'
+
 /** What our server does with a request, by its path. */
 const behaviours: Readonly<Record<string, (socket: Socket) => void>> = {
   '/ok': (socket) => socket.write(ok('{"keys":[]}', 'cache-control: max-age=60\r\n')),
-  '/redirect': (socket) => socket.write('HTTP/1.1 302 Found\r\nlocation: /ok\r\ncontent-length: 0\r\n\r\n'),
+  '/redirect': (socket) =>
+    socket.write('HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n'),
   '/not-found': (socket) => socket.write('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n'),
   '/no-content': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'),
   '/silent': () => {},
@@ -30,9 +33,31 @@ const behaviours: Readonly<Record<string, (socket: Socket) => void>> = {
     socket.write('HTTP/1.1 200 OK\r\n')
     drip(socket, 'x-more: 1\r\n')
   },
-  '/hints': (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n'),
+  '/hint': (socket) => socket.write(hint),
+  '/hints': (socket) => flood(socket, hint),
+  '/continue': (socket) => socket.write('HTTP/1.1 100 Continue\r\n\r\n'),
+  '/processing': (socket) => socket.write(`HTTP/1.1 102 Processing\r\n\r\n${hint}${ok('{}')}`),
+  '/upgrade': (socket) => socket.write(upgrade),
+  '/upgrade-open': (socket) => socket.write(`${upgrade}frames`),
+  '/upgrade-end': (socket) => socket.end(upgrade),
+  '/upgrade-plain': (socket) => socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
+  '/close': (socket) => socket.destroy(),
+  '/half-close': (socket) => socket.end(),
+  '/half-close-hint': (socket) => socket.end(hint),
+  '/half-close-head': (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n'),
+  '/until-close': (socket) => socket.write('HTTP/1.1 200 OK\r\n\r\n{}'),
+  '/trailers': (socket) => socket.write(`${chunked}2\r\n{}\r\n0\r\nx-sum: 1\r\n\r\n`),
+  '/endless-trailers': (socket) => {
+    socket.write(`${chunked}2\r\n{}\r\n0\r\n`)
+    drip(socket, 'x-more: 1\r\n')
+  },
+  '/drip-bytes': (socket) => drip(socket, ...ok('{}', `x-more: ${'x'.repeat(2000)}\r\n`)),
+  '/drip-chunk-size': (socket) => {
+    socket.write(chunked)
+    drip(socket, '0')
+  },
   '/flood': (socket) => {
-    socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
+    socket.write(chunked)
     flood(socket, `1000\r\n${'x'.repeat(4096)}\r\n`)
   },
   '/flood-head': (socket) => {
@@ -46,14 +71,17 @@ const behaviours: Readonly<Record<string, (socket: Socket) => void>> = {
     socket.write(
       'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
     ),
-  '/early-end': (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n'),
-  '/reset': (socket) => socket.resetAndDestroy(),
+  '/early-end': (socket) => socket.end(`${chunked}2\r\n{}\r\n`),
+  // Only TCP has resets.
+  '/reset': (socket) => (socket instanceof TLSSocket ? socket.destroy() : socket.resetAndDestroy()),
   '/not-http': (socket) => socket.write('SSH-2.0-nothing\r\n'),
   '/compressed': (socket) => socket.write(ok('{}', 'content-encoding: gzip\r\n')),
 }
 
-function drip(socket: Socket, text: string): void {
-  const timer = setInterval(() => socket.write(text), 50)
+/** Writes one text after the other, with pauses, and begins again after the last. */
+function drip(socket: Socket, ...texts: readonly string[]): void {
+  let next = 0
+  const timer = setInterval(() => socket.write(texts[next++ % texts.length] ?? ''), 50)
   socket.on('close', () => clearInterval(timer))
 }
 
@@ -65,21 +93,31 @@ function flood(socket: Socket, text: string): void {
 /** A server of ours, on every address of this computer, that keeps what it was sent. */
 async function start(make: (serve: (socket: Socket) => void) => Server) {
   const requests: string[] = []
-  let connections = 0
+  let [connections, open] = [0, 0]
   const server = make((socket) => {
     socket.on('error', () => {})
     socket.once('data', (data) => {
       const text = data.toString()
       requests.push(text)
-      behaviours[/^(?:GET|POST) (\S+) /.exec(text)?.[1] ?? '']?.(socket)
+      behaviours[/^(?:GET|POST) ([^\s?]+)\S* /.exec(text)?.[1] ?? '']?.(socket)
     })
   })
-  server.on('connection', () => connections++)
+  server.on('connection', (socket: Socket) => {
+    connections += 1
+    open += 1
+    socket.on('close', () => {
+      open -= 1
+      server.emit('left')
+    })
+  })
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
   t.teardown(() => server.close())
   const address = server.address()
   const port = typeof address === 'object' ? address?.port : undefined
-  return { port, requests, connections: () => connections }
+  const until = async (isSo: () => boolean) => {
+    while (!isSo()) await once(server, 'left')
+  }
+  return { port, requests, connections: () => connections, open: () => open, until }
 }
 
 const plain = await start((serve) => createServer(serve))
@@ -114,33 +152,89 @@ t.test('a document is fetched without credentials and uncompressed', async (t) =
   t.notMatch(head, /cookie|authorization/i)
 })
 
-t.test('each way to misbehave has its error, and none takes longer than the deadline', async (t) => {
-  const faults = {
-    '/redirect': 'redirect',
-    '/not-found': 'status',
-    '/silent': 'time',
-    '/drip': 'time',
-    '/drip-head': 'time',
-    '/hints': 'time',
-    '/flood': 'size',
-    '/flood-head': 'connection',
-    '/large': 'size',
-    '/less-than-said': 'connection',
-    '/two-lengths': 'connection',
-    '/early-end': 'connection',
-    '/reset': 'connection',
-    '/not-http': 'connection',
-    '/compressed': 'encoding',
+/** How a fetch of each path ends; undefined for one that succeeds. */
+const faults: Readonly<Record<string, FetchFault | undefined>> = {
+  '/ok': undefined,
+  '/redirect': 'redirect',
+  '/not-found': 'status',
+  '/no-content': 'status',
+  '/silent': 'time',
+  '/drip': 'time',
+  '/drip-head': 'time',
+  '/drip-bytes': 'time',
+  '/drip-chunk-size': 'time',
+  '/hint': 'time',
+  '/hints': 'size',
+  '/continue': 'time',
+  '/processing': undefined,
+  '/upgrade': 'status',
+  '/upgrade-open': 'status',
+  '/upgrade-end': 'status',
+  '/upgrade-plain': 'status',
+  '/close': 'connection',
+  '/half-close': 'connection',
+  '/half-close-hint': 'connection',
+  '/half-close-head': 'connection',
+  '/until-close': 'time',
+  '/trailers': undefined,
+  '/endless-trailers': 'time',
+  '/flood': 'size',
+  '/flood-head': 'connection',
+  '/large': 'size',
+  '/more-than-said': undefined,
+  '/less-than-said': 'connection',
+  '/two-lengths': 'connection',
+  '/early-end': 'connection',
+  '/reset': 'connection',
+  '/not-http': 'connection',
+  '/compressed': 'encoding',
+}
+
+t.test('each way to respond has its end by the deadline', async (t) => {
+  t.strictSame(Object.keys(faults).sort(), Object.keys(behaviours).sort(), 'none is left out')
+  const fetchUrl = fetcher({ limits: { perOriginPerMinute: 10_000, timeoutSeconds: 60 } })
+  const hurried = fetcher({ limits: { perOriginPerMinute: 10_000, timeoutSeconds: 1 } })
+  const perOriginPerMinute = 10_000
+  const endOf = (isPost: boolean, url: string, fault: FetchFault | undefined) => {
+    // Only what never ends has a short deadline: a machine may stand still for seconds.
+    const timeoutSeconds = fault === 'time' ? 1 : 60
+    const form = new URLSearchParams('a=b')
+    if (isPost) return fetchUrl(url, { form, timeoutSeconds, perOriginPerMinute })
+    return fault === 'time' ? hurried(url) : fetchUrl(url)
   }
-  const fetchUrl = fetcher()
-  for (const [path, fault] of Object.entries(faults))
-    await t.rejects(fetchUrl(http(path)), { name: 'FetchFailed', fault }, path)
-  const { body } = await fetchUrl(http('/more-than-said')).catch(() => ({ body: Buffer.from('{}') }))
-  t.equal(body.toString(), '{}', 'what comes after the response is never part of it')
+  for (const [isPost, url] of [false, true].flatMap((isPost) =>
+    [http, https].map((url) => [isPost, url] as const),
+  ))
+    await Promise.all(
+      Object.entries(faults).map(async ([path, fault]) => {
+        const ended = await endOf(isPost, url(path), fault).catch((error) => error)
+        const title = `${isPost ? 'POST' : 'GET'} ${url(path)}`
+        if (isPost && path === '/no-content') t.equal(ended.status, 204, title)
+        else if (fault === undefined) t.equal(ended.status, 200, title)
+        else t.match(ended, { name: 'FetchFailed', fault }, title)
+      }),
+    )
+  const requests = plain.requests.splice(0)
   t.notOk(
-    plain.requests.some((head) => head.startsWith('GET /ok')),
+    requests.some((head) => head.includes('/elsewhere')),
     'no redirect was followed',
   )
+  await plain.until(() => plain.open() === 0)
+  t.equal(plain.open(), 0, 'no connection is left')
+  // As many at once as there are places: none of them was left in use.
+  for (const fetchAgain of [fetchUrl, hurried]) {
+    const post = () => ({ form: new URLSearchParams(), timeoutSeconds: 1, perOriginPerMinute })
+    const silent = Array.from({ length: 64 }, () =>
+      fetchAgain(http('/silent'), post()).catch((error) => error),
+    )
+    const ends = (await Promise.all(silent)).map(({ fault }) => fault)
+    t.strictSame([...new Set(ends)], ['time'], 'no place is left in use')
+  }
+})
+
+t.test('what comes after a response is never part of it', async (t) => {
+  const { body } = await fetcher()(http('/more-than-said'))
+  t.equal(body.toString(), '{}')
   await t.rejects(
     fetcher()('http://127.0.0.1:1/'),
     { name: 'FetchFailed', fault: 'connection' },

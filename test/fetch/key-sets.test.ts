@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
+import type { Fetched } from '../../src/fetch/exchange.ts'
 import { freshSeconds } from '../../src/fetch/freshness.ts'
-import type { Fetched } from '../../src/fetch/guarded-fetch.ts'
 import { createKeySets } from '../../src/fetch/key-sets.ts'
 import { testClock } from '../helpers/clock.ts'
 

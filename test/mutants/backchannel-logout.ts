@@ -171,7 +171,7 @@ export const backchannelLogoutFaults = [
   },
   {
     id: 'no-content-is-a-failure',
-    file: 'src/fetch/guarded-fetch.ts',
+    file: 'src/fetch/exchange.ts',
     find: '!(form && statusCode === 204)',
     replace: 'true',
     tests: ['test/fetch/guarded-fetch.test.ts'],
@@ -179,7 +179,7 @@ export const backchannelLogoutFaults = [
   {
     id: 'any-status-is-a-success',
     rule: 'oidc-bcl-2.8-failure',
-    file: 'src/fetch/guarded-fetch.ts',
+    file: 'src/fetch/exchange.ts',
     find: '!(form && statusCode === 204)',
     replace: '!form',
   },

@@ -5,7 +5,7 @@ const claims = 'src/rfc7523-client-assertions/rules/claims.ts'
 const signature = 'src/domain/jws.ts'
 const registration = 'src/rfc7523-client-assertions/rules/registration.ts'
 const plugin = 'src/rfc7523-client-assertions/plugin.ts'
-const fetching = 'src/fetch/guarded-fetch.ts'
+const fetching = 'src/fetch/exchange.ts'
 
 /** Faults of private_key_jwt, RFC 7523, and of the fetch of its keys. */
 export const clientAssertionFaults = [
@@ -219,5 +219,19 @@ export const clientAssertionFaults = [
     file: fetching,
     find: 'if (size > limit) throw tooLarge()',
     replace: '',
+  },
+  {
+    id: 'fetch-waits-for-an-upgrade',
+    tests: ['test/fetch/guarded-fetch.test.ts'],
+    file: fetching,
+    find: "request.on('upgrade', () => reject(wrongStatus(101)))",
+    replace: "request.on('upgrade', () => {})",
+  },
+  {
+    id: 'fetch-without-a-deadline',
+    tests: ['test/fetch/guarded-fetch.test.ts'],
+    file: fetching,
+    find: 'Promise.race([exchange(url, options, ending.signal), overdue])',
+    replace: 'exchange(url, options, ending.signal)',
   },
 ] as const satisfies readonly Fault[]

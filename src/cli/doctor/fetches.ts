@@ -1,7 +1,8 @@
 import { ok, type Setup, setting, warning } from '../../doctor/finding.ts'
 import type { Finding } from '../../domain/finding.ts'
 import { features } from '../../features.ts'
-import { createGuardedFetch, FetchFailed, type GuardedFetch } from '../../fetch/guarded-fetch.ts'
+import { FetchFailed } from '../../fetch/exchange.ts'
+import { createGuardedFetch, type GuardedFetch } from '../../fetch/guarded-fetch.ts'
 import { systemClock } from '../../system.ts'
 
 /** Any response to these means that the host was reached. */

@@ -5,7 +5,7 @@ import type { Client, Hash, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { recordKind } from '../../domain/record.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import { FetchFailed } from '../../fetch/guarded-fetch.ts'
+import { FetchFailed } from '../../fetch/exchange.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { imageType } from '../theme/theme.ts'
 
