@@ -12,7 +12,6 @@ import { addressPrefix } from '../http/address-prefix.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { displayName, type NamedUser } from '../pages/describe.ts'
 import type { FormModel } from '../pages/forms.ts'
-import { formActionSource } from '../pages/pages.ts'
 import { type LogoutRequest, parseLogoutRequest } from './rules.ts'
 
 declare module '../pages/pages.ts' {
@@ -112,11 +111,8 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
       ...(user && { user: displayName(user) }),
       ...nameOf(client, request),
     }
-    return reply.page(
-      'logout',
-      model,
-      redirectUri === undefined ? {} : { formAction: formActionSource(redirectUri) },
-    )
+    request.leadsToClient = redirectUri !== undefined
+    return reply.page('logout', model)
   }
 
   app.get(

@@ -34,6 +34,7 @@ export function showErrorsAsPages(app: FastifyInstance): void {
 /** Sends the page of an error, and leaves the error for the log line. */
 export function errorPage(rejection: OAuthError, reply: FastifyReply): FastifyReply {
   recordRejection(rejection, reply)
+  reply.request.leadsToClient = false
   const { status, detail, headers } = rejection
   const { server, id } = reply.request
   const traceUrl = server.traceUrl?.(id)

@@ -1,7 +1,4 @@
-/**
- * Renders pages and sets their headers. The route that calls `reply.page` decides what a page shows, and with
- * `formAction` where its form may lead beyond this server.
- */
+/** Renders pages and sets their headers. The route that calls `reply.page` decides what a page shows. */
 import { hash } from 'node:crypto'
 import fastifyView from '@fastify/view'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -30,8 +27,6 @@ export interface PagesOptions {
 export interface PageOptions {
   /** 200 if absent. */
   readonly status?: number
-  /** Where the form's POST may end besides this server: a CSP source, see `formActionSource`. */
-  readonly formAction?: string
 }
 
 declare module 'fastify' {
@@ -44,6 +39,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** `ui_locales` of the authorization request, set by the route that knows it, OpenID Connect Core §3.1.2.1. */
     uiLocales: readonly string[] | undefined
+    /** Whether a request of a client waits for this page, so that its form may end in a redirect to the client. */
+    leadsToClient: boolean
     /** The language of the page in the response. */
     readonly language: string
   }
@@ -74,17 +71,6 @@ const scripted: ReadonlySet<keyof Pages> = new Set([
   'account-passkeys',
 ])
 
-/**
- * Returns the CSP source that lets a form's POST end at a redirect URI: its origin, or the bare scheme if CSP has no
- * syntax for the host, as for the IPv6 literal of RFC 8252 §7.3.
- */
-export function formActionSource(redirectUri: string): string {
-  const { origin, protocol, hostname } = new URL(redirectUri)
-  // A URL's host may hold characters that mean something in a policy, such as `*` and `;`.
-  const spellable = /^https?:$/.test(protocol) && /^[\w.-]+$/.test(hostname)
-  return spellable ? origin : protocol
-}
-
 /** Decorates `reply.page`, and serves stylesheet, images and scripts from memory, RFC 9700 §4.2.4. */
 export const pages = fp<PagesOptions>(
   async (app, { config, prefix }) => {
@@ -110,6 +96,7 @@ export const pages = fp<PagesOptions>(
     app.decorate('texts', texts)
     app.decorate('adminPages', {})
     app.decorateRequest('uiLocales', undefined)
+    app.decorateRequest('leadsToClient', false)
     app.decorateRequest('language', {
       getter() {
         const requested = { uiLocales: this.uiLocales, acceptLanguage: this.headers['accept-language'] }
@@ -121,7 +108,7 @@ export const pages = fp<PagesOptions>(
       const script = scripted.has(name) ? "'self'" : "'none'"
       this.code(options.status ?? 200)
         .headers(pageHeaders)
-        .header('content-security-policy', contentSecurityPolicy(script, options.formAction))
+        .header('content-security-policy', contentSecurityPolicy(script, this.request.leadsToClient))
       const translator = texts.in(this.request.language)
       this.header('content-language', translator.language).header('vary', 'Accept-Language')
       this.viewAsync(`@${name}.eta`, { page: model, site, ...translator }).then(
@@ -134,14 +121,17 @@ export const pages = fp<PagesOptions>(
   { name: 'pages', fastify: '5.x' },
 )
 
-function contentSecurityPolicy(script: string, formAction: string | undefined): string {
+/**
+ * Browsers apply `form-action` to every redirect after the POST, also to those of the client's callback, which may lead
+ * on to another origin or to an app. A page that leads to a client has none, therefore; its forms are only ours.
+ */
+function contentSecurityPolicy(script: string, leadsToClient: boolean): string {
   return [
     "default-src 'none'",
     `script-src ${script}`,
     "style-src 'self'",
     "img-src 'self'",
-    // Browsers apply it to the redirect after the POST, too.
-    `form-action 'self'${formAction === undefined ? '' : ` ${formAction}`}`,
+    ...(leadsToClient ? [] : ["form-action 'self'"]),
     "frame-ancestors 'none'",
     "base-uri 'none'",
   ].join('; ')

@@ -3,7 +3,6 @@ import fp from 'fastify-plugin'
 import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import type { OAuthError } from '../domain/errors.ts'
 import { recordRejection } from '../http/errors.ts'
-import { formActionSource } from '../pages/pages.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -65,7 +64,8 @@ function answer(
   if (responseMode === 'form_post') {
     const fields = Object.entries(members).map(([name, value]) => ({ name, value }))
     const page = { redirectUri, redirectHost: new URL(redirectUri).host, members: fields }
-    return reply.page('form-post', page, { formAction: formActionSource(redirectUri) })
+    reply.request.leadsToClient = true
+    return reply.page('form-post', page)
   }
   // RFC 6749 §3.1.2: appended to the text as registered; parsing and serialising it would change it.
   const separator = !redirectUri.includes('?') ? '?' : /[?&]$/.test(redirectUri) ? '' : '&'

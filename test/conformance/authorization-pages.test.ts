@@ -16,32 +16,39 @@ const registeredLinks = {
 const linked = await register(server, { ...registeredLinks, logo_uri: 'https://client.example/logo.png' })
 const user = await signedIn(server, client)
 
-/** Every page a user can reach, each with the CSP source for its form. */
-async function everyPage(): Promise<Readonly<Record<string, readonly [Page, string]>>> {
+/** Every page a user can reach, each with its form-action: none while a request of a client is pending. */
+async function everyPage(): Promise<Readonly<Record<string, readonly [Page, string | undefined]>>> {
   const own = "'self'"
-  const local = "'self' http://127.0.0.1:51004"
+  const leading = undefined
   const open = async (fields: Fields, agent?: UserAgent, who = client) =>
     pageOf(await ask(server, who, fields, agent))
   const agent = new UserAgent(server.issuer)
   const login = await open({}, agent)
   const failed = pageOf(await agent.submit(login, { username: 'alice', password: 'wrong' }))
   return {
-    login: [login, local],
-    'failed sign-in': [failed, local],
-    'sign-in for an integration': [await open({}, undefined, portal), "'self' https://portal.example"],
+    login: [login, leading],
+    'failed sign-in': [failed, leading],
+    'sign-in for an integration': [await open({}, undefined, portal), leading],
     'sign-in for an IPv6 port': [
       await open({ redirect_uri: 'http://[::1]:7000/cb' }, undefined, v6),
-      "'self' http:",
+      leading,
     ],
-    consent: [await open({}, user), local],
+    consent: [await open({}, user), leading],
     'consent on another port': [
       await open({ redirect_uri: 'http://127.0.0.1:7777/callback' }, user),
-      "'self' http://127.0.0.1:7777",
+      leading,
     ],
-    'consent for a client with links': [await open({}, user, linked), local],
-    'account choice': [await open({ prompt: 'select_account' }, user), local],
-    form_post: [await open({ response_mode: 'form_post', prompt: 'none' }), local],
+    'consent for a client with links': [await open({}, user, linked), leading],
+    'account choice': [await open({ prompt: 'select_account' }, user), leading],
+    form_post: [await open({ response_mode: 'form_post', prompt: 'none' }), leading],
     error: [await open({ client_id: 'nobody' }), own],
+    'error of a pending request': [pageOf(await agent.submit(login, { csrf: 'of another page' })), own],
+    'sign-in for a page of ours': [
+      pageOf(await new UserAgent(server.issuer).open(`${server.issuer}/account`)),
+      own,
+    ],
+    account: [pageOf(await user.open(`${server.issuer}/account/profile`)), own],
+    device: [pageOf(await user.open(`${server.issuer}/device`)), own],
     'used page': [pageOf(await user.open(`${server.issuer}/consent?interaction=gone`)), own],
     'sign-out': [pageOf(await user.open(`${server.issuer}/oauth/logout`)), own],
     home: [pageOf(await user.open(`${server.issuer}/`)), own],
@@ -60,7 +67,7 @@ const answers = [
 ]
 
 t.test(
-  '[rfc6749-10.13-frame-protection] [rfc9700-4.16-csp] no page can be framed, and its form leads to this server and the verified redirect URI',
+  '[rfc6749-10.13-frame-protection] [rfc9700-4.16-csp] no page can be framed, and its form leads to this server, or wherever the client of a pending request redirects on',
   async (t) => {
     for (const [name, [page, sources]] of Object.entries(pages)) {
       t.equal(page.headers.get('x-frame-options'), 'DENY', name)
@@ -77,7 +84,7 @@ t.test(
           'script-src': /^form_post|login|sign-in/.test(name) ? "'self'" : "'none'",
           'style-src': "'self'",
           'img-src': "'self'",
-          'form-action': sources,
+          ...(sources !== undefined && { 'form-action': sources }),
           'frame-ancestors': "'none'",
           'base-uri': "'none'",
         },

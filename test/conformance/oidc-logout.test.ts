@@ -114,8 +114,8 @@ t.test(
     t.equal(title(page), 'Sign out of Lychgate?')
     t.match(page.html, 'Portal')
     t.equal(await isSignedIn(agent), true)
-    // Browsers apply form-action to the redirect after the form.
-    t.match(page.headers.get('content-security-policy'), "form-action 'self' https://portal.example;")
+    // Browsers apply form-action to every redirect after the form, those of the client too.
+    t.notMatch(page.headers.get('content-security-policy'), 'form-action')
     const landing = await agent.submit(page, { decision: 'logout' })
     t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
     t.equal(await isSignedIn(agent), false)

@@ -12,8 +12,9 @@ const fontConfiguration = '<fontconfig><dir prefix="relative">fonts</dir></fontc
 /**
  * A real Chromium from npm alone: the program, the libraries it links (NSS and NSPR among them) and its fonts, so that
  * it is the same on every machine.
+ * @param args Further arguments of Chromium.
  */
-export async function launchBrowser(): Promise<Browser> {
+export async function launchBrowser(...args: readonly string[]): Promise<Browser> {
   const folder = await unpacked()
   return playwright.launch({
     executablePath: join(folder, 'chromium'),
@@ -23,7 +24,7 @@ export async function launchBrowser(): Promise<Browser> {
       FONTCONFIG_FILE: join(folder, 'fonts.conf'),
     },
     // Not the package's own list of arguments: it disables web security, and the policies with it.
-    args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader'],
+    args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader', ...args],
   })
 }
 

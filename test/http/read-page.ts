@@ -1,5 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify'
-import { formActionSource, pages } from '../../src/pages/pages.ts'
+import { pages } from '../../src/pages/pages.ts'
 import type { Sample } from './page-samples.ts'
 
 /** The service whose name the samples show. */
@@ -25,13 +25,7 @@ export async function buildSamples(
   const app = Fastify()
   await app.register(pages, { config, prefix })
   for (const [name, { page, model }] of Object.entries(samples))
-    app.get(`/${name}`, async (_request, reply) =>
-      reply.page(
-        page,
-        model,
-        page === 'form-post' ? { formAction: formActionSource(model.redirectUri) } : {},
-      ),
-    )
+    app.get(`/${name}`, async (_request, reply) => reply.page(page, model))
   return app
 }
 

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { LoginForms, SignInModel } from './login-forms.ts'
-import { changeInteraction, formActionOf, type Pending } from './pending.ts'
+import { changeInteraction, type Pending } from './pending.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -27,7 +27,7 @@ export function accountChooser(app: FastifyInstance, { store }: AppDeps, forms: 
       const found = await Promise.all(sessions.map(({ userId }) => store.find('user', userId)))
       const users = found.flatMap((user) => (user ? [{ id: user.id, ...displayName(user) }] : []))
       if (users.length === 0) return forms.showLogin(pending)
-      return pending.reply.page('select-account', { ...forms.frameOf(pending), users }, formActionOf(pending))
+      return pending.reply.page('select-account', { ...forms.frameOf(pending), users })
     },
 
     /** Activates the session of the chosen user. If it has ended, shows the page again without it. */

@@ -40,7 +40,6 @@ import type { codeIssuer } from './issue-code.ts'
 import {
   type ContinueFlow,
   endInteraction,
-  formActionOf,
   interactionExpired,
   interactionUrl,
   type Pending,
@@ -188,7 +187,7 @@ export function consentPage(
       ...(outlives && { accessLastsSeconds: config.lifetimes.refreshTokenAbsoluteSeconds }),
       accountUrl: `${prefix}/account/apps`,
     }
-    return reply.page('consent', model, formActionOf(pending))
+    return reply.page('consent', model)
   }
 
   const pageUrl = ({ interaction }: Pending) => interactionUrl(prefix, 'consent', interaction)

@@ -3,7 +3,7 @@ import { clientWords } from '../../domain/localized.ts'
 import type { User } from '../../domain/model.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { FormModel } from '../forms.ts'
-import { formActionOf, interactionUrl, type PendingAuthorization } from './pending.ts'
+import { interactionUrl, type PendingAuthorization } from './pending.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -34,5 +34,5 @@ export function showDenial(
     switchUrl: `${interactionUrl(prefix, 'login', interaction)}&switch=1`,
     ...(contact !== undefined && { contact }),
   }
-  return reply.page('denied', model, { ...formActionOf(pending), status: 403 })
+  return reply.page('denied', model, { status: 403 })
 }

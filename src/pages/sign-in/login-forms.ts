@@ -12,7 +12,7 @@ import { inARowRule, networkRule } from '../../users/rules/throttle.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { FormModel } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
-import { changeInteraction, formActionOf, interactionUrl, type Pending } from './pending.ts'
+import { changeInteraction, interactionUrl, type Pending } from './pending.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -109,7 +109,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
         forgotUrl: `${prefix}/forgot-password?interaction=${pending.interaction.id}`,
       }),
     }
-    return pending.reply.page('login', model, { status, ...formActionOf(pending) })
+    return pending.reply.page('login', model, { status })
   }
 
   return {

@@ -28,7 +28,6 @@ import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { msg } from '../i18n/i18n.ts'
-import { formActionSource } from '../pages.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -70,11 +69,6 @@ interface Visit {
 
 /** Continues a pending request: redirects to its next page, or to the client with the response. */
 export type ContinueFlow = (pending: Pending) => Promise<FastifyReply>
-
-/** Returns the redirect URI that the form of a page may lead to. */
-export function formActionOf(pending: Pending): { readonly formAction?: string } {
-  return pending.client === undefined ? {} : { formAction: formActionSource(pending.request.redirectUri) }
-}
 
 /** Returns the client of a pending request for an audit event; a page of the user has none. */
 export function clientOf({ client }: Pending): { readonly clientId?: string } {
@@ -134,6 +128,7 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     if (client === undefined) throw interactionExpired()
     // The client may have replaced its redirect URIs since the request came.
     assertRegisteredRedirect(wanted.redirectUri, client)
+    request.leadsToClient = true
     const consent =
       session && client.consent === 'remember'
         ? await store.find(consentKind, consentKey(session.userId, client.id))

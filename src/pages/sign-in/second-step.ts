@@ -27,7 +27,7 @@ import { recordBusy } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
 import { comeBack, type LoginForms, recordNotSignedIn, type SignInModel } from './login-forms.ts'
 import type { PasskeyProof } from './passkey-proof.ts'
-import { changeInteraction, clientOf, formActionOf, type Pending } from './pending.ts'
+import { changeInteraction, clientOf, type Pending } from './pending.ts'
 import type { LoginProof } from './start-session.ts'
 
 declare module '../pages.ts' {
@@ -115,7 +115,7 @@ export function secondStep(
       ...(await forms.passkeyOf(pending, passkeys)),
       ...(problem !== undefined && { problem }),
     }
-    return pending.reply.page('second-factor', model, { status, ...formActionOf(pending) })
+    return pending.reply.page('second-factor', model, { status })
   }
 
   /** Uses up the typed code. Returns the seal of the secret it belonged to. */
