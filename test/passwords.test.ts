@@ -7,6 +7,7 @@ import {
   hashPassword,
   PasswordQueueFull,
   passwordFault,
+  preparePassword,
   verifyPassword,
 } from '../src/users/passwords.ts'
 import { seededRandom } from './helpers/clock.ts'
@@ -20,12 +21,24 @@ t.test('a hash is a PHC string of argon2id with 19 MiB, two passes and its own s
   t.not(one, other)
 })
 
-t.test('a password is verified exactly as typed', async (t) => {
+t.test('a password is verified in the form of RFC 8265, whatever keyboard typed it', async (t) => {
   const phc = await hashPassword(' Pässword ', seededRandom())
-  t.ok(await verifyPassword(' Pässword ', phc))
-  for (const wrong of ['Pässword', ' pässword ', ' Pa\u0308ssword ', ' Pässword', '']) {
+  for (const right of [' Pässword ', ' Pa\u0308ssword ', '\u00a0Pässword\u3000'])
+    t.ok(await verifyPassword(right, phc), JSON.stringify(right))
+  for (const wrong of ['Pässword', ' pässword ', ' Password ', ' Pässword', ' Ｐässword ', ''])
     t.notOk(await verifyPassword(wrong, phc), JSON.stringify(wrong))
-  }
+  t.equal(preparePassword('ﬁ'), 'ﬁ', 'NFC, not NFKC')
+})
+
+t.test('a hash that an earlier version made of a password as received is still right', async (t) => {
+  const typed = 'Pa\u0308ss\u00a0word'
+  const nonce = Buffer.from('0123456789abcdef')
+  const cost = { memory: 64, passes: 1, parallelism: 1, tagLength: 24 }
+  const tag = argon2Sync('argon2id', { ...cost, message: typed, nonce })
+  const [salt, text] = [nonce, tag].map((bytes) => bytes.toString('base64').replaceAll('=', ''))
+  const phc = `$argon2id$v=19$m=64,t=1,p=1$${salt}$${text}`
+  t.ok(await verifyPassword(typed, phc))
+  t.notOk(await verifyPassword('Päss word', phc), 'only as it was received')
 })
 
 t.test('a hash with other cost parameters is verified with those', async (t) => {
@@ -78,6 +91,7 @@ t.test('a full queue rejects at once, and queued checks complete', async (t) => 
 t.test('a new password has 8 to 256 characters, not bytes', async (t) => {
   const shown = ['1234567', '😀'.repeat(7), '😀'.repeat(8), 'x'.repeat(256), 'x'.repeat(257), ' '.repeat(8)]
   t.strictSame(shown.map(passwordFault), ['length', 'length', undefined, undefined, 'length', undefined])
+  t.equal(passwordFault('a\u0308'.repeat(7)), 'length', 'in the form that is compared')
 })
 
 t.test('a commonly guessed password is rejected, however it is capitalised', async (t) => {

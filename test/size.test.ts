@@ -46,11 +46,11 @@ const long = {
 const short = {
   'app.ts reads the declaration of a folder without what it declares': ['src/*/feature.ts'],
   'one definition that several folders import': [
-    'src/domain/{is-object,omit-undefined,map-defined,well-known,finding,durations}.ts',
+    'src/domain/{is-object,omit-undefined,map-defined,well-known,finding,durations,typed-code}.ts',
     'src/config/setting.ts',
     'src/version.ts',
     'src/http/{count,host-names,outgoing,after-response}.ts',
-    'src/users/{reading,search}.ts',
+    'src/users/reading.ts',
     'src/pages/signed-in.ts',
   ],
   'a plugin or the rules of a specification, which are in files of these names': [

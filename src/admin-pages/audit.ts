@@ -4,7 +4,7 @@ import { type AuditEvent, type AuditEventName, auditEventNames } from '../domain
 import { type Parameters, single } from '../domain/parameters.ts'
 import { cursorOf, readCursor } from '../http/cursor.ts'
 import { isoInstant } from '../system.ts'
-import { canonicalLogin } from '../users/rules/user.ts'
+import { findByLogin } from '../users/search.ts'
 import { type AdminModel, type AdminPage, adminPath } from './admin-page.ts'
 
 declare module '../pages/pages.ts' {
@@ -41,8 +41,7 @@ const followSeconds = 5
 async function filterOf(query: Parameters, store: AppDeps['store']) {
   const text = (name: string) => (single(query, name) ?? '').trim().slice(0, 300)
   const filter = { event: text('event'), user: text('user'), client: text('client') }
-  const login = canonicalLogin(filter.user)
-  const known = login === undefined ? undefined : await store.find('userByLogin', login)
+  const { user: known } = await findByLogin(store, filter.user)
   return {
     filter,
     wanted: {

@@ -16,7 +16,7 @@ import { displayName, type NamedUser } from '../pages/describe.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../users/groups.ts'
-import { canonicalLogin } from '../users/rules/user.ts'
+import { findByLogin } from '../users/search.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { assertVersion, versionField } from './version.ts'
@@ -104,8 +104,7 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
   }
 
   const join = async (visit: AdminVisit, group: Group, typed: string) => {
-    const login = canonicalLogin(typed)
-    const user = login === undefined ? undefined : await store.find('userByLogin', login)
+    const { user } = await findByLogin(store, typed)
     if (user === undefined) return show(visit, msg('admin.group.noUser'))
     const isAdded = await addToGroup(visit.store, group, user.id, visit.context)
     return visit.done(isAdded === undefined ? 'gone' : 'group-added', `/groups/${group.id}`)

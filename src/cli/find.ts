@@ -2,7 +2,8 @@ import { auditEvent } from '../domain/audit.ts'
 import { type Decision, type Write, withWrites } from '../domain/decision.ts'
 import type { AuditEventName, Client, User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
-import { canonicalLogin, subPattern } from '../users/rules/user.ts'
+import { subPattern } from '../users/rules/user.ts'
+import { findByLogin } from '../users/search.ts'
 import { CommandFailed } from './failure.ts'
 import { operatorContext } from './operator.ts'
 
@@ -20,8 +21,7 @@ export async function findUser(store: Store, text: string): Promise<User> {
     const user = await store.find('user', text)
     if (user !== undefined) return user
   }
-  const login = canonicalLogin(text)
-  return requireUser(login === undefined ? undefined : await store.find('userByLogin', login))
+  return requireUser((await findByLogin(store, text)).user)
 }
 
 /** Returns the user that `text` names, or all users: sessions are stored by user. */

@@ -8,7 +8,7 @@ import type { User, UserAttributes, UserClaims } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import type { Clock } from '../system.ts'
-import type { PasswordCheck } from '../users/passwords.ts'
+import { type PasswordCheck, preparePassword } from '../users/passwords.ts'
 import { createUser } from '../users/rules/user.ts'
 import { seedGroups } from './groups.ts'
 
@@ -83,11 +83,15 @@ export function knownPassword(stored: string | undefined): string | undefined {
   return stored?.startsWith(knownPrefix) ? stored.slice(knownPrefix.length) : undefined
 }
 
+function isSame(password: string, known: string): boolean {
+  return isSameText(preparePassword(password), preparePassword(known))
+}
+
 /** Compares public passwords directly, and leaves all others to `check`. */
 export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
   return async (password, stored) => {
     const known = knownPassword(stored)
-    return known === undefined ? check(password, stored) : isSameText(password, known)
+    return known === undefined ? check(password, stored) : isSame(password, known)
   }
 }
 

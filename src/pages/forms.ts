@@ -5,7 +5,7 @@ import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { recordRejection } from '../http/errors.ts'
-import { passwordFault } from '../users/passwords.ts'
+import { passwordFault, preparePassword } from '../users/passwords.ts'
 import { msg } from './i18n/i18n.ts'
 
 /** What every page with a form shows. */
@@ -68,5 +68,6 @@ export function newPasswordProblem(form: Parameters): Text | undefined {
   const password = single(form, 'password') ?? ''
   const fault = passwordFault(password)
   if (fault !== undefined) return msg(`password.${fault}`)
-  return single(form, 'repeated') === password ? undefined : msg('password.differs')
+  const repeated = preparePassword(single(form, 'repeated') ?? '')
+  return repeated === preparePassword(password) ? undefined : msg('password.differs')
 }

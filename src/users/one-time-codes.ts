@@ -1,4 +1,5 @@
 import type { SecondFactor, Seconds } from '../domain/model.ts'
+import { readTypedCode } from '../domain/typed-code.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { RandomSource } from '../system.ts'
 
@@ -35,14 +36,14 @@ export async function drawCode(uri: string): Promise<string> {
   return draw(uri, { type: 'svg', errorCorrectionLevel: 'M', margin: 4 })
 }
 
-/** The time step whose code this is, RFC 6238 §4.2, or undefined. Spaces do not matter. */
+/** The time step whose code this is, RFC 6238 §4.2, or undefined. */
 export async function stepOfCode(
   keys: Pick<KeyRing, 'unseal'>,
   { userId, sealedSecret }: SecondFactor,
   typed: string,
   now: Seconds,
 ): Promise<number | undefined> {
-  const token = typed.replaceAll(/\s/g, '')
+  const token = readTypedCode(typed)
   if (!/^[0-9]{6}$/.test(token)) return undefined
   const { Secret, TOTP } = await import('otpauth')
   const secret = new Secret({ buffer: bufferOf(keys.unseal(sealedSecret, userId)) })

@@ -33,9 +33,10 @@ export type PasswordFault = 'length' | 'common'
  * The 3,000 commonest passwords of that length are rejected, however they are capitalised.
  */
 export function passwordFault(password: string): PasswordFault | undefined {
-  const { length } = [...password]
+  const prepared = preparePassword(password)
+  const { length } = [...prepared]
   if (length < 8 || length > 256) return 'length'
-  return commonPasswords().has(password.toLowerCase()) ? 'common' : undefined
+  return commonPasswords().has(prepared.toLowerCase()) ? 'common' : undefined
 }
 
 let common: ReadonlySet<string> | undefined
@@ -46,14 +47,33 @@ function commonPasswords(): ReadonlySet<string> {
   return common
 }
 
-/** The argon2id hash of a password exactly as typed, as a PHC string with its salt and cost. */
-export async function hashPassword(password: string, random: RandomSource): Promise<string> {
-  const salt = random(saltBytes)
-  return formatPhc(salt, await derive({ ...cost, message: Buffer.from(password), nonce: salt }))
+/**
+ * The one form of a password, RFC 8265 §4.2 (OpaqueString): NFC, and every space as that of ASCII. One keyboard types
+ * `é` as one character, another as two.
+ */
+export function preparePassword(password: string): string {
+  return password.replaceAll(/\p{Zs}/gu, ' ').normalize('NFC')
 }
 
-/** Whether this is the password of the hash, at the cost the hash names. False for text that is no such hash. */
+/** The argon2id hash of a prepared password, as a PHC string with its salt and cost. */
+export async function hashPassword(password: string, random: RandomSource): Promise<string> {
+  const salt = random(saltBytes)
+  const message = Buffer.from(preparePassword(password))
+  return formatPhc(salt, await derive({ ...cost, message, nonce: salt }))
+}
+
+/**
+ * Whether this is the password of the hash: prepared, or as received where that differs, because earlier versions
+ * hashed that. The second form costs another hash, also for an unknown user.
+ */
 export async function verifyPassword(password: string, phc: string): Promise<boolean> {
+  const prepared = preparePassword(password)
+  if (await hasHash(prepared, phc)) return true
+  return prepared !== password && hasHash(password, phc)
+}
+
+/** Compares at the cost that the hash names. False for text that is no such hash. */
+async function hasHash(password: string, phc: string): Promise<boolean> {
   const { memory, passes, lanes, salt = '', tag = '' } = phcForm.exec(phc)?.groups ?? {}
   // RFC 9106 §3.1 bounds memory below by the lanes; above one GiB it is a mistake, not a cost.
   if (memory === undefined || Number(memory) < 8 * Number(lanes) || Number(memory) > 1_048_576) return false

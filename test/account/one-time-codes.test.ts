@@ -27,6 +27,9 @@ function program(page: Page) {
 const recoveryCodesOf = ({ html }: Page) =>
   [...html.matchAll(/<li><code>([0-9a-z]{4}(?:-[0-9a-z]{4}){3})<\/code><\/li>/g)].map(([, code = '']) => code)
 
+const fullWidth = (text: string) =>
+  text.replaceAll(/[!-~]/g, (character) => String.fromCharCode(character.charCodeAt(0) + 0xfee0))
+
 async function setUp(agent: UserAgent, user = alice) {
   const before = await enter(server, agent, section, user)
   const begun = pageOf(await press(agent, before, 'decision', 'begin'))
@@ -65,7 +68,8 @@ t.test('a wrong code turns nothing on, the right one does and shows ten recovery
   const wrong = pageOf(await confirm('000000'))
   t.equal(wrong.status, 400)
   t.match(wrong.html, 'That code is wrong')
-  const done = pageOf(await confirm(telephone.code()))
+  const typed = telephone.code().replaceAll(/\d/g, (digit) => String.fromCharCode(0x660 + Number(digit)))
+  const done = pageOf(await confirm(typed.replace(/.../, '$&-')))
   recovery = recoveryCodesOf(done)
   t.equal(new Set(recovery).size, 10)
   const later = await enter(server, agent, section)
@@ -84,7 +88,7 @@ t.test('after the password a code is required, and the ID Token says so', async 
   t.equal(used.status, 400, 'the code that turned it on is used up')
   server.advance(30)
   const { code } = sentAway(
-    await visitor.submit(used, { code: ` ${telephone.code().replace(/.../, '$& ')} ` }),
+    await visitor.submit(used, { code: ` ${fullWidth(telephone.code()).replace(/.../, '$&ー')} ` }),
   )
   t.match(await tokensOf(code), { acr: mfa, amr: ['pwd', 'otp', 'mfa'] })
 })
@@ -138,7 +142,7 @@ t.test('each recovery code replaces a code once, however it is typed', async (t)
   const page = pageOf(await visitor.open(new URL(link, server.issuer).href))
   t.match(page.html, 'Recovery code')
   const [first = ''] = recovery
-  const typed = { code: first.toUpperCase().replaceAll('-', ' '), decision: 'recovery' }
+  const typed = { code: fullWidth(first.toUpperCase()), decision: 'recovery' }
   const { code } = sentAway(await visitor.submit(page, typed))
   t.match(await tokensOf(code), { amr: ['pwd', 'otp', 'mfa'] })
   const again = new UserAgent(server.issuer)

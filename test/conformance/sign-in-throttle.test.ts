@@ -1,11 +1,12 @@
 import { createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system.ts'
 import { makeLink } from '../../src/users/one-time-links.ts'
 import { hashPassword } from '../../src/users/passwords.ts'
-import { throttleKind } from '../../src/users/rules/throttle.ts'
-import { changePassword, unlockUser } from '../../src/users/rules/user.ts'
+import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
+import { changePassword, createUser, unlockUser } from '../../src/users/rules/user.ts'
 import { ask, bodyOf, pageOf, place, signedIn, title } from '../helpers/authorization.ts'
 import { register, type TestClient } from '../helpers/flow.ts'
 import { alice, bob, startServer, type TestServer } from '../helpers/server.ts'
@@ -327,6 +328,31 @@ t.test('consecutive failures require another way to sign in, and do not lock the
   await store.transact('user', id, (user) => changePassword(user as User, passwordHash, own.now()))
   t.equal(await knock(), passed, 'so does a new password, as by a reset link')
 })
+
+t.test(
+  'a password and a user name are right on every keyboard, and a wrong password counts once',
+  async (t) => {
+    const own = await startServer(t, { signInThrottle: limits })
+    const ownClient = await register(own)
+    const { store, random } = own.deps
+    const passwordHash = await hashPassword('Pässwörter 1', systemRandom)
+    const user = createUser({ username: 'student42', passwordHash }, random(16), own.now())
+    await store.write(insert('user', user))
+    for (const [name, password] of [
+      ['student42', 'Pässwörter 1'],
+      ['Student٤٢ ', 'Pässwörter 1'.normalize('NFD')],
+      ['ｓｔｕｄｅｎｔ４２', 'Pässwörter\u00a01'],
+    ] as const)
+      t.equal(place(await (await door(own, ownClient)).knock(name, password)), '/consent', name)
+    const { knock } = await door(own, ownClient)
+    for (let n = 0; n < 3; n += 1) {
+      const wrong = await knock('student٤٢', 'wrong\u00a0o\u0308ne')
+      t.equal(statusOf(wrong), 400)
+    }
+    t.equal((await store.find(throttleKind, failuresOf(user.id, 'all')))?.failures, 3)
+    t.equal(statusOf(await knock('student42', 'Pässwörter 1')), 429, 'the same count for each spelling')
+  },
+)
 
 t.test('an operator, or a new password by a link, ends every wait of that user, and no other', async (t) => {
   const own = await startServer(t, { signInThrottle: limits })

@@ -13,7 +13,7 @@ import { keepAdministrator, lastAdministrator } from '../../users/administrators
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
-import { canonicalUsername } from '../../users/rules/user.ts'
+import { isSameName } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
 import { type AccountModel, type AccountPage, sectionPath, type Visit } from './account-page.ts'
 
@@ -68,7 +68,7 @@ export function deletePage(app: FastifyInstance, { config, service, store }: App
     show,
     submit: async (submission) => {
       const { form, user, context, reply } = submission
-      if (canonicalUsername(single(form, 'username') ?? '') !== user.username)
+      if (!isSameName(single(form, 'username') ?? '', user.username))
         return show(submission, msg('delete.other'))
       const event = auditEvent('user-removed', context, { userId: user.id })
       try {

@@ -6,7 +6,7 @@ import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { assertForm, parametersOf } from '../../http/parameters.ts'
 import { countRequest, requestBucket, throttleKind } from '../../users/rules/throttle.ts'
-import { canonicalLogin } from '../../users/rules/user.ts'
+import { findByLogin } from '../../users/search.ts'
 import { assertOwnForm, type FormModel } from '../forms.ts'
 import { interactionIn } from './open-link.ts'
 
@@ -60,8 +60,7 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
 
   /** Sends the link to a verified address only: an attacker may have entered any other. */
   const send = async (request: FastifyRequest, form: Parameters, now: Seconds): Promise<void> => {
-    const login = canonicalLogin(single(form, 'username') ?? '')
-    const user = login === undefined ? undefined : await store.find('userByLogin', login)
+    const { user } = await findByLogin(store, single(form, 'username') ?? '')
     if (user?.claims['email_verified'] !== true || user.lockedAt !== undefined) return
     const { language } = request
     await app.emails.resetPassword(user, userContext(request, now), { query: interactionIn(form), language })

@@ -8,7 +8,7 @@ import { userContext } from '../../http/address-prefix.ts'
 import { assertForm } from '../../http/parameters.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { secondStepOf } from '../../users/rules/second-factor.ts'
-import { canonicalLogin } from '../../users/rules/user.ts'
+import { findByLogin } from '../../users/search.ts'
 import { passwordAttempts } from '../../users/throttling.ts'
 import { assertOwnForm, recordBusy } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
@@ -94,8 +94,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: Con
   const checkPassword = async (pending: Pending, username: string): Promise<User | undefined> => {
     const { sent, reply, now } = pending
     const password = single(sent, 'password') ?? ''
-    const login = canonicalLogin(username)
-    const user = login === undefined ? undefined : await store.find('userByLogin', login)
+    const { login, user } = await findByLogin(store, username)
     const isRight = await isPassword(reply.request, { user, login, password }, now)
     if (!isRight || user === undefined) {
       // Without the typed name: users type their password into that field.

@@ -1,4 +1,5 @@
 import type { Hash } from '../../domain/model.ts'
+import { readTypedCode } from '../../domain/typed-code.ts'
 import type { Bucket } from '../../users/rules/throttle.ts'
 
 /** RFC 8628 §3.4. */
@@ -26,11 +27,7 @@ export function formatUserCode(userCode: string): string {
 
 /** Reads a code as users type it: in any case, with or without the dash, also full width. Undefined if it is none. */
 export function parseUserCode(text: string): string | undefined {
-  if (text.length > 40) return undefined
-  const code = text
-    .normalize('NFKC')
-    .replaceAll(/[\s\p{Pd}_.]/gu, '')
-    .toUpperCase()
+  const code = readTypedCode(text).toUpperCase()
   return code.length === codeLength && [...code].every((letter) => letters.includes(letter))
     ? code
     : undefined

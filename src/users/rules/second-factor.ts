@@ -4,6 +4,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { Hash, RequestedAcr, SecondFactor, Seconds } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
 import { hashSecret } from '../../domain/secret.ts'
+import { readTypedCode } from '../../domain/typed-code.ts'
 
 /** One-time codes, by user id. */
 export const secondFactorKind = recordKind<SecondFactor>('secondFactor', {
@@ -112,9 +113,9 @@ export function mintRecoveryCodes(fresh: Buffer): readonly string[] {
   })
 }
 
-/** The form in which a recovery code is stored; spaces, hyphens and capitals of what was typed do not matter. */
+/** The form in which a recovery code is stored; separators and capitals of what was typed do not matter. */
 export function hashRecoveryCode(typed: string): Hash {
-  const plain = typed.toLowerCase().replaceAll(/[\s-]/g, '').replaceAll('o', '0').replaceAll(/[il]/g, '1')
+  const plain = readTypedCode(typed).toLowerCase().replaceAll('o', '0').replaceAll(/[il]/g, '1')
   return hashSecret(`recovery ${plain}`)
 }
 

@@ -13,6 +13,7 @@ import {
   withWrites,
 } from '../../domain/decision.ts'
 import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from '../../domain/model.ts'
+import { westernDigits } from '../../domain/typed-code.ts'
 import { deleteLinksOf, insertLink } from './one-time-link.ts'
 import { passkeyKind } from './passkey.ts'
 import { secondFactorKind } from './second-factor.ts'
@@ -55,6 +56,11 @@ export function canonicalEmail(text: string): string | undefined {
 /** What a user typed to sign in, as the store knows it: a user name or an email address. */
 export function canonicalLogin(text: string): string | undefined {
   return canonicalUsername(text) ?? canonicalEmail(text)
+}
+
+/** Whether a typed name is this user name, also with the digits of another script. */
+export function isSameName(typed: string, username: string): boolean {
+  return westernDigits(canonicalUsername(typed) ?? '') === westernDigits(username)
 }
 
 /** What user names and email addresses begin with, as the store knows them; undefined when none can. */
