@@ -1,6 +1,6 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import type { IntegrationChange } from './clients/integration.ts'
+import type { IntegrationChange } from './clients/integration-request.ts'
 import { readFlag } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
 import type {

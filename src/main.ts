@@ -58,13 +58,27 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
 export async function main(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', ignoreClosedPipe)
   try {
-    await (await commandLine(argv[2])).parseAsync(identifiersLast(argv))
+    const program = await commandLine(argv[2] === 'help' ? argv[3] : argv[2])
+    await program.parseAsync(identifiersLast(untilUnknown(program, argv)))
     return exitCode.ok
   } catch (error) {
     // Commander has printed its message already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
     return reportFailure(error)
   }
+}
+
+/** Ends the command line at an unknown command: with `--help` behind it, commander would print help and end with 0. */
+function untilUnknown(program: Command, argv: readonly string[]): readonly string[] {
+  let command = program
+  for (const [at, name] of argv.entries()) {
+    if (at < 2 || (name === 'help' && command.commands.length > 0)) continue
+    if (command.commands.length === 0 || name.startsWith('-')) break
+    const next = command.commands.find((one) => one.name() === name)
+    if (next === undefined) return argv.slice(0, at + 1).filter((word) => word !== 'help')
+    command = next
+  }
+  return argv
 }
 
 /** Builds the command line. Help, completion and suggestions for a misspelt command need all commands. */

@@ -204,9 +204,10 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       delegates: true,
       summary: 'End every session of a user; grants to clients stay valid',
     },
-    async ({ context }) =>
-      ({ user }) =>
-        endSessions(user, context),
+    async ({ context, param }) => {
+      const sessions = await store.listOf('session', param('sub'))
+      return ({ user }) => endSessions(user, sessions, context)
+    },
   )
   onUser(
     'remove-codes',
@@ -231,8 +232,10 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
     async ({ context, param }) => {
       const now = clock()
-      const { page } = await store.connections(param('sub'), { now, limit: everyConnection, offset: 0 })
-      return ({ user }) => endAllAccess(user, page, context)
+      const sub = param('sub')
+      const { page } = await store.connections(sub, { now, limit: everyConnection, offset: 0 })
+      const sessions = await store.listOf('session', sub)
+      return ({ user }) => endAllAccess(user, sessions, page, context)
     },
   )
 

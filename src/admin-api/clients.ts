@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import { describeClient, knownTo } from '../clients/describe.ts'
@@ -9,7 +8,6 @@ import {
   lockClient,
   removeClient,
   replaceIntegration,
-  requestOf,
   rotateClientSecret,
   unlockClient,
 } from '../clients/integration.ts'
@@ -19,8 +17,9 @@ import {
   readIntegration,
   writeClientMembers,
 } from '../clients/integration-members.ts'
+import { requestOf } from '../clients/integration-request.ts'
 import type { AppDeps } from '../deps.ts'
-import { auditEvent } from '../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { type Decision, withWrites } from '../domain/decision.ts'
 import { type Client, clientOrigins } from '../domain/model.ts'
@@ -131,18 +130,17 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
 
   /** Changes a client that an operator added. */
   const changing =
-    (decide: (client: Client, body: Record<string, unknown>) => Decision<Client>) =>
+    (decide: (client: Client, body: Record<string, unknown>, context: AuditContext) => Decision<Client>) =>
     async ({ param, body, caller, context, assertMatches, store }: Call<Record<string, unknown>>) => {
       const clientId = param('client_id')
       const client = await store.transact('client', clientId, (found) => {
         const current = requireWithin(found, caller)
         assertByOperator(current)
         assertMatches(tagOfClient(current))
-        const decision = decide(current, body)
+        const decision = decide(current, body, context)
         if ('rejection' in decision) return decision
         assertWithin(decision.result, caller)
-        const changed = changedMembers(current, decision.result)
-        return withWrites(decision, auditEvent('client-changed', context, { clientId, changed }))
+        return decision
       })
       return shown(client)
     }
@@ -155,7 +153,9 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       response,
       body: clientMembers(declared, 'ChangedClient'),
     },
-    changing((client, members) => changeIntegration(client, readClientMembers(members), known)),
+    changing((client, members, context) =>
+      changeIntegration(client, readClientMembers(members), known, context),
+    ),
   )
   replace(
     one,
@@ -166,7 +166,9 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       response,
       body: clientMembers(declared, 'ReplacedClient', ['client_name']),
     },
-    changing((client, members) => replaceIntegration(client, readIntegration(members), known)),
+    changing((client, members, context) =>
+      replaceIntegration(client, readIntegration(members), known, context),
+    ),
   )
 
   remove(
@@ -254,14 +256,6 @@ function assertSecretUsed(secret: string | undefined): void {
     'invalid_client_metadata',
     'a public client has no secret',
   )
-}
-
-/** Names what a change made different, for the audit log. */
-function changedMembers(before: Client, after: Client): string {
-  const [old, now] = [writeClientMembers(requestOf(before)), writeClientMembers(requestOf(after))]
-  return Object.keys({ ...old, ...now })
-    .filter((name) => !isDeepStrictEqual(old[name], now[name]))
-    .join(' ')
 }
 
 /** A client that registered itself changes itself, RFC 7592 §2.2. */

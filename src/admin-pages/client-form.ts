@@ -1,4 +1,4 @@
-import type { IntegrationChange, IntegrationRequest } from '../clients/integration.ts'
+import type { IntegrationChange, IntegrationRequest } from '../clients/integration-request.ts'
 import type { Declared } from '../deps.ts'
 import { type Client, consentRules } from '../domain/model.ts'
 import { every, type Parameters, single } from '../domain/parameters.ts'

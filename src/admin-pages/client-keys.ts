@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { knownTo } from '../clients/describe.ts'
-import { changeIntegration, type IntegrationChange } from '../clients/integration.ts'
+import { changeIntegration } from '../clients/integration.ts'
+import type { IntegrationChange } from '../clients/integration-request.ts'
 import { addKeys, keysOf, readKeyText, removeKey } from '../clients/keys.ts'
 import type { AppDeps } from '../deps.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { withWrites } from '../domain/decision.ts'
 import { algorithmOf } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
@@ -71,9 +70,7 @@ export function clientKeysPage(
         const client = requireFound(found, 'client')
         assertVersion(visit.form, shownOf(client))
         const description = changeOf(visit, client)
-        const changed = Object.keys(description ?? {}).join(' ')
-        const event = auditEvent('client-changed', visit.context, { clientId, changed })
-        return withWrites(changeIntegration(client, { ...(description && { description }) }, known), event)
+        return changeIntegration(client, { ...(description && { description }) }, known, visit.context)
       })
       return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
     },

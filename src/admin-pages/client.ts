@@ -3,9 +3,7 @@ import { authenticationOf, knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import { keysOf } from '../clients/keys.ts'
 import type { AppDeps } from '../deps.ts'
-import { auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
-import { withWrites } from '../domain/decision.ts'
 import { allowedGroupsOf, canonicalGroupName, type Group, groupKind, groupNameKind } from '../domain/group.ts'
 import { algorithmOf } from '../domain/key-set.ts'
 import type { Client, Seconds } from '../domain/model.ts'
@@ -117,8 +115,7 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
     await visit.store.transact('client', clientId, (found) => {
       const client = requireFound(found, 'client')
       const description = { [accessMember]: change(allowedGroupsOf(client) ?? []) }
-      const event = auditEvent('client-changed', visit.context, { clientId, changed: accessMember })
-      return withWrites(changeIntegration(client, { description }, known), event)
+      return changeIntegration(client, { description }, known, visit.context)
     })
     return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
   }
@@ -182,10 +179,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
       await store.transact('client', clientId, (found) => {
         const client = requireFound(found, 'client')
         assertVersion(form, formOf(client))
-        const change = changeOf(kindOf(client), readClientForm(form))
-        const changed = Object.keys(change).join(' ')
-        const event = auditEvent('client-changed', context, { clientId, changed })
-        return withWrites(changeIntegration(client, change, known), event)
+        return changeIntegration(client, changeOf(kindOf(client), readClientForm(form)), known, context)
       })
       return done('saved', `/clients/${encodeURIComponent(clientId)}`)
     },

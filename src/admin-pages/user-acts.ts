@@ -75,7 +75,8 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     about: msg('admin.user.signOut.about'),
     isTyped: false,
     perform: async (user, visit) => {
-      await decide(user, visit, (current) => endSessions(current.user, visit.context))
+      const sessions = await store.listOf('session', user.id)
+      await decide(user, visit, (current) => endSessions(current.user, sessions, visit.context))
       return visit.done('user-signed-out', backTo(user))
     },
   }
@@ -88,7 +89,8 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
     perform: async (user, visit) => {
       const { context, now } = visit
       const { page } = await store.connections(user.id, { now, limit: everyConnection, offset: 0 })
-      await decide(user, visit, (current) => endAllAccess(current.user, page, context))
+      const sessions = await store.listOf('session', user.id)
+      await decide(user, visit, (current) => endAllAccess(current.user, sessions, page, context))
       return visit.done('user-revoked', backTo(user))
     },
   }

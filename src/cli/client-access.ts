@@ -3,8 +3,6 @@ import type { Command } from 'commander'
 import { parse } from 'yaml'
 import { knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { withWrites } from '../domain/decision.ts'
 import { allowedGroupsOf, groupKind } from '../domain/group.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
@@ -80,9 +78,8 @@ async function clientClaims(clientId: string, { set, ...flags }: ClaimsFlags): P
     if (!(claimsMember in declared.clientMetadata)) throw new WrongUsage('this server has no groups')
     if (set !== undefined) {
       const change = { description: { [claimsMember]: await withIds(store, readRules(set)) } }
-      const event = auditEvent('client-changed', operatorContext(), { clientId, changed: claimsMember })
       client = await store.transact('client', clientId, (current) =>
-        withWrites(changeIntegration(current, change, knownTo(config, declared)), event),
+        changeIntegration(current, change, knownTo(config, declared), operatorContext()),
       )
     }
     printJson(await withNames(store, client))
@@ -132,11 +129,8 @@ async function clientAccess(clientId: string, { allow, everyone, ...flags }: Acc
     if (allow === undefined && !everyone) return print(store, flags, found)
     const groups = await Promise.all((allow ?? []).map((name) => findGroup(store, name)))
     const change = { description: { [member]: groups.map(({ id }) => id) } }
-    const names = groups.map(({ name }) => name).join(', ')
-    const facts = { clientId, changed: member, allowed: names || 'everyone' }
-    const event = auditEvent('client-changed', operatorContext(), facts)
     const changed = await store.transact('client', clientId, (current) =>
-      withWrites(changeIntegration(current, change, knownTo(config, declared)), event),
+      changeIntegration(current, change, knownTo(config, declared), operatorContext()),
     )
     await print(store, flags, changed)
   })

@@ -3,8 +3,7 @@ import type { Command } from 'commander'
 import { knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import { addKeys, removeKey } from '../clients/keys.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { type Decision, withWrites } from '../domain/decision.ts'
+import type { Decision } from '../domain/decision.ts'
 import { isObject } from '../domain/is-object.ts'
 import { KeySetFault, type PublicKey, readKeyFile } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
@@ -66,10 +65,9 @@ async function changeKeys(
   change: (keys: readonly PublicKey[]) => readonly PublicKey[],
 ): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const event = auditEvent('client-changed', operatorContext(), { clientId, changed: 'jwks' })
     const client = await store.transact('client', clientId, (found): Decision<Client> => {
       const description = { jwks: { keys: change(keysOf(requireClient(found))) } }
-      return withWrites(changeIntegration(found, { description }, knownTo(config, declared)), event)
+      return changeIntegration(found, { description }, knownTo(config, declared), operatorContext())
     })
     print(keysOf(client), flags)
   })

@@ -1,18 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { authenticationOf, describeClient, knownTo } from '../clients/describe.ts'
-import {
-  addIntegration,
-  changeIntegration,
-  type IntegrationChange,
-  type IntegrationRequest,
-} from '../clients/integration.ts'
+import { addIntegration, changeIntegration } from '../clients/integration.ts'
 import { integrationDefaults } from '../clients/integration-members.ts'
+import type { IntegrationChange, IntegrationRequest } from '../clients/integration-request.ts'
 import type { JsonObject } from '../clients/members.ts'
 import { isLanguageTag, localizableMembers } from '../clients/metadata.ts'
 import type { Declared, DeclaredClientMember } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { withWrites } from '../domain/decision.ts'
 import { KeySetFault } from '../domain/key-set.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import { consentRules } from '../domain/model.ts'
@@ -106,6 +101,19 @@ export function addMetadataFlags(command: Command): Command {
     )
 }
 
+/** Lets an empty text remove the member of a flag that has choices. */
+export function acceptRemoval(command: Command): Command {
+  for (const option of command.options) {
+    const { parseArg, argChoices, variadic } = option
+    if (argChoices === undefined || parseArg === undefined) continue
+    option.argParser((text: string, before: unknown) => {
+      if (text === '') return variadic ? [] : ''
+      return parseArg(text, before)
+    })
+  }
+  return command
+}
+
 /** Adds a flag for each of these members. */
 export function addMemberFlags(command: Command, members: Declared['clientMetadata']): Command {
   for (const [name, member] of Object.entries(members)) command.addOption(flagOf(name, member))
@@ -159,13 +167,12 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
 /** `lychgate client set`: changes metadata of a client that an operator added; what is not named stays. */
 export async function clientSet(clientId: string, flags: MetadataFlags): Promise<void> {
   const change = changeOf(flags)
-  const changed = Object.keys(omitUndefined(change)).join(' ')
-  if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
+  if (Object.keys(omitUndefined(change)).length === 0)
+    throw new WrongUsage('nothing to change; name at least one flag, see --help')
   await withStore(flags, async (store, config) => {
-    const event = auditEvent('client-changed', operatorContext(), { clientId, changed })
     const client = await store
       .transact('client', clientId, (found) =>
-        withWrites(changeIntegration(found, change, knownTo(config, declared)), event),
+        changeIntegration(found, change, knownTo(config, declared), operatorContext()),
       )
       .catch(subjectTaken)
     const description = describeClient(client, knownTo(config, declared))
@@ -183,18 +190,31 @@ export function subjectTaken(error: Error): never {
 
 function changeOf(flags: MetadataFlags): IntegrationChange {
   const description = descriptionOf(flags)
+  const removed: (keyof IntegrationRequest)[] = []
+  const chosen = <T extends { readonly length: number }>(
+    name: keyof IntegrationRequest,
+    value: T | undefined,
+  ) => {
+    if (value?.length !== 0) return value
+    removed.push(name)
+    return undefined
+  }
+  const choices = {
+    authenticationMethod: chosen('authenticationMethod', flags.auth),
+    grantTypes: chosen('grantTypes', flags.grantType),
+    pkce: chosen('pkce', flags.pkce),
+    consent: chosen('consent', flags.consent),
+    idTokenSignedResponseAlg: chosen('idTokenSignedResponseAlg', flags.idTokenAlg),
+  }
   return {
     name: flags.name,
-    redirectUris: flags.redirectUri,
+    redirectUris: flags.redirectUri?.filter((uri) => uri !== ''),
     postLogoutRedirectUris: flags.postLogoutRedirectUri?.filter((uri) => uri !== ''),
-    authenticationMethod: flags.auth,
-    grantTypes: flags.grantType,
-    pkce: flags.pkce,
-    consent: flags.consent,
+    ...choices,
     scope: flags.scope === undefined ? undefined : parseScope(flags.scope),
-    idTokenSignedResponseAlg: flags.idTokenAlg,
     resources: flags.resource?.filter((uri) => uri !== ''),
     description: Object.keys(description).length === 0 ? undefined : description,
+    ...(removed.length > 0 && { removed }),
   }
 }
 
@@ -215,7 +235,8 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
 function readFlagValue(member: DeclaredClientMember, text: string | readonly string[]): unknown {
   if (typeof text !== 'string') return text.filter((one) => one !== '')
   const { schema, readFile } = member
-  if (readFile === undefined || text === '') return schema['type'] === 'boolean' ? text === 'true' : text
+  if (text === '') return schema['type'] === 'boolean' ? undefined : text
+  if (readFile === undefined) return schema['type'] === 'boolean' ? text === 'true' : text
   try {
     return readFile(readFileSync(text, 'utf8'))
   } catch (error) {

@@ -1,8 +1,6 @@
 import { Argument, type Command } from 'commander'
 import { describeClient, knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { withWrites } from '../domain/decision.ts'
 import type { Client } from '../domain/model.ts'
 import type { ClientProfile } from '../feature.ts'
 import { declared, features } from '../features.ts'
@@ -41,19 +39,18 @@ export function addClientProfileCommand(client: Command): void {
 
 /** `lychgate client profile`: brings a client in line with a profile, or takes every profile off. */
 async function clientProfile(name: string, clientId: string, flags: OperatorFlags): Promise<void> {
-  const event = auditEvent('client-changed', operatorContext(), { clientId, changed: `profile ${name}` })
   await withStore(flags, async (store, config) => {
     const change = (found: Client | undefined) => {
       const client = requireClient(found)
       const wanted = profiles[name]?.put(client) ?? {
         description: Object.assign({}, ...Object.values(profiles).map(({ take }) => take.description)),
       }
-      const decision = changeIntegration(client, wanted, knownTo(config, declared))
+      const decision = changeIntegration(client, wanted, knownTo(config, declared), operatorContext())
       const [before, after] = [client, 'result' in decision ? decision.result : client].map((one) =>
         describeClient(one, knownTo(config, declared)),
       )
       const differences = differencesOf(before ?? {}, after ?? {})
-      return withWrites({ ...decision, result: differences }, ...(differences.length > 0 ? [event] : []))
+      return { ...decision, result: differences }
     }
     const differences = await store.transact('client', clientId, change).catch(subjectTaken)
     if (flags.json) printJson({ client_id: clientId, changed: Object.fromEntries(differences) })

@@ -2,8 +2,7 @@ import type { Command } from 'commander'
 import { knownTo } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import type { JsonObject } from '../clients/members.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { type Decision, withWrites } from '../domain/decision.ts'
+import type { Decision } from '../domain/decision.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
 import { declared } from '../features.ts'
@@ -94,18 +93,11 @@ async function changeTrust(
   flags: TrustFlags & OperatorFlags,
   change: (trusted: readonly JsonObject[]) => readonly JsonObject[],
 ): Promise<void> {
-  const { issuer, subject } = flags
-  const event = auditEvent('client-changed', operatorContext(), {
-    clientId,
-    changed: 'trusted_issuers',
-    issuer,
-    subject,
-  })
   await withStore(flags, async (store, config) => {
     const decide = (found: Client | undefined): Decision<Client> => {
       const trusted = change(trustedBy(requireClient(found)))
       const description = { trusted_issuers: trusted }
-      return withWrites(changeIntegration(found, { description }, knownTo(config, declared)), event)
+      return changeIntegration(found, { description }, knownTo(config, declared), operatorContext())
     }
     const changed = await store.transact('client', clientId, decide).catch(subjectTaken)
     print(trustedBy(changed), flags)

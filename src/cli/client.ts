@@ -10,7 +10,7 @@ import { systemClock, systemRandom } from '../system.ts'
 import { addClientAccessCommand, addClientClaimsCommand } from './client-access.ts'
 import { addClientDocumentCommands } from './client-document.ts'
 import { addClientKeyCommands } from './client-key.ts'
-import { addMetadataFlags, clientAdd, clientSet } from './client-metadata.ts'
+import { acceptRemoval, addMetadataFlags, clientAdd, clientSet } from './client-metadata.ts'
 import { addClientProfileCommand } from './client-profile.ts'
 import { addClientTrustCommands } from './client-trust.ts'
 import { requireClient } from './find.ts'
@@ -112,7 +112,7 @@ export function addClientCommands(program: Command): void {
     '--name <text>',
     'the name that users see',
   )
-  addOperatorFlags(addMetadataFlags(set), setHelp).action(clientSet)
+  addOperatorFlags(acceptRemoval(addMetadataFlags(set)), setHelp).action(clientSet)
   const rotate = command('rotate-secret <client_id>', 'replace the secret and print the new one once').option(
     '--keep-old <duration>',
     'accept the old secret for this long: 12h, 7d or 2w (default: not)',

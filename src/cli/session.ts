@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import { auditEvent } from '../domain/audit.ts'
-import { accept, endSession, endSessionsOf } from '../domain/decision.ts'
+import { accept, endSession } from '../domain/decision.ts'
 import type { Seconds, Session } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
+import { endSessions } from '../users/rules/access.ts'
 import { isSessionLive } from '../users/rules/session.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
-import { findUser, findUsers } from './find.ts'
+import { findUser, findUsers, requireUser } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
@@ -121,9 +122,6 @@ async function endAllOf(store: Store, user: string, flags: EndFlags): Promise<nu
   const question = `End every session of ${username}? They have to sign in again.`
   await confirmOrAbort(flags, question, 'nothing was ended')
   const context = operatorContext()
-  const live = (await store.listOf('session', userId)).filter((one) => isSessionLive(one, context.at))
-  if (live.length === 0) return 0
-  const event = auditEvent('session-ended', context, { userId, which: 'all' })
-  await store.write(endSessionsOf(userId, context.at), event)
-  return live.length
+  const sessions = await store.listOf('session', userId)
+  return store.transact('user', userId, (user) => endSessions(requireUser(user), sessions, context))
 }

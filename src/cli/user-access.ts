@@ -1,15 +1,14 @@
 import type { Config } from '../config/schema.ts'
 import { attributeChange } from '../domain/attributes.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { connectionsOf, consentKind, endConnections } from '../domain/connections.ts'
-import { accept, endSessionsOf, insert, removeUser } from '../domain/decision.ts'
+import { connectionsOf, consentKind } from '../domain/connections.ts'
+import { accept, insert, removeUser } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { countFailures, userCredentials } from '../users/factors.ts'
-import { removeCodes, removePasskeys } from '../users/rules/access.ts'
+import { endAllAccess, removeCodes, removePasskeys } from '../users/rules/access.ts'
 import { passkeyKind } from '../users/rules/passkey.ts'
 import { secondFactorKind } from '../users/rules/second-factor.ts'
 import { createUser, describeUser, lockUser, unlockUser } from '../users/rules/user.ts'
@@ -129,23 +128,16 @@ export async function userRevoke(login: string, flags: DestructiveFlags): Promis
     const { id, username } = await findUser(store, login)
     const question = `End every session and revoke every grant of ${username}?`
     await confirmOrAbort(flags, question, 'nothing was revoked')
-    const context = { ...operatorContext(), userId: id }
+    const context = operatorContext()
     const [grants, consents, sessions] = await Promise.all([
       store.listOf('grant', id),
       store.listOf(consentKind, id),
       store.listOf('session', id),
     ])
     const connections = connectionsOf(grants, consents, context.at)
-    const event = auditEvent('session-ended', context, { userId: id, which: 'all' })
-    await store.transact('user', id, (found) => {
-      requireUser(found)
-      return accept(
-        undefined,
-        endSessionsOf(id, context.at),
-        ...endConnections(connections, context),
-        ...(sessions.length > 0 ? [event] : []),
-      )
-    })
+    await store.transact('user', id, (found) =>
+      endAllAccess(requireUser(found), sessions, connections, context),
+    )
     const clients = connections.map(({ clientId }) => clientId)
     printResult(flags, { sub: id, revoked: true, clients }, { revoked: username, clients: clients.length })
   })

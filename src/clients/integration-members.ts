@@ -6,7 +6,7 @@ import { signingAlgorithms } from '../domain/key-term.ts'
 import { consentRules, defaultGrantTypes, type Scope } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { formatScope, isScope, parseScope } from '../domain/scope.ts'
-import type { IntegrationChange, IntegrationRequest } from './integration.ts'
+import type { IntegrationChange, IntegrationRequest } from './integration-request.ts'
 import { localizableMembers } from './metadata.ts'
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }))
@@ -115,6 +115,12 @@ export function writeClientMembers(request: IntegrationRequest): Readonly<Record
   const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0
   const written = Object.entries(omitUndefined(described)).filter(([, value]) => !isEmpty(value))
   return Object.fromEntries(written)
+}
+
+/** Names the members that differ between two requests. */
+export function changedMembers(before: IntegrationRequest, after: IntegrationRequest): readonly string[] {
+  const [old, now] = [writeClientMembers(before), writeClientMembers(after)]
+  return Object.keys({ ...old, ...now }).filter((name) => !isDeepStrictEqual(old[name], now[name]))
 }
 
 /** As at registration: what is wrong is the metadata, not the scope of a request. */

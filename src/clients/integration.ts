@@ -2,52 +2,14 @@ import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { accept, type Decision, insert, remove, update, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import {
-  type Client,
-  defaultGrantTypes,
-  type Scope,
-  type Seconds,
-  type SigningAlgorithm,
-} from '../domain/model.ts'
+import { type Client, defaultGrantTypes, type Seconds, type SigningAlgorithm } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from '../domain/redirect-uri.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
-import {
-  type ClientDeclarations,
-  type JsonObject,
-  lastingMembers,
-  readExtra,
-  recordWrites,
-} from './members.ts'
+import { changedMembers, integrationDefaults } from './integration-members.ts'
+import { type IntegrationChange, type IntegrationRequest, requestOf } from './integration-request.ts'
+import { type ClientDeclarations, lastingMembers, readExtra, recordWrites } from './members.ts'
 import { readDescription } from './metadata.ts'
-
-/** What an operator asks for: a client with any https callback, or a resource server. */
-export interface IntegrationRequest {
-  readonly name: string
-  readonly redirectUris: readonly string[]
-  readonly postLogoutRedirectUris: readonly string[]
-  /** Absent: it has a secret, and may send it by `client_secret_basic` or `client_secret_post`. */
-  readonly authenticationMethod?: string | undefined
-  /** Absent: `defaultGrantTypes`. A resource server has none. */
-  readonly grantTypes?: readonly string[] | undefined
-  readonly pkce: 'required' | 'optional'
-  /** Absent: remembered, but always asked of a client anybody on the computer can pose as. */
-  readonly consent?: Client['consent'] | undefined
-  readonly scope?: Scope | undefined
-  readonly idTokenSignedResponseAlg: SigningAlgorithm
-  /**
-   * With a grant type without a user: the resources it may get tokens for. Otherwise makes a resource server, which may
-   * introspect the tokens for these resources.
-   */
-  readonly resources?: readonly string[] | undefined
-  /** What it tells users about itself, and the members of features, under the names of RFC 7591 §2. */
-  readonly description?: JsonObject
-}
-
-/** What an operator changes about a client; an absent member stays as it is. */
-export type IntegrationChange = {
-  readonly [K in keyof IntegrationRequest]?: IntegrationRequest[K] | undefined
-}
 
 /** What this server knows, for a request to stay within. */
 export interface Known {
@@ -103,12 +65,16 @@ export function addIntegration(
  */
 export function changeIntegration(
   client: Client | undefined,
-  change: IntegrationChange,
+  { removed = [], ...change }: IntegrationChange,
   known: Known,
+  context: AuditContext,
 ): Decision<Client> {
   const before = requestOf(requireClient(client))
   const description = { ...before.description, ...change.description }
-  return replaceIntegration(client, { ...before, ...omitUndefined(change), description }, known)
+  const defaults: IntegrationChange = integrationDefaults
+  const reset = Object.fromEntries(removed.map((name) => [name, defaults[name]]))
+  const request = { ...before, ...reset, ...omitUndefined(change), description }
+  return replaceIntegration(client, request, known, context)
 }
 
 /**
@@ -119,6 +85,7 @@ export function replaceIntegration(
   client: Client | undefined,
   request: IntegrationRequest,
   known: Known,
+  context: AuditContext,
 ): Decision<Client> {
   const current = requireClient(client)
   check(
@@ -129,7 +96,29 @@ export function replaceIntegration(
   )
   assertSameKind(current, request, known)
   const changed: Client = { ...settle(request, known), ...lastingMembers(current) }
-  return accept(changed, update('client', changed), ...recordWrites(current, changed, known.declared))
+  const records = recordWrites(current, changed, known.declared)
+  return accept(
+    changed,
+    update('client', changed),
+    ...records,
+    ...changeEvents(current, changed, known, context),
+  )
+}
+
+/** The event of a change: the members that differ, under their names on the wire, and what features say of them. */
+function changeEvents(
+  before: Client,
+  after: Client,
+  { declared }: Known,
+  context: AuditContext,
+): readonly Write[] {
+  const names = changedMembers(requestOf(before), requestOf(after))
+  if (names.length === 0) return []
+  const more = names.map((name) =>
+    declared.clientMetadata[name]?.factsOf?.(before.extra?.[name], after.extra?.[name]),
+  )
+  const facts = { clientId: after.id, changed: names.join(' '), ...Object.assign({}, ...more) }
+  return [auditEvent('client-changed', context, facts)]
 }
 
 /** What a request comes to: everything about a client but its identity and its secret. */
@@ -164,32 +153,6 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
     introspects: isResourceServer ? resources : [],
     ...(!isResourceServer && resources.length > 0 && { resources }),
-  }
-}
-
-/** The request that a client would have come from. */
-export function requestOf(client: Client): IntegrationRequest {
-  const { clientUri, logoUri, policyUri, tosUri, contacts, localized, pkceOptional } = client
-  return {
-    name: client.name ?? client.id,
-    redirectUris: client.redirectUris,
-    postLogoutRedirectUris: client.postLogoutRedirectUris,
-    authenticationMethod: client.anySecretMethod ? undefined : client.authenticationMethod,
-    pkce: pkceOptional ? 'optional' : 'required',
-    consent: client.consent,
-    grantTypes: client.grantTypes,
-    scope: client.scope,
-    idTokenSignedResponseAlg: client.idTokenSignedResponseAlg,
-    resources: client.resources ?? client.introspects,
-    description: {
-      ...localized,
-      contacts,
-      client_uri: clientUri,
-      logo_uri: logoUri,
-      policy_uri: policyUri,
-      tos_uri: tosUri,
-      ...client.extra,
-    },
   }
 }
 

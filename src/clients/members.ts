@@ -18,6 +18,8 @@ export interface ClientMember {
   readonly byToken?: true
   /** @param offered The algorithms that the server signs with; absent: all. */
   read(members: JsonObject, name: string, offered?: readonly SigningAlgorithm[]): unknown
+  /** What the audit log says of a change besides the name of the member. */
+  readonly factsOf?: (before: unknown, after: unknown) => Readonly<Record<string, string>>
   /** The records by which clients are found by this member. They must have the client as their owner. */
   readonly recordsOf?: (clientId: string, value: unknown) => readonly RecordRow[]
 }

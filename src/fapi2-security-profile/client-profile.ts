@@ -1,4 +1,4 @@
-import type { IntegrationChange } from '../clients/integration.ts'
+import type { IntegrationChange } from '../clients/integration-request.ts'
 import { keysOf } from '../clients/keys.ts'
 import { rejection } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { isTextList } from '../clients/members.ts'
 import { type Feature, section } from '../feature.ts'
 import { readAllowedGroups } from './rules.ts'
 import { readTokenClaims } from './token-claims.ts'
@@ -41,6 +42,7 @@ export const groups: Feature = {
           'The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names.',
       }),
       read: readAllowedGroups,
+      factsOf: (_, after) => ({ allowed: isTextList(after) ? after.join(' ') : 'everyone' }),
     },
     token_claims: {
       operatorOnly: true,

@@ -3,7 +3,7 @@ import { readChoice } from '../clients/members.ts'
 import { algorithmNames } from '../domain/key-set.ts'
 import { type Feature, flag } from '../feature.ts'
 import { assertCanSign } from './rules/registration.ts'
-import { readTrusted, trustRecords } from './rules/trust.ts'
+import { readTrusted, trustFacts, trustRecords } from './rules/trust.ts'
 
 /** RFC 7523: clients that an operator added authenticate with a JWT that they sign, `private_key_jwt`. */
 export const clientAssertions: Feature = {
@@ -38,6 +38,7 @@ export const clientAssertions: Feature = {
         },
       ),
       read: readTrusted,
+      factsOf: trustFacts,
       recordsOf: trustRecords,
     },
     legacy_audience: {

@@ -46,7 +46,7 @@ t.test('an operator chooses a profile for a client, sees what it changes, and ta
   t.strictSame(await profile('none', id), { security_profile: { before: 'fapi2', after: null } })
   t.strictSame(await profile('none', id), {})
   const events = (await run(['audit', '--data', data])).stdout
-  t.match(events, /client-changed.*profile fapi2/)
+  t.match(events, /client-changed.*changed="pkce legacy_audience .*security_profile"/)
 })
 
 t.test('a key of the RSA type signs with PS256 from then on', async (t) => {

@@ -36,6 +36,11 @@ t.test('each command explains itself', async (t) => {
 t.test('wrong usage ends with 64 and one line that names the problem', async (t) => {
   const cases: [string[], RegExp][] = [
     [['sevre'], /^lychgate: unknown command 'sevre' \(Did you mean serve\?\)\n/],
+    [['sevre', '--help'], /^lychgate: unknown command 'sevre' \(Did you mean serve\?\)\n/],
+    [['nonsense', '-h'], /^lychgate: unknown command 'nonsense'/],
+    [['help', 'nonsense'], /^lychgate: unknown command 'nonsense'/],
+    [['client', 'nonsense', '--help'], /^lychgate: unknown command 'nonsense'/],
+    [['client', 'key', 'ad', '--help'], /^lychgate: unknown command 'ad' \(Did you mean add\?\)\n/],
     [['dev', '--prot', '1'], /^lychgate: unknown option '--prot' \(Did you mean --port\?\)\n/],
     [['client', 'show'], /^lychgate: missing required argument 'client_id'\n/],
     [['client', 'add'], /^lychgate: required option '--name <text>' not specified\n/],

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { IntegrationRequest } from '../../src/clients/integration.ts'
+import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { put, removeAll } from '../../src/domain/decision.ts'
 import { finishedDeliveryKind, logoutDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import { hashSecret } from '../../src/domain/secret.ts'

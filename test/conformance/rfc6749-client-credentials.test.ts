@@ -1,7 +1,7 @@
 /** RFC 6749 §4.4: a client that an operator added gets tokens for itself, and what those are worth. */
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
-import type { IntegrationRequest } from '../../src/clients/integration.ts'
+import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { remove, update } from '../../src/domain/decision.ts'
 import { callApi, claimsOf, type Fields, post, postAs, register, type TestClient } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'

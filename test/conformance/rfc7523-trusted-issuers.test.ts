@@ -271,7 +271,7 @@ t.test('what an operator ends counts for the next token', async (t) => {
   const known = { declared, scopes: ['courses:read'], resources: [config.issuer] }
   const left = { trusted_issuers: [{ issuer: platform.issuer, subject: 'staying' }] }
   await store.transact('client', leaving.id, (found) =>
-    changeIntegration(found, { description: left }, known),
+    changeIntegration(found, { description: left }, known, { by: 'operator', at: server.now() }),
   )
   await assertFails(t, await asked('leaving'), 'rfc7523-3-iss-sub', 'a subject that was removed')
   t.equal((await asked('staying')).status, 200)

@@ -411,7 +411,7 @@ t.test(
     await store.transact('client', client.id, (found) => {
       if (found === undefined) throw new Error('the client is stored')
       const { lockedAt: _, ...unlocked } = found
-      return changeIntegration(unlocked, { name: 'Unlocked' }, known)
+      return changeIntegration(unlocked, { name: 'Unlocked' }, known, { by: 'operator', at: clock() })
     })
   },
 )

@@ -1,11 +1,6 @@
 import t from 'tap'
-import {
-  addIntegration,
-  changeIntegration,
-  type IntegrationChange,
-  type IntegrationRequest,
-  rotateClientSecret,
-} from '../../src/clients/integration.ts'
+import { addIntegration, changeIntegration, rotateClientSecret } from '../../src/clients/integration.ts'
+import type { IntegrationChange, IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { secretMatches } from '../../src/domain/secret.ts'
 import { declared } from '../../src/features.ts'
 
@@ -60,7 +55,7 @@ t.test('without a registered method a client may send its secret either way', as
   t.match(client, { authenticationMethod: 'client_secret_basic', anySecretMethod: true })
   t.ok(secretMatches(String(secret), client.secretHash))
   const changed = (change: IntegrationChange, before = client) => {
-    const decision = changeIntegration(before, change, known)
+    const decision = changeIntegration(before, change, known, { by: 'operator', at: 60 })
     if (!('result' in decision)) throw new Error('refused')
     return decision.result
   }

@@ -46,15 +46,19 @@ t.test('the passkeys of a user go with every session, and are counted', async (t
 })
 
 const ended = event('session-ended', { which: 'all' })
+const live = { ...sample.session, userId, expiresAt: at + 1, idleExpiresAt: at + 1 }
+const over = { ...live, expiresAt: at }
 
 t.test('sessions end without anything else of the user', async (t) => {
-  t.strictSame(endSessions(user, context), { result: undefined, writes: [ending, ended] })
+  t.strictSame(endSessions(user, [live, over], context), { result: 1, writes: [ending, ended] })
+  t.strictSame(endSessions(user, [over], context), { result: 0, writes: [ending] }, 'no live one ended')
+  t.strictSame(endSessions(user, [], context), { result: 0, writes: [ending] })
 })
 
 t.test('all access ends with the sessions, the grants and what was remembered', async (t) => {
   const rule = 'oidc-core-16.18-user-revocation'
   const revocation = (clientId: string) => event('revocation', { rule }, { clientId })
-  t.strictSame(endAllAccess(user, [{ clientId: 'client-1' }, { clientId: 'client-2' }], context), {
+  t.strictSame(endAllAccess(user, [live], [{ clientId: 'client-1' }, { clientId: 'client-2' }], context), {
     result: undefined,
     writes: [
       ending,

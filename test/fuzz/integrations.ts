@@ -1,5 +1,6 @@
 import { knownTo } from '../../src/clients/describe.ts'
-import { addIntegration, type IntegrationRequest } from '../../src/clients/integration.ts'
+import { addIntegration } from '../../src/clients/integration.ts'
+import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import type { Deps } from '../../src/deps.ts'
 import { insert } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'

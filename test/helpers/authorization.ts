@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
-import { addIntegration, type IntegrationRequest } from '../../src/clients/integration.ts'
+import { addIntegration } from '../../src/clients/integration.ts'
+import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { insert } from '../../src/domain/decision.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { declared } from '../../src/features.ts'

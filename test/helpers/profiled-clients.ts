@@ -53,7 +53,8 @@ export async function changeParty(
   resources: readonly string[] = [],
 ): Promise<void> {
   const known = { declared, scopes: ['openid', 'courses:read'], resources: [of.issuer, ...resources] }
-  await of.deps.store.transact('client', client.id, (found) => changeIntegration(found, what, known))
+  const context = { by: 'operator', at: of.now() } as const
+  await of.deps.store.transact('client', client.id, (found) => changeIntegration(found, what, known, context))
 }
 
 export function assertionOf({ client, key, of }: Party, what: AssertionChange = {}): string {

@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi'
 import * as client from 'openid-client'
 import t from 'tap'
-import type { IntegrationRequest } from '../../src/clients/integration.ts'
+import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { signInAndApprove } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { addIntegration, requestOf } from '../../clients/integration.ts'
+import { addIntegration } from '../../clients/integration.ts'
 import { readIntegration, writeClientMembers } from '../../clients/integration-members.ts'
+import { requestOf } from '../../clients/integration-request.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import type { Group } from '../../domain/group.ts'

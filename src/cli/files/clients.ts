@@ -2,7 +2,6 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import {
   addIntegration,
-  type IntegrationRequest,
   type Known,
   lockClient,
   replaceIntegration,
@@ -10,11 +9,12 @@ import {
   unlockClient,
 } from '../../clients/integration.ts'
 import { readIntegration } from '../../clients/integration-members.ts'
+import type { IntegrationRequest } from '../../clients/integration-request.ts'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
-import type { AuditEventName, Client } from '../../domain/model.ts'
+import type { Client } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
 import { systemRandom } from '../../system.ts'
@@ -25,7 +25,6 @@ import { requireAmong } from './groups.ts'
 import {
   attempt,
   type Batch,
-  changedNames,
   contextOf,
   differences,
   membersOfNew,
@@ -206,17 +205,16 @@ function settle(
   const context = contextOf(placed)
   const writes: Write[] = []
   let client = before
-  const follow = (decision: Decision<Client>, name: AuditEventName, facts = {}) => {
+  const follow = (decision: Decision<Client>, ...events: readonly Write[]) => {
     client = resultOf(decision)
-    writes.push(...decision.writes, auditEvent(name, context, { clientId, ...facts }))
+    writes.push(...decision.writes, ...events)
   }
-  const replacement = replaceIntegration(before, request, known)
-  const members = differences(entryOf(before), entryOf(resultOf(replacement)))
-  if (members.length > 0) follow(replacement, 'client-changed', { changed: changedNames(members) })
+  const replacement = replaceIntegration(before, request, known, context)
+  if (differences(entryOf(before), entryOf(resultOf(replacement))).length > 0) follow(replacement)
   const isLocked = before.lockedAt !== undefined
   if (locked !== undefined && locked !== isLocked) {
-    if (locked) follow(lockClient(client, context.at), 'client-locked')
-    else follow(unlockClient(client), 'client-unlocked')
+    const event = auditEvent(locked ? 'client-locked' : 'client-unlocked', context, { clientId })
+    follow(locked ? lockClient(client, context.at) : unlockClient(client), event)
   }
   const text = secret?.text
   const isSecretReplaced = text !== undefined && !secretMatches(text, before.secretHash)

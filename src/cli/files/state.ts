@@ -1,5 +1,5 @@
-import { requestOf } from '../../clients/integration.ts'
 import { writeClientMembers } from '../../clients/integration-members.ts'
+import { requestOf } from '../../clients/integration-request.ts'
 import { textClaims } from '../../domain/claims.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Client, User } from '../../domain/model.ts'

@@ -65,12 +65,14 @@ export function sessionsPage(_app: FastifyInstance, { service, store }: AppDeps)
     submit: async ({ user, session, form, context, handleOf, done }) => {
       const userId = user.id
       const event = (which: 'one' | 'others') => auditEvent('session-ended', context, { userId, which })
+      const others = (await store.listOf('session', userId)).filter(({ id }) => id !== session.id)
       if (single(form, 'others') !== undefined) {
-        await store.write(endSessionsOf(userId, context.at, session.id), event('others'))
+        const isNews = others.some((other) => isSessionLive(other, context.at))
+        const ends = endSessionsOf(userId, context.at, session.id)
+        await store.write(ends, ...(isNews ? [event('others')] : []))
         return done('sessions-ended')
       }
       const wanted = single(form, 'session')
-      const others = (await store.listOf('session', userId)).filter(({ id }) => id !== session.id)
       const other = others.find(({ id }) => handleOf(id) === wanted)
       if (other === undefined) return done('gone')
       const isEnded = await store.transact('session', other.id, (found) =>

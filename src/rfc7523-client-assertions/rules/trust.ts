@@ -47,6 +47,23 @@ export function trustedBy({ extra }: Client): readonly TrustedIssuer[] {
   return (extra?.['trusted_issuers'] ?? []) as readonly TrustedIssuer[]
 }
 
+/** Names the issuers and subjects that a change adds or removes, for the audit log. */
+export function trustFacts(before: unknown, after: unknown): Readonly<Record<string, string>> {
+  // `as`: readTrusted alone writes this member.
+  const [old, now] = [before, after].map((list) => (list ?? []) as readonly TrustedIssuer[])
+  const keysOf = (list: readonly TrustedIssuer[] = []) => new Set(list.map((one) => JSON.stringify(one)))
+  const [oldKeys, newKeys] = [keysOf(old), keysOf(now)]
+  const differing = [
+    ...(old ?? []).filter((one) => !newKeys.has(JSON.stringify(one))),
+    ...(now ?? []).filter((one) => !oldKeys.has(JSON.stringify(one))),
+  ]
+  const named = (values: readonly string[]) => [...new Set(values)].join(' ')
+  return {
+    issuer: named(differing.map(({ issuer }) => issuer)),
+    subject: named(differing.map(({ subject }) => subject)),
+  }
+}
+
 /**
  * Checks the header and the claims of an assertion that another issuer made, RFC 7523 §3. Only its subject differs from
  * that of a client's own: an operator has said which client it is.

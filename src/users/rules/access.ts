@@ -1,9 +1,10 @@
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { type Connection, endConnections } from '../../domain/connections.ts'
 import { accept, type Decision, endSessionsOf, remove, removeAll } from '../../domain/decision.ts'
-import type { User, UserCredentials } from '../../domain/model.ts'
+import type { Session, User, UserCredentials } from '../../domain/model.ts'
 import { passkeyKind } from './passkey.ts'
 import { secondFactorKind } from './second-factor.ts'
+import { isSessionLive } from './session.ts'
 
 /*
  * What an operator ends for a user, who may sign in again. Removing a factor ends every session: any of them may have
@@ -25,10 +26,15 @@ export function removePasskeys(
   return accept(length, removeAll(passkeyKind, userId), endSessionsOf(userId, context.at), event)
 }
 
-/** Ends every session of a user. */
-export function endSessions({ id: userId }: User, context: AuditContext): Decision<undefined> {
+/** Ends every session of a user, and returns how many of them were live. Without a live one nothing is recorded. */
+export function endSessions(
+  { id: userId }: Pick<User, 'id'>,
+  sessions: readonly Session[],
+  context: AuditContext,
+): Decision<number> {
+  const { length } = sessions.filter((session) => isSessionLive(session, context.at))
   const event = auditEvent('session-ended', context, { userId, which: 'all' })
-  return accept(undefined, endSessionsOf(userId, context.at), event)
+  return accept(length, endSessionsOf(userId, context.at), ...(length > 0 ? [event] : []))
 }
 
 /** More connections than any user has: how many are read to revoke all of them. */
@@ -36,10 +42,11 @@ export const everyConnection = 100_000
 
 /** Ends every session of a user, and revokes everything they granted to clients. */
 export function endAllAccess(
-  user: User,
+  user: Pick<User, 'id'>,
+  sessions: readonly Session[],
   connections: readonly Pick<Connection, 'clientId'>[],
   context: AuditContext,
 ): Decision<undefined> {
-  const { writes } = endSessions(user, context)
+  const { writes } = endSessions(user, sessions, context)
   return accept(undefined, ...writes, ...endConnections(connections, { userId: user.id, ...context }))
 }
