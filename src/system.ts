@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Seconds } from './domain/model.ts'
 
 /** The current time in whole seconds since the epoch. */
@@ -25,6 +26,17 @@ export function instantOf(text: string): Seconds | undefined {
 /** An instant as `2027-01-01T00:00:00Z`. */
 export function isoInstant(at: Seconds): string {
   return new Date(at * 1000).toISOString().replace('.000', '')
+}
+
+/** Waits until work has ended, but no longer than this. */
+export async function endWithin(milliseconds: number, work: Promise<unknown>): Promise<void> {
+  const timer = new AbortController()
+  const overdue = wait(Math.max(0, milliseconds), undefined, { signal: timer.signal }).catch(() => {})
+  try {
+    await Promise.race([work, overdue])
+  } finally {
+    timer.abort()
+  }
 }
 
 const poolBytes = 4096

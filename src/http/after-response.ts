@@ -1,6 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
+import { finishAtClose } from './drain.ts'
 
 /** Traces work that runs after a response, for code that waits for its end. */
 const channel = tracingChannel('lychgate:after-response')
@@ -11,7 +12,7 @@ const channel = tracingChannel('lychgate:after-response')
  */
 export function afterResponse(app: FastifyInstance, failed: string) {
   const underWay = new Set<Promise<void>>()
-  app.addHook('onClose', async () => void (await Promise.allSettled(underWay)))
+  finishAtClose(app, () => underWay)
   return (reply: FastifyReply, work: () => Promise<void>): void => {
     reply.raw.once('finish', () => {
       const running = channel

@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
+import { endWithin } from '../system.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -48,6 +49,23 @@ export const drain = fp<{ seconds: number }>(
   { name: 'drain' },
 )
 
+/** Together less than the 10 s after which a stop has failed (cli/serve.ts). */
+const leaveMilliseconds = 7000
+const storeMilliseconds = 2000
+const leaving = new WeakMap<object, number>()
+
+/**
+ * Lets closing wait for what the server asked of others, such as a mail server: for all of it together at most 7 s.
+ * What has not ended by then is left as if the process had been killed.
+ */
+export function finishAtClose(app: FastifyInstance, underWay: () => Iterable<Promise<unknown>>): void {
+  app.addHook('onClose', async () => {
+    const latest = leaving.get(app.server) ?? performance.now() + leaveMilliseconds
+    leaving.set(app.server, latest)
+    await endWithin(latest - performance.now(), Promise.allSettled(underWay()))
+  })
+}
+
 /** A server that is stopping; `report` returns what is logged about it. */
 export interface Stopping {
   readonly finished: Promise<void>
@@ -67,7 +85,7 @@ export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stoppin
     await app.drain()
     const { connections, responses } = app.load()
     await app.close()
-    await store.close()
+    await endWithin(storeMilliseconds, store.close())
     // Those with a request in progress were closed by its response.
     app.log.info(report(Math.max(0, connections - (app.load().responses - responses))), 'stopped')
   }

@@ -1,3 +1,4 @@
+import { connect, type Socket } from 'node:net'
 import type { Transporter } from 'nodemailer'
 import type { Config } from '../config/schema.ts'
 
@@ -26,6 +27,8 @@ export class MailFailed extends Error {
 
 const connectMilliseconds = 10_000
 const idleMilliseconds = 20_000
+/** For everything together, however slowly the mail server talks. */
+const longestMilliseconds = 30_000
 
 /** Returns the mail server and sender of this server; undefined where none is set. */
 export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
@@ -38,9 +41,13 @@ export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
  * Sends one email to the mail server.
  * @throws {MailFailed} unless the server took it.
  */
-export async function sendEmail(sender: Sender, email: Email): Promise<void> {
+export async function sendEmail(
+  sender: Sender,
+  email: Email,
+  milliseconds = longestMilliseconds,
+): Promise<void> {
   const { from, replyTo } = sender
-  await withTransport(sender, 'did not accept the email', (transport) =>
+  await withTransport(sender, 'did not accept the email', milliseconds, (transport) =>
     transport.sendMail({
       ...email,
       // As one address: parsed, a comma in it would make two.
@@ -58,32 +65,62 @@ export async function sendEmail(sender: Sender, email: Email): Promise<void> {
  * @throws {MailFailed} unless the server is there and lets this sender in.
  */
 export async function greetMailServer(sender: Sender): Promise<void> {
-  await withTransport(sender, 'does not let us in', (transport) => transport.verify())
+  await withTransport(sender, 'does not let us in', longestMilliseconds, (transport) => transport.verify())
 }
 
 async function withTransport(
   { url }: Sender,
   fault: string,
+  milliseconds: number,
   use: (transport: Transporter) => Promise<unknown>,
 ): Promise<void> {
   // Loaded late: few requests and commands send mail.
   const { createTransport } = await import('nodemailer')
+  const server = new URL(url)
+  let socket: Socket | undefined
   const transport = createTransport({
     url,
-    requireTLS: mustEncrypt(new URL(url)),
+    requireTLS: mustEncrypt(server),
     connectionTimeout: connectMilliseconds,
     greetingTimeout: connectMilliseconds,
     socketTimeout: idleMilliseconds,
     disableFileAccess: true,
     disableUrlAccess: true,
+    getSocket: (_options, callback) => {
+      socket = connectTo(server)
+      const failed = (error: Error) => callback(error, undefined)
+      socket.once('error', failed).once('connect', () => {
+        socket?.off('error', failed)
+        callback(null, { connection: socket })
+      })
+    },
+  })
+  let timer: NodeJS.Timeout | undefined
+  const overdue = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done in ${milliseconds / 1000} s`)), milliseconds)
   })
   try {
-    await use(transport)
+    await Promise.race([use(transport), overdue])
   } catch (cause) {
-    throw new MailFailed(`mail: ${new URL(url).host} ${fault} (${reasonOf(cause)})`, { cause })
+    throw new MailFailed(`mail: ${server.host} ${fault} (${reasonOf(cause)})`, { cause })
   } finally {
+    clearTimeout(timer)
     transport.close()
+    socket?.destroy()
   }
+}
+
+/** Connects to the first address that responds; the caller has the socket, to close it whatever happens. */
+function connectTo({ protocol, hostname, port }: URL): Socket {
+  const socket = connect({
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(port || (protocol === 'smtps:' ? 465 : 587)),
+    autoSelectFamily: true,
+  })
+  const tooLate = () => socket.destroy(new Error('Connection timeout'))
+  const timer = setTimeout(tooLate, connectMilliseconds)
+  socket.once('connect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
+  return socket
 }
 
 /** A password never travels in the clear, not even if an attacker in between hides STARTTLS. */

@@ -3,6 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { type LogoutDelivery, logoutDeliveryKind } from '../domain/logout-delivery.ts'
 import { FetchFailed } from '../fetch/exchange.ts'
 import { count } from '../http/count.ts'
+import { finishAtClose } from '../http/drain.ts'
 // Brings `app.outgoing`.
 import type {} from '../http/outgoing.ts'
 import { repeat } from '../maintenance.ts'
@@ -40,10 +41,7 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
     }
     return pauseMilliseconds
   })
-  app.addHook(
-    'onClose',
-    async () => void (await Promise.all([...underWay.values()].map(({ running }) => running))),
-  )
+  finishAtClose(app, () => [...underWay.values()].map(({ running }) => running))
 
   function begin({ sid, clientId }: LogoutDelivery): void {
     const ofClient = [...underWay.values()].filter((one) => one.clientId === clientId).length

@@ -1,16 +1,12 @@
 /** The server is killed, and stopped, between the end of a session and the delivery of its logout tokens. */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { addIntegration } from '../../src/clients/integration.ts'
-import { insert } from '../../src/domain/decision.ts'
-import { declared } from '../../src/features.ts'
-import { openStore } from '../../src/storage/open.ts'
-import { systemClock, systemRandom } from '../../src/system.ts'
 import { createDice } from '../fuzz/dice.ts'
 import { pageOf } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
-import { claimsOf, obtainTokens, type TestClient } from '../helpers/flow.ts'
+import { claimsOf, obtainTokens } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { addLogoutClient } from '../helpers/logout-client.ts'
 import { startLogoutReceiver } from '../helpers/logout-receiver.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -18,34 +14,12 @@ import { UserAgent } from '../helpers/user-agent.ts'
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 const kills = Number(process.env['FAULTS_KILLS'] ?? 30) / 3
 
-/** Adds a client with this logout URI to a store that no server has open. */
-async function addClient(url: string, uri: string): Promise<TestClient> {
-  const store = await openStore(url)
-  const redirectUri = 'https://portal.example/callback'
-  const known = { declared, scopes: ['openid'], resources: [] }
-  const fresh = { id: systemRandom(16), secret: systemRandom(32) }
-  const request = {
-    name: 'Portal',
-    redirectUris: [redirectUri],
-    postLogoutRedirectUris: [],
-    authenticationMethod: 'client_secret_basic',
-    pkce: 'required',
-    consent: 'skip',
-    idTokenSignedResponseAlg: 'ES256',
-    description: { backchannel_logout_uri: uri },
-  } as const
-  const { client, secret = '' } = addIntegration(request, known, fresh, systemClock())
-  await store.write(insert('client', client))
-  await store.close()
-  return { id: client.id, secret, method: client.authenticationMethod, redirectUri }
-}
-
 t.test(
   `killed ${kills} times after a sign-out (seed ${seed}), the server loses no logout token`,
   async (t) => {
     const [data, port, dice] = [newFolder(t), await freePort(), createDice(seed)]
     const receiver = await startLogoutReceiver(t)
-    const client = await addClient(`sqlite:${data}/lychgate.db`, receiver.uri)
+    const client = await addLogoutClient(`sqlite:${data}/lychgate.db`, receiver.uri)
     const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal' }
     let running = await startProcess(t, data, settings)
     const { server } = running
