@@ -32,8 +32,8 @@ export async function showCodeSecret(secret: Buffer, issuer: string, label: stri
 
 /** A picture of the address that a telephone reads, SVG. */
 export async function drawCode(uri: string): Promise<string> {
-  const { toString: draw } = await import('qrcode')
-  return draw(uri, { type: 'svg', errorCorrectionLevel: 'M', margin: 4 })
+  const { default: codes } = await import('qrcode')
+  return codes.toString(uri, { type: 'svg', errorCorrectionLevel: 'M', margin: 4 })
 }
 
 /** The time step whose code this is, RFC 6238 §4.2, or undefined. */
