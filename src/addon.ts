@@ -8,7 +8,7 @@ import { readAsset } from './assets.ts'
  * only from files, so it is written to a private folder of this user while it loads.
  * @throws {Error} with one line for the operator.
  */
-export function loadAddon(name: string): unknown {
+export function loadAddon(name: `${string}.node`): unknown {
   const module = { exports: {} }
   try {
     const folder = mkdtempSync(join(tmpdir(), 'lychgate-'))

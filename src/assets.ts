@@ -3,21 +3,35 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import sea, { getRawAsset, isSea } from 'node:sea'
 import { fileURLToPath } from 'node:url'
 
+/** Folders of files that the code reads. Builds contain all of each. */
+export const assetFolders = ['views', 'drizzle', 'openapi'] as const
+/** Files outside of them that the code reads. */
+export const assetFiles = ['package.json', 'src/common-passwords.txt'] as const
+
+type InFolders = `${(typeof assetFolders)[number]}/${string}`
+/** The path of a file that builds contain, or make. */
+type AssetPath =
+  | InFolders
+  | (typeof assetFiles)[number]
+  | `dist/docs/${string}.gz`
+  | `node_modules/${string}`
+  | `${string}.node`
+
 /**
  * Reads a file that belongs to the code, by its path from the top of the project, such as `views/style.css`. It is
  * next to `src` or `dist`, or inside the executable if the server is one file.
  */
-export function readAsset(path: string): Buffer {
+export function readAsset(path: AssetPath): Buffer {
   return isSea() ? Buffer.from(getRawAsset(path)) : readFileSync(new URL(`../${path}`, import.meta.url))
 }
 
 /** Reads the same as text. */
-export function readTextAsset(path: string): string {
+export function readTextAsset(path: AssetPath): string {
   return readAsset(path).toString('utf8')
 }
 
 /** Lists the files of a folder that belongs to the code, without its folders. */
-export function assetNames(folder: string): readonly string[] {
+export function assetNames(folder: (typeof assetFolders)[number] | InFolders): readonly string[] {
   if (!isSea()) {
     const entries = readdirSync(new URL(`../${folder}`, import.meta.url), { withFileTypes: true })
     return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
@@ -27,7 +41,7 @@ export function assetNames(folder: string): readonly string[] {
 }
 
 /** Returns where a folder that belongs to the code is; undefined in an executable. */
-export function assetFolder(folder: string): string | undefined {
+export function assetFolder(folder: InFolders): string | undefined {
   return isSea() ? undefined : fileURLToPath(new URL(`../${folder}`, import.meta.url))
 }
 

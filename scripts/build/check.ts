@@ -12,6 +12,7 @@ import { buildExecutable } from './executable.ts'
 const [file, again] = [`${dist}/lychgate`, `${dist}/lychgate.again`]
 const tests = [
   'test/build/one-file.ts',
+  'test/build/doors.ts',
   'test/interop/*.test.ts',
   'test/process/kill.test.ts',
   'test/cli/server.test.ts',

@@ -7,7 +7,6 @@ import {
   chmodSync,
   copyFileSync,
   cpSync,
-  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -18,6 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
+import { assetPaths, filesIn } from './assets.ts'
 import { bundleOptions, dist, root } from './bundle.ts'
 import { writeCodeCache } from './code-cache.ts'
 import { docsLicences, writeDocsAssets } from './docs-assets.ts'
@@ -26,17 +26,6 @@ import { runNode } from './run-node.ts'
 
 const platform = `${process.platform}-${process.arch}`
 const addon = 'better_sqlite3.node'
-const assets = [
-  'package.json',
-  'openapi/admin.json',
-  'openapi/openapi.json',
-  'src/common-passwords.txt',
-  'views/*.*',
-  'views/texts/*.json',
-  'views/dev/*',
-  'drizzle/*/*.sql',
-  'drizzle/*/meta/_journal.json',
-]
 /** Node's own marker of whether the executable contains a blob. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
@@ -109,12 +98,12 @@ function inAscii(code: string): string {
 
 function copyAssets(folder: string): void {
   writeDocsAssets(`${folder}/dist/docs`)
-  for (const name of globSync(assets, { cwd: root })) cpSync(root + name, `${folder}/${name}`)
+  for (const name of assetPaths()) cpSync(root + name, `${folder}/${name}`)
   cpSync(`${root}node_modules/better-sqlite3/prebuilds/${platform}.node`, `${folder}/${addon}`)
 }
 
 function blobOptions(work: string) {
-  const files = globSync('**/*.*', { cwd: `${work}/assets` }).sort()
+  const files = filesIn(`${work}/assets`)
   const code = ['lychgate.cjs', 'lychgate.cache'].map((name) => [name, name])
   return {
     main: 'start.cjs',

@@ -7,6 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
+import { assetPaths } from './assets.ts'
 import { bundleOptions, dist, root } from './bundle.ts'
 import { docsLicences, writeDocsAssets } from './docs-assets.ts'
 import { licencesOf } from './licences.ts'
@@ -16,19 +17,14 @@ const ownManifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
 const carried = [
   'LICENSE',
   'README.md',
-  'src/lychgate.js',
-  'src/guard.js',
-  'src/dev.js',
-  'src/common-passwords.txt',
+  ...Object.values<string>(ownManifest.bin),
+  ...Object.values<{ default: string }>(ownManifest.exports).map((entry) => entry.default.replace('./', '')),
   'dist/*.js',
   'dist/types',
   'dist/licences.txt',
   'dist/docs/*.gz',
-  'views',
-  'drizzle/*/*.sql',
-  'drizzle/*/meta/_journal.json',
-  'openapi/admin.json',
-  'openapi/openapi.json',
+  // Its own manifest is written below.
+  ...assetPaths().filter((path) => path !== 'package.json'),
 ]
 /** What the reader's application has: the guard is a plugin of its Fastify, and traces go to its tracer. */
 const peers = {

@@ -76,7 +76,7 @@ export const docsAssets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'oauth2-red
 
 /** A file of Swagger UI: from its package in a checkout; the builds contain it compressed. */
 export function readDocsAsset(name: (typeof docsAssets)[number]): Buffer {
-  const installed = `node_modules/@fastify/swagger-ui/static/${name}`
+  const installed = `node_modules/@fastify/swagger-ui/static/${name}` as const
   return hasAsset(installed) ? readAsset(installed) : gunzipSync(readAsset(`dist/docs/${name}.gz`))
 }
 

@@ -6,19 +6,18 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import * as client from 'oauth4webapi'
-import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { newFolder, printed, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { addFirstApp, headed } from './first-app.ts'
 import { listenForCallback } from './loopback-client.ts'
 
 const folder = process.env['KEEP_PICTURES']
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
-const password = 'a password nobody else has'
 
 /** How long looking took, which is no part of the walk. */
 let looked = 0
@@ -87,43 +86,11 @@ t.test('the first user comes from the link to an app that works, in less than tw
   context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   page.on('console', (message) => void (message.type() === 'error' && t.fail(message.text())))
-  const headed = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
-  await page.goto(link)
-  await page.getByLabel('User name').fill('ada')
-  await page.getByLabel('New password', { exact: true }).fill(password)
-  await page.getByLabel('New password again').fill(password)
-  await page.keyboard.press('Enter')
-  await page.getByRole('link', { name: 'Sign in' }).click()
-  await page.getByLabel('Email or user name').fill('ada')
-  await page.getByLabel('Password').fill(password)
-  await page.keyboard.press('Enter')
-  await headed('Overview')
-  t.equal(page.url(), `${issuer}/admin`)
-  for (const step of ['Add an app', 'Invite a user', 'Protect an API'])
-    await page.getByRole('link', { name: step }).waitFor()
-  await look(t, page, '1-overview')
-
-  await page.getByRole('link', { name: 'One-time codes' }).click()
-  await page.locator('button[value=begin]').click()
-  const secret = (await page.locator('p[dir=ltr] code').innerText()).replaceAll(/\s/g, '')
-  await page.getByRole('textbox').fill(new TOTP({ secret: Secret.fromBase32(secret) }).generate())
-  await page.keyboard.press('Enter')
-  await page.locator('.recovery').waitFor()
-  await page.goto(`${issuer}/admin`)
-  await page.getByRole('link', { name: 'Add an app' }).click()
-  await headed('Add an app')
-  await look(t, page, '2-kinds')
-  await page.getByRole('link', { name: 'Web app with a server' }).click()
-  await page.getByLabel('Name', { exact: true }).fill('Portal')
   const { redirectUri, calls } = await listenForCallback(t)
-  await page.getByLabel('Redirect URIs', { exact: true }).fill(redirectUri)
-  await look(t, page, '3-form')
-  await page.getByRole('button', { name: 'Add an app' }).click()
-  await headed('Portal is added')
-  await look(t, page, '4-added')
-  const [clientId = '', clientSecret = '', shownIssuer] = await page.locator('.values code').allInnerTexts()
-  t.equal(shownIssuer, issuer)
+  const added = await addFirstApp(page, { issuer, link }, redirectUri, (name) => look(t, page, name))
+  const { clientId, clientSecret } = added
+  t.equal(added.issuer, issuer)
 
   // The app, with nothing but these values.
   const insecure = { [client.allowInsecureRequests]: true }
@@ -141,7 +108,7 @@ t.test('the first user comes from the link to an app that works, in less than tw
   })}`
   await page.goto(authorization.href)
   await page.getByRole('button', { name: 'Allow', exact: true }).click()
-  await headed('You may close this page')
+  await headed(page, 'You may close this page')
   t.equal(calls.length, 1)
   const parameters = client.validateAuthResponse(
     server,
@@ -184,22 +151,22 @@ t.test('the first user comes from the link to an app that works, in less than tw
   }
   await page.goto(`${issuer}/admin/users`)
   await page.getByRole('link', { name: 'ada' }).click()
-  await headed('ada')
+  await headed(page, 'ada')
   await look(t, page, '14-user')
 
   // With the keyboard alone.
   await page.goto(`${issuer}/admin`)
   await tabTo(t, page, 'Apps')
   await page.keyboard.press('Enter')
-  await headed('Apps')
+  await headed(page, 'Apps')
   await tabTo(t, page, 'Portal')
   await page.keyboard.press('Enter')
-  await headed('Portal')
+  await headed(page, 'Portal')
   await tabTo(t, page, 'Lock, reset or delete')
   await page.keyboard.press('Enter')
   await tabTo(t, page, 'Lock Portal')
   await page.keyboard.press('Enter')
-  await headed('Lock Portal')
+  await headed(page, 'Lock Portal')
   await tabTo(t, page, 'To confirm, type Portal')
   await page.keyboard.type('Portal')
   await page.keyboard.press('Enter')

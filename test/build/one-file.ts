@@ -3,10 +3,12 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { docsAssets } from '../../src/dev/docs.ts'
 import { version } from '../../src/version.ts'
 import { ended, executable, newFolder, run, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
+import { filesOfTree } from './tree.ts'
 
 const file = executable ?? ''
 
@@ -22,6 +24,36 @@ t.test('it is packed with the licences of its dependencies', async (t) => {
   }
   t.match(licences, /^@fastify\/swagger-ui[\s\S]*SmartBear Software Inc\./m)
 })
+
+/** Runs in the executable before the server: writes the digest of every file in it. */
+const listAssets = `
+const { getAssetKeys, getRawAsset } = require('node:sea')
+const digest = (name) => require('node:crypto').hash('sha256', new Uint8Array(getRawAsset(name)))
+const digests = Object.fromEntries(getAssetKeys().sort().map((name) => [name, digest(name)]))
+require('node:fs').writeFileSync(__dirname + '/assets.json', JSON.stringify(digests))
+`
+
+t.test(
+  'it contains every file of the tree that the code reads, byte for byte, and what it makes',
+  async (t) => {
+    const folder = t.testdir({ 'list.cjs': listAssets })
+    t.match(await run(['--version'], { environment: { NODE_OPTIONS: `--require=${folder}/list.cjs` } }), {
+      code: 0,
+    })
+    const contained: Record<string, string> = JSON.parse(readFileSync(`${folder}/assets.json`, 'utf8'))
+    const wanted = filesOfTree()
+    t.ok(Object.keys(wanted).length > 100)
+    const made = Object.keys(contained).filter((name) => !(name in wanted))
+    for (const name of made) delete contained[name]
+    t.strictSame(contained, wanted)
+    t.strictSame(made, [
+      'better_sqlite3.node',
+      ...docsAssets.map((name) => `dist/docs/${name}.gz`).toSorted(),
+      'lychgate.cache',
+      'lychgate.cjs',
+    ])
+  },
+)
 
 t.test(
   'in an empty folder with an empty environment it serves every page, style, script and document',

@@ -3,12 +3,14 @@
  * TypeScript.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { newFolder } from '../helpers/command.ts'
+import { newFolder, printed } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { digestsOf, filesOfTree } from './tree.ts'
+import { linkOfFirstUser, walk } from './walk.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = newFolder(t)
@@ -56,6 +58,17 @@ t.test('it contains the bundle, and neither sources nor tests', async (t) => {
   t.notOk(packages.includes('drizzle-orm'), 'what is in the bundle is not installed as well')
 })
 
+t.test('it contains every file of the tree that the code reads, byte for byte', async (t) => {
+  // Its manifest is another one.
+  const { 'package.json': _, ...wanted } = filesOfTree()
+  t.ok(Object.keys(wanted).length > 100)
+  const paths = Object.keys(wanted).filter((path) => existsSync(join(installed, path)))
+  t.strictSame(
+    digestsOf(paths, (path) => readFileSync(join(installed, path))),
+    wanted,
+  )
+})
+
 t.test('npx lychgate dev serves', async (t) => {
   const port = await freePort()
   const child = spawn('npx', ['lychgate', 'dev', '--port', String(port)], {
@@ -80,6 +93,20 @@ t.test('npx lychgate dev serves', async (t) => {
   for (const path of ['/', '/openapi.json', '/assets/style.css']) {
     t.equal((await fetch(`http://localhost:${port}${path}`)).status, 200, path)
   }
+})
+
+t.test('npx lychgate init and serve lead to an administrator who has added an app', async (t) => {
+  const port = await freePort()
+  const issuer = `http://localhost:${port}`
+  mkdirSync(join(folder, 'server'))
+  npm(folder, 'exec', '--', 'lychgate', 'init', '--yes', '--issuer', issuer, '--folder', 'server')
+  const child = spawn('npx', ['lychgate', 'serve', '--config', 'server/lychgate.yaml'], {
+    cwd: folder,
+    env: environment,
+    detached: true,
+  })
+  t.teardown(() => endGroup(child))
+  await walk(t, { name: 'package', issuer, link: await printed(child, linkOfFirstUser) })
 })
 
 const test = (load: string) => `${load}

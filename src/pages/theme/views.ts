@@ -5,7 +5,8 @@ import { assetNames, readAsset } from '../../assets.ts'
 import { ConfigError, suggestion } from '../../config/error.ts'
 import { escapeForPage } from '../i18n/html.ts'
 
-const templatesIn = (folder: string) => assetNames(folder).filter((name) => name.endsWith('.eta'))
+const templatesIn = (folder: 'views' | 'views/admin') =>
+  assetNames(folder).filter((name) => name.endsWith('.eta'))
 /** The views of users, which an operator may replace. */
 const ofUsers = templatesIn('views')
 const templates = [...ofUsers, ...templatesIn('views/admin').map((name) => `admin/${name}`)]
