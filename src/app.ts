@@ -9,10 +9,11 @@ import { clientKeys } from './fetch/client-keys.ts'
 import { adminListener } from './http/admin-listener.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
 import { cookies } from './http/cookies.ts'
+import { anyOrigin, openToAnyOrigin } from './http/cross-origin.ts'
 import { drain, health } from './http/drain.ts'
 import { endpoints } from './http/endpoints.ts'
 import { errorMapper, notFound, sendError } from './http/errors.ts'
-import { anyOrigin, securityHeaders } from './http/headers.ts'
+import { securityHeaders } from './http/headers.ts'
 import { requestLog } from './http/log.ts'
 import { wellFormedHttp } from './http/malformed-http.ts'
 import { methods } from './http/methods.ts'
@@ -56,7 +57,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Decorators and hooks that everything else builds on.
   await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog, rejectionRecord])
   await app.register(drain, { seconds: config.drainSeconds })
-  await registerAll(app, deps, [securityHeaders, wellFormedHttp, adminListener])
+  await registerAll(app, deps, [securityHeaders, anyOrigin, wellFormedHttp, adminListener])
   await registerAll(app, below, [rateLimits, pages, metadata, endpoints, cookies, browser])
   await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
   await registerFeatures(app, deps)
@@ -73,7 +74,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
 
   // Endpoints for clients, from any origin.
   await app.register(async (scope) => {
-    await scope.register(anyOrigin, deps)
+    await scope.register(openToAnyOrigin)
     await scope.register(token, below)
     await registerFeatures(scope, deps, 'clients')
     await registerAll(scope, below, [publishedKeys, apiDescription, protectedApi])
@@ -82,6 +83,8 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
 
   await registerAll(app, deps, [health, sweeper, keyUpkeep])
   app.setNotFoundHandler((request, reply) => {
+    if (app.anyOrigin?.isPreflight(request)) return app.anyOrigin.preflight(request, reply)
+    app.anyOrigin?.shareError(reply)
     const error = notFound(app, request)
     const fromBrowser = request.headers.accept?.includes('text/html') ?? false
     return fromBrowser ? errorPage(error, reply) : sendError(error, reply)

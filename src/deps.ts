@@ -119,8 +119,8 @@ export interface Declared extends ClientDeclarations {
   readonly tokenBindings: DeclaredBindings
   readonly tokenMembers: Schemas
   readonly scopes: DeclaredScopes
-  /** Headers that pages of other origins may send, or read. */
-  readonly headers: Readonly<Record<string, 'request' | 'response'>>
+  /** Headers of responses that pages of other origins may read. */
+  readonly exposedHeaders: readonly string[]
 }
 
 export interface AppOptions {

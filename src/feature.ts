@@ -45,8 +45,8 @@ export interface Feature {
   readonly tokenMembers?: Declared['tokenMembers']
   /** Scopes that it adds to the catalogue, with the claims that they open. */
   readonly scopes?: Declared['scopes']
-  /** Headers of its requests and responses, for pages of other origins. */
-  readonly headers?: Declared['headers']
+  /** Headers of its responses that pages of other origins may read. */
+  readonly exposedHeaders?: Declared['exposedHeaders']
   /**
    * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and
    * errors are pages. Absent: it has none, and decorates the application before the others are registered.
@@ -154,7 +154,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     tokenBindings: joined(features, (feature) => feature.tokenBindings),
     tokenMembers: joined(features, (feature) => feature.tokenMembers),
     scopes: joined(features, (feature) => feature.scopes),
-    headers: joined(features, (feature) => feature.headers),
+    exposedHeaders: [...new Set(features.flatMap((feature) => feature.exposedHeaders ?? []))],
   }
 }
 

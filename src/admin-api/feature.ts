@@ -16,14 +16,7 @@ declare module '../domain/errors.ts' {
 export const adminApi: Feature = {
   spec: 'Admin API',
   scopes,
-  headers: {
-    'If-Match': 'request',
-    'Idempotency-Key': 'request',
-    'Audit-File': 'request',
-    ETag: 'response',
-    Location: 'response',
-    'Idempotent-Replayed': 'response',
-  },
+  exposedHeaders: ['ETag', 'Location', 'Idempotent-Replayed'],
   callers: 'clients',
   load: async () => (await import('./plugin.ts')).adminApi,
 }

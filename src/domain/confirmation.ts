@@ -15,8 +15,6 @@ export interface DeclaredBinding {
    * The `token_type` of its tokens (RFC 6749 §7.1), which is also the authentication scheme that they are sent with.
    */
   readonly tokenType: string
-  /** The header in which a client proves that it has the key. Pages of other origins may send it. */
-  readonly requestHeader: string
   /** The header that tells a client more about proofs. Pages of other origins may read it. */
   readonly responseHeader: string
 }

@@ -94,6 +94,7 @@ export function recordRejection(rejection: OAuthError, reply: FastifyReply): voi
 /** Sends a rejection as JSON, and keeps it for the log line. */
 export function sendError(rejection: OAuthError, reply: FastifyReply): FastifyReply {
   recordRejection(rejection, reply)
+  reply.server.anyOrigin?.shareError(reply)
   return reply
     .code(rejection.status)
     .headers(rejection.headers)

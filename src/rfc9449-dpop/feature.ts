@@ -33,7 +33,7 @@ export const dpop: Feature = {
     ),
   },
   tokenBindings: {
-    jkt: { tokenType: 'DPoP', requestHeader: 'DPoP', responseHeader: 'DPoP-Nonce' },
+    jkt: { tokenType: 'DPoP', responseHeader: 'DPoP-Nonce' },
   },
   load: async () => (await import('./plugin.ts')).dpop,
 }

@@ -1,18 +1,28 @@
 import t from 'tap'
 import { callApi } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
 import { assertRejected, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, tokens } = await startFlow(t)
 const page = 'https://app.example'
 
 /** The preflight that a browser sends before a call from another origin. */
-function preflight(path: string, method: string): Promise<Response> {
+function preflight(path: string, method: string, names = 'authorization, content-type'): Promise<Response> {
   const headers = {
     origin: page,
     'access-control-request-method': method,
-    'access-control-request-headers': 'authorization, content-type',
+    'access-control-request-headers': names,
   }
   return fetch(server.issuer + path, { method: 'OPTIONS', headers })
+}
+
+const corsOf = ({ headers }: Response) =>
+  Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')))
+
+const readable = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers':
+    'WWW-Authenticate, Retry-After, X-Request-Id, ETag, Location, Idempotent-Replayed, DPoP-Nonce',
 }
 
 t.test(
@@ -51,10 +61,20 @@ t.test(
 t.test(
   '[rfc9700-2.6-no-cors-authorize] [oidc-disc-3-cors] no page of another origin may call the pages for users',
   async (t) => {
-    for (const path of ['/oauth/authorize', '/login', '/consent', '/oauth/logout', '/', '/nothing']) {
+    const pages = ['/oauth/authorize', '/login', '/consent', '/oauth/logout', '/account', '/account/profile']
+    for (const path of [
+      ...pages,
+      '/admin',
+      '/admin/clients',
+      '/device',
+      '/device/confirm',
+      '/',
+      '/nothing',
+    ]) {
       for (const method of ['GET', 'POST']) {
         const asked = await preflight(path, method)
         t.ok([404, 405].includes(asked.status), `${path} ${asked.status}`)
+        t.equal((await preflight(path, 'PUT', 'mcp-protocol-version')).headers.get('vary'), null)
         const answer = await fetch(server.issuer + path, { method, headers: { origin: page } })
         for (const { headers } of [asked, answer]) {
           const names = [...headers.keys()].filter((name) => name.startsWith('access-control-'))
@@ -94,4 +114,82 @@ t.test('a page can read the challenge of a rejected call', async (t) => {
   t.equal(refused.headers.get('access-control-allow-origin'), '*')
   t.match(refused.headers.get('access-control-expose-headers'), 'WWW-Authenticate')
   t.match(await json(refused), { error: 'insufficient_scope' })
+})
+
+t.test(
+  '[oidc-disc-3-cors] a preflight returns the header names that it asks for, and no credentials',
+  async (t) => {
+    const tracing = 'authorization,baggage,content-type,dpop,mcp-protocol-version,sentry-trace,traceparent'
+    for (const path of ['/.well-known/oauth-protected-resource', '/api/oauth/register', '/api/oauth/token']) {
+      const asked = await preflight(path, 'POST', tracing)
+      t.equal(asked.status, 204, path)
+      t.equal(asked.headers.get('vary'), 'Access-Control-Request-Headers')
+      t.strictSame(corsOf(asked), {
+        ...readable,
+        'access-control-allow-headers': tracing.replaceAll(',', ', '),
+        'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+        'access-control-max-age': '600',
+      })
+    }
+    for (const names of ['a b', 'x:y', 'x,,y', 'x"', `x, ${'y'.repeat(2000)}`, '']) {
+      const { headers } = await preflight('/api/oauth/token', 'POST', names)
+      t.equal(headers.get('access-control-allow-headers'), 'Authorization, Content-Type', names.slice(0, 20))
+    }
+  },
+)
+
+t.test('a page can read every error of an endpoint, and that there is none', async (t) => {
+  const limited = await startServer(t, { rateLimits: 'on', requestsPerMinute: { token: 1 } })
+  const broken = await startServer(t)
+  broken.deps.store.find = () => Promise.reject(new Error('the disk is full'))
+  const below = await startServer(t, { issuerPath: '/t' })
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const large = { method: 'POST', headers: form, body: `grant_type=${'x'.repeat(1_000_000)}` }
+  const [sent, text] = [
+    { method: 'POST', headers: form, body: 'grant_type=x&client_id=x' },
+    { 'content-type': 'text/plain' },
+  ]
+  await fetch(`${limited.issuer}/api/oauth/token`, sent)
+  const cases: [number, string, RequestInit?][] = [
+    [404, `${server.issuer}/.well-known/oauth-protected-resource/mcp`],
+    [404, `${server.issuer}/.well-known/oauth-authorization-server/mcp`],
+    [404, `${server.issuer}/.well-known/nothing?x=/login`],
+    [404, `${server.issuer}/.well-known/nothing`, { headers: { accept: 'text/html' } }],
+    [404, `${server.issuer}/api/nothing`],
+    [404, `${server.issuer}/api/oauth/token/`],
+    [405, `${server.issuer}/api/oauth/token`],
+    [405, `${server.issuer}/oauth/device_authorization`],
+    [405, `${server.issuer}/openapi.json`, { method: 'POST' }],
+    [400, `${server.issuer}/api/oauth/token%zz`],
+    [414, `${server.issuer}/api/oauth/register/${'x'.repeat(7000)}`],
+    [413, `${server.issuer}/api/oauth/token`, large],
+    [415, `${server.issuer}/api/oauth/register`, { method: 'POST', headers: text, body: 'x' }],
+    [429, `${limited.issuer}/api/oauth/token`, sent],
+    [500, `${broken.issuer}/api/oauth/token`, sent],
+    [404, `${below.issuer}/.well-known/nothing`],
+    [404, `${below.origin}/.well-known/oauth-protected-resource/t/mcp`],
+    [404, `${below.issuer}/api/nothing`],
+    [405, `${below.issuer}/api/oauth/jwks`, { method: 'POST' }],
+    [405, `${below.issuer}/oauth/device_authorization`],
+  ]
+  for (const [status, url, init] of cases) {
+    const response = await fetch(url, { ...init, headers: { ...init?.headers, origin: page } })
+    const about = url.slice(0, 100)
+    t.equal(response.status, status, about)
+    t.strictSame(corsOf(response), readable, about)
+    await response.arrayBuffer()
+    const headers = { origin: page, 'access-control-request-method': 'GET' }
+    if (status >= 414 || /%zz/.test(url)) continue
+    t.equal((await fetch(url, { method: 'OPTIONS', headers })).status, 204, `preflight of ${about}`)
+  }
+  for (const path of [
+    '/t/login',
+    '/t/oauth/authorize',
+    '/t/account',
+    '/t/nothing',
+    '/api/oauth/token',
+    '/api/x',
+  ])
+    for (const method of ['GET', 'PUT'])
+      t.strictSame(corsOf(await fetch(below.origin + path, { method, redirect: 'manual' })), {}, path)
 })

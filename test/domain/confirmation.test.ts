@@ -11,7 +11,7 @@ t.test('the key of a token is read from cnf, and what is no text binds to nothin
 })
 
 t.test('the type of a token is that of its binding, and bearer without one', async (t) => {
-  const headers = { requestHeader: 'x', responseHeader: 'x' }
+  const headers = { responseHeader: 'x' }
   const bindings = { x: { tokenType: 'X', ...headers }, jkt: { tokenType: 'DPoP', ...headers } }
   t.equal(tokenTypeOf(undefined, bindings), 'Bearer')
   t.equal(tokenTypeOf({ jkt: 'a' }, bindings), 'DPoP')

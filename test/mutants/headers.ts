@@ -1,6 +1,7 @@
 import type { Fault } from './fault.ts'
 
 const pages = 'src/pages/pages.ts'
+const crossOrigin = 'src/http/cross-origin.ts'
 
 /** Faults of headers: caching, framing, content security policy, cross-origin calls. */
 export const headerFaults = [
@@ -91,23 +92,44 @@ export const headerFaults = [
   {
     id: 'protocol-closed-to-other-origins',
     rule: 'oidc-disc-3-cors',
-    file: 'src/http/headers.ts',
-    find: "origin: '*'",
-    replace: "origin: 'https://app.example'",
+    file: crossOrigin,
+    find: "'access-control-allow-origin': '*'",
+    replace: "'access-control-allow-origin': 'https://app.example'",
   },
   {
     id: 'cross-origin-calls-with-cookies',
     rule: 'oidc-disc-3-cors',
-    file: 'src/http/headers.ts',
-    find: "origin: '*'",
-    replace: 'origin: true,\n      credentials: true',
+    file: crossOrigin,
+    find: "'access-control-allow-origin': '*'",
+    replace: "'access-control-allow-origin': '*', 'access-control-allow-credentials': 'true'",
   },
   {
     id: 'challenge-hidden-from-pages',
     rule: 'oidc-core-5.3-cors',
-    file: 'src/http/headers.ts',
+    file: crossOrigin,
     find: "        'WWW-Authenticate',\n",
     replace: '',
+  },
+  {
+    id: 'errors-of-pages-open-to-other-origins',
+    file: crossOrigin,
+    find: 'if (isOpen(reply.request))',
+    replace: 'if (reply.request)',
+    tests: ['test/conformance/cross-origin.test.ts'],
+  },
+  {
+    id: 'preflight-of-pages-passes',
+    rule: 'rfc9700-2.6-no-cors-authorize',
+    file: crossOrigin,
+    find: ' !== undefined &&\n        isOpen(request)',
+    replace: ' !== undefined',
+  },
+  {
+    id: 'preflight-returns-what-is-no-header-name',
+    file: crossOrigin,
+    find: 'areTokens ? ',
+    replace: 'names ? ',
+    tests: ['test/conformance/cross-origin.test.ts'],
   },
   {
     id: 'forwarded-headers-believed',
