@@ -64,7 +64,9 @@ function stage(): void {
     mkdirSync(dirname(join(staged, path)), { recursive: true })
     cpSync(join(root, path), join(staged, path), { recursive: true })
   }
-  const { scripts: _, devDependencies: __, allowScripts: ___, dependencies, ...manifest } = ownManifest
+  // The binary of Node is for a checkout: an installed package runs with the Node that installed it.
+  const { scripts: _, devDependencies: __, allowScripts: ___, ...published } = ownManifest
+  const { dependencies, optionalDependencies: ____, ...manifest } = published
   const drivers = ['better-sqlite3', 'pg'].map((name) => [name, dependencies[name]])
   const staging = { ...manifest, dependencies: Object.fromEntries(drivers), ...peers }
   writeFileSync(`${staged}/package.json`, `${JSON.stringify(staging, null, 2)}\n`)

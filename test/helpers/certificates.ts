@@ -13,6 +13,8 @@ export interface Certificates {
   readonly authority: string
   readonly localhost: Credentials
   readonly otherName: Credentials
+  /** For 127.0.0.1, and no name. */
+  readonly address: Credentials
   readonly expired: Credentials
 }
 
@@ -42,8 +44,8 @@ export function makeCertificates(folder: string): Certificates {
   const newKey = ['-newkey', 'rsa:2048', '-nodes', '-keyout']
   openssl('req', '-x509', ...newKey, 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test authority')
   openssl('req', '-new', ...newKey, 'key.pem', '-out', 'first.csr', '-subj', '/CN=first')
-  const sign = (name: string, from: string, until: string): Credentials => {
-    const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
+  const sign = (name: string, from: string, until: string, kind = 'DNS'): Credentials => {
+    const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${kind}:${name}`]
     openssl('req', '-new', '-key', 'key.pem', '-out', 'request.csr', ...subject)
     const term = ['-startdate', from, '-enddate', until]
     openssl('ca', '-batch', '-notext', '-config', 'ca.cnf', '-in', 'request.csr', '-out', 'cert.pem', ...term)
@@ -54,6 +56,7 @@ export function makeCertificates(folder: string): Certificates {
     authority: read('ca.pem'),
     localhost: sign('localhost', then, later),
     otherName: sign('auth.example.org', then, later),
+    address: sign('127.0.0.1', then, later, 'IP'),
     expired: sign('localhost', then, '20200201000000Z'),
   }
 }
