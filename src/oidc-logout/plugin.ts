@@ -9,6 +9,7 @@ import { omitUndefined } from '../domain/omit-undefined.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
+import { recordRejection } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { displayName, type NamedUser } from '../pages/describe.ts'
 import type { FormModel } from '../pages/forms.ts'
@@ -27,7 +28,8 @@ declare module '../pages/pages.ts' {
 
 /**
  * Implements OpenID Connect RP-Initiated Logout 1.0: a client or the user asks to sign out. Without an ID Token of the
- * user signed in here, the user confirms; without any ID Token, no redirect follows.
+ * user signed in here, the user confirms; without any ID Token, a redirect follows only after that. Whatever is not valid
+ * of a request costs its redirect, and never the sign-out.
  */
 export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
   const action = `${service.prefix}/oauth/logout`
@@ -36,23 +38,22 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     request.uiLocales = parseUiLocales(parameters)
     assertNoneRepeated(parameters)
-    if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
+    const now = clock()
+    const session = await app.browser.session(request, now)
+    const confirmed = isConfirmed(request, parameters, session)
+    if (request.method === 'POST' && !confirmed && !app.browser.hasSessionCookie(request)) {
       const again = `${action}?${formatParameters(parameters)}`
       // SameSite=Lax cookies are not sent on a cross-site POST, so redirect to the same request as GET.
       if (again.length < longestUrl) return reply.redirect(again, 303)
     }
     const wanted = await logoutRequest(parameters)
-    const now = clock()
-    const session = await app.browser.session(request, now)
+    if (wanted.fault !== undefined) recordRejection(wanted.fault, reply)
     if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
-    // Without an ID Token of this user, the user confirms.
-    if (
-      session !== undefined &&
-      wanted.sub !== session.userId &&
-      !isConfirmed(request, parameters, session)
-    ) {
-      return confirm(request, reply, parameters, session, wanted)
-    }
+    const isOpen =
+      session === undefined
+        ? wanted.redirectUri !== undefined && !wanted.isHinted
+        : wanted.sub !== session.userId
+    if (isOpen && !confirmed) return confirm(request, reply, parameters, session, wanted)
     if (session !== undefined) await end(session, wanted, { at: now, from: addressPrefix(request.ip) })
     app.browser.dropSession(reply)
     const { redirectUri, state, client } = wanted
@@ -84,21 +85,24 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     return parseLogoutRequest(parameters, hinted, client)
   }
 
-  const isConfirmed = (request: FastifyRequest, parameters: Parameters, session: Session) => {
+  const csrfOf = (secret: string, session: Session | undefined) =>
+    app.browser.csrfToken(secret, 'logout', session?.id ?? 'no session')
+
+  const isConfirmed = (request: FastifyRequest, parameters: Parameters, session: Session | undefined) => {
     const secret = app.browser.secret(request)
     if (secret === undefined || request.method !== 'POST') return false
-    return isSameText(single(parameters, 'csrf'), app.browser.csrfToken(secret, 'logout', session.id))
+    return isSameText(single(parameters, 'csrf'), csrfOf(secret, session))
   }
 
   const confirm = async (
     request: FastifyRequest,
     reply: FastifyReply,
     parameters: Parameters,
-    session: Session,
+    session: Session | undefined,
     { client, redirectUri }: LogoutRequest,
   ) => {
     const secret = app.browser.ensureSecret(request, reply)
-    const user = await store.find('user', session.userId)
+    const user = session && (await store.find('user', session.userId))
     const kept = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state', 'ui_locales'].flatMap(
       (name) => {
         const value = single(parameters, name)
@@ -107,7 +111,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     )
     const model = {
       action,
-      hidden: { ...Object.fromEntries(kept), csrf: app.browser.csrfToken(secret, 'logout', session.id) },
+      hidden: { ...Object.fromEntries(kept), csrf: csrfOf(secret, session) },
       ...(user && { user: displayName(user) }),
       ...nameOf(client, request),
     }

@@ -16,10 +16,10 @@ import { createGroup } from '../../src/domain/group.ts'
 import { systemRandom } from '../../src/system.ts'
 import { changeGroups } from '../../src/users/groups.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
-import { integrate, signedIn } from '../helpers/authorization.ts'
+import { integrate } from '../helpers/authorization.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
-import { authorizationUrl, type Fields, obtainTokens, type TestClient } from '../helpers/flow.ts'
+import { authorizationUrl, type Fields, type TestClient } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 
 // CSP has no syntax for a host with an underscore.
@@ -136,15 +136,12 @@ const walks: Readonly<Record<string, Walk>> = {
   },
   'sign-out': {
     walk: async (page, client) => {
-      const agent = await signedIn(server, client, alice)
-      const { id_token: hint } = await obtainTokens(server, client, { agent })
-      await page.goto(`${server.issuer}/account`)
-      await signIn(page, { username: 'bob', password: 'bob-in-tests' })
-      await page.getByLabel('Code').fill(totp.generate({ timestamp: server.now() * 1000 }))
-      await press(page, 'Continue')
-      await page.waitForURL('**/account')
-      const query = new URLSearchParams({ id_token_hint: hint, post_logout_redirect_uri: client.redirectUri })
-      callbacks.length = 0
+      await signIn(page)
+      await page.getByRole('button', { name: 'Allow', exact: true }).waitFor()
+      const query = new URLSearchParams({
+        client_id: client.id,
+        post_logout_redirect_uri: client.redirectUri,
+      })
       await page.goto(`${server.issuer}/oauth/logout?${query}`)
       await press(page, 'Sign out')
     },

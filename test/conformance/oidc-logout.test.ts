@@ -123,50 +123,106 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] an invalid request shows an error page, and ends no session',
+  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] [oidc-rpl-4-errors-stay] what is not valid costs the redirect, and never the sign-out',
   async (t) => {
-    const agent = await signedIn(server, client)
     const [header = '', claims = '', signature = ''] = hint.split('.')
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const forged = `${header}.${claims}.${signature.slice(0, -4)}AAAA`
     const unsigned = `${encode({ alg: 'none' })}.${claims}.`
     const rows: Readonly<Record<string, readonly Fields[]>> = {
-      '[oidc-rpl-3-registered-redirect]': [
+      // The ID Token is the user's: nothing is asked.
+      'oidc-rpl-3-registered-redirect': [
         { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}/more` },
         { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}?x=1` },
         { id_token_hint: hint, post_logout_redirect_uri: 'https://evil.example/' },
         { id_token_hint: hint, post_logout_redirect_uri: portal.redirectUri },
       ],
-      '[oidc-rpl-3-no-hint-no-redirect]': [
+      'oidc-rpl-3-no-hint-no-redirect': [
         { post_logout_redirect_uri: goodbye },
-        { post_logout_redirect_uri: goodbye, client_id: portal.id },
+        { post_logout_redirect_uri: goodbye, client_id: 'nobody' },
       ],
-      '[oidc-rpl-2-client-id-match]': [
+      'oidc-rpl-2-client-id-match': [
         { id_token_hint: hint, client_id: client.id, post_logout_redirect_uri: goodbye },
         { id_token_hint: hint, client_id: client.id },
       ],
-      '[oidc-rpl-2-hint-validated]': [
+      'oidc-rpl-2-hint-validated': [
         { id_token_hint: forged, post_logout_redirect_uri: goodbye },
         { id_token_hint: unsigned, post_logout_redirect_uri: goodbye },
         { id_token_hint: 'garbage' },
       ],
     }
-    for (const [clause, requests] of Object.entries(rows)) {
+    for (const [rule, requests] of Object.entries(rows)) {
       for (const fields of requests) {
         for (const method of ['GET', 'POST'] as const) {
-          const page = pageOf(await signOut(agent, fields, method))
-          t.equal(page.status, 400, `${clause} ${JSON.stringify(fields)}`)
+          const about = `${rule} ${method} ${JSON.stringify(fields)}`
+          const agent = await signedIn(server, client)
+          let page = pageOf(await signOut(agent, fields, method))
+          t.equal(page.status, 200, about)
+          t.ok(page.headers.get('x-request-id'), `${about} is found by lychgate explain`)
+          t.match(server.log.at(-1), rule)
+          if (rule !== 'oidc-rpl-3-registered-redirect') {
+            t.equal(title(page), 'Sign out of Lychgate?', about)
+            t.match(page.headers.get('content-security-policy'), "form-action 'self';", 'it leads nowhere')
+            t.equal(await isSignedIn(agent), true, `${about} ends no session before the user agrees`)
+            page = pageOf(await agent.submit(page, { decision: 'logout' }))
+          }
+          t.equal(title(page), 'You are signed out', about)
           t.notMatch(page.html, /evil|http-equiv|<script/)
+          t.equal(await isSignedIn(agent), false, about)
         }
       }
     }
+    const agent = await signedIn(server, client)
     const twice = await agent.send(
       `${server.issuer}/oauth/logout?id_token_hint=${hint}&id_token_hint=${hint}`,
     )
     t.equal(twice.status, 400)
-    t.equal(await isSignedIn(agent), true, '[oidc-rpl-4-errors-stay]')
+    t.equal(await isSignedIn(agent), true)
   },
 )
+
+t.test(
+  '[oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-ask-user] with client_id and a registered URI the user is asked, and then redirected',
+  async (t) => {
+    const fields = { client_id: portal.id, post_logout_redirect_uri: goodbye, state: 's' }
+    for (const request of [fields, { ...fields, id_token_hint: 'no longer known' }]) {
+      for (const method of ['GET', 'POST'] as const) {
+        const agent = await signedIn(server, client)
+        const page = pageOf(await signOut(agent, request, method))
+        t.equal(page.status, 200)
+        t.equal(title(page), 'Sign out of Lychgate?')
+        t.match(page.html, /Portal<.*asks to end your session/)
+        t.equal(await isSignedIn(agent), true)
+        t.equal(place(await agent.submit(page, { decision: 'stay' })), '/')
+        t.equal(await isSignedIn(agent), true)
+        const landing = await agent.submit(page, { decision: 'logout' })
+        t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
+        t.equal(await isSignedIn(agent), false)
+      }
+    }
+  },
+)
+
+t.test('without a session and an ID Token, the user continues to the client by a button', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const fields = { client_id: portal.id, post_logout_redirect_uri: goodbye, state: 's' }
+  const page = pageOf(await signOut(agent, fields))
+  t.equal(title(page), 'No user is signed in')
+  const foreign = await agent.submit(page, { decision: 'logout', csrf: 'made up' })
+  t.equal(title(pageOf(foreign)), 'No user is signed in', 'only by the button of this browser')
+  const landing = await agent.submit(page, { decision: 'logout' })
+  t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
+})
+
+t.test('[oidc-rpl-6-csrf] a form of another site that has no cookie ends no session', async (t) => {
+  const agent = await signedIn(server, client)
+  const body = new URLSearchParams({ decision: 'logout', csrf: 'made up' })
+  // SameSite=Lax cookies are not sent on a cross-site POST.
+  const response = await fetch(`${server.issuer}/oauth/logout`, { method: 'POST', body, redirect: 'manual' })
+  t.equal(response.status, 303)
+  t.strictSame(response.headers.getSetCookie(), [], 'and no cookie is cleared')
+  t.equal(await isSignedIn(agent), true)
+})
 
 t.test('[oidc-rpl-4-idempotent] signing out without a session is not an error', async (t) => {
   const agent = new UserAgent(server.issuer)
