@@ -14,6 +14,7 @@ import { drain, health } from './http/drain.ts'
 import { endpoints } from './http/endpoints.ts'
 import { errorMapper, notFound, sendError } from './http/errors.ts'
 import { securityHeaders } from './http/headers.ts'
+import { jsonBodies } from './http/json-bodies.ts'
 import { requestLog } from './http/log.ts'
 import { wellFormedHttp } from './http/malformed-http.ts'
 import { methods } from './http/methods.ts'
@@ -57,7 +58,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Decorators and hooks that everything else builds on.
   await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog, rejectionRecord])
   await app.register(drain, { seconds: config.drainSeconds })
-  await registerAll(app, deps, [securityHeaders, anyOrigin, wellFormedHttp, adminListener])
+  await registerAll(app, deps, [jsonBodies, securityHeaders, anyOrigin, wellFormedHttp, adminListener])
   await registerAll(app, below, [rateLimits, pages, metadata, endpoints, cookies, browser])
   await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
   await registerFeatures(app, deps)

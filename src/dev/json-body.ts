@@ -1,23 +1,13 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import type { FastifyInstance } from 'fastify'
 import { nearest } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { isObject } from '../domain/is-object.ts'
+import { parseJson } from '../domain/strict-json.ts'
 import { demandOf } from '../settings/options.ts'
 
-const bodyBytes = 1_048_576
-
-/** Accepts only JSON bodies in this scope; `requireBody` validates them. */
-export function acceptOnlyJson(app: FastifyInstance): void {
-  const parse = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser<string>(
-    'application/json',
-    { parseAs: 'string', bodyLimit: bodyBytes },
-    (request, body, done) => (body === '' ? done(null, undefined) : parse(request, body, done)),
-  )
-}
+/** How large a body for the routes below /_dev may be. */
+export const bodyBytes = 1_048_576
 
 /**
  * Returns the body if it matches the schema; without a body, an empty object.
@@ -71,7 +61,7 @@ function schemaAt(schema: TSchema, path: readonly string[]): TSchema | undefined
 /** The members of a JSON object; undefined for anything else. */
 export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = parseJson(text)
     return isObject(value) ? value : undefined
   } catch {
     return undefined

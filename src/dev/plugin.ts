@@ -9,6 +9,7 @@ import { buildApp } from '../app.ts'
 import type { Config } from '../config/schema.ts'
 import type { AppDeps, AppOptions, Development } from '../deps.ts'
 import { features } from '../features.ts'
+import { acceptOnlyJson } from '../http/json-bodies.ts'
 import { formBodies } from '../http/parameters.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import { showErrorsAsPages } from '../pages/page-errors.ts'
@@ -24,7 +25,7 @@ import { faultHooks, faultRoutes } from './faults.ts'
 import { withRecording } from './flows/recorder.ts'
 import { flowRoutes } from './flows/routes.ts'
 import { misbehavingIssuers } from './issuers/plugin.ts'
-import { acceptOnlyJson } from './json-body.ts'
+import { bodyBytes } from './json-body.ts'
 import { tokenRoutes } from './mint.ts'
 import { mounts } from './mount.ts'
 import { onlyKnownHosts, onlyLocal } from './only-local.ts'
@@ -59,7 +60,7 @@ const plugin = fp<AppDeps>(
 
     await app.register(
       async (scope) => {
-        acceptOnlyJson(scope)
+        acceptOnlyJson(scope, deps.config, bodyBytes)
         scope.addHook('onRequest', onlyLocal(deps.config))
         await scope.register(clockRoutes, deps)
         await scope.register(tokenRoutes, deps)

@@ -1,6 +1,7 @@
 import { OAuthError } from './errors.ts'
 import { isObject } from './is-object.ts'
 import type { ClaimsRequest } from './model.ts'
+import { parseJson } from './strict-json.ts'
 
 /** What the `claims` parameter asked for, OpenID Connect Core §5.5. */
 export interface ParsedClaims {
@@ -39,7 +40,7 @@ export function parseClaims(text: string | undefined): ParsedClaims {
 function parseObject(text: string): Readonly<Record<string, unknown>> {
   let parsed: unknown
   try {
-    parsed = JSON.parse(text)
+    parsed = parseJson(text)
   } catch {
     throw malformed()
   }

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { isTextList } from '../clients/members.ts'
+import { parseJson } from '../domain/strict-json.ts'
 import { type Feature, section } from '../feature.ts'
 import { readAllowedGroups } from './rules.ts'
 import { readTokenClaims } from './token-claims.ts'
@@ -50,7 +51,7 @@ export const groups: Feature = {
         description:
           'A JSON file with claims of its tokens; lychgate client claims describes it, and takes names.',
       }),
-      readFile: (content: string) => JSON.parse(content) as unknown,
+      readFile: (content: string) => parseJson(content),
       read: readTokenClaims,
     },
   },

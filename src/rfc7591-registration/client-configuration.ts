@@ -66,7 +66,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       const updated = await store.transact('client', key, (client) => {
         assertMayConfigure(client, token, scheme)
         const policy = registrationPolicy({ config, service, keys, declared }, client.admitted)
-        const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
+        const replaced = updateClient(client, requireJsonObject(body), policy)
         // An update without a change causes no write and no event.
         if (isDeepStrictEqual(replaced, client)) return accept(client)
         const event = eventOf('registration-changed', client.id, ip)

@@ -5,15 +5,14 @@
  */
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { readToken } from '../domain/bearer.ts'
 import { accept, insert, update, type Write } from '../domain/decision.ts'
-import { OAuthError } from '../domain/errors.ts'
 import { type InitialToken, initialTokenKind, spendInitialToken } from '../domain/initial-token.ts'
 import { hashSecret, secretBytes } from '../domain/secret.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
+import { acceptOnlyJson } from '../http/json-bodies.ts'
 import { clientConfiguration } from './client-configuration.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
@@ -27,7 +26,7 @@ import { registrationRoutes } from './schema.ts'
 export const registration: FastifyPluginAsyncTypebox<
   Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock' | 'random' | 'declared'>
 > = async (app, { config, service, store, keys, clock, random, declared }) => {
-  acceptOnlyJson(app)
+  acceptOnlyJson(app, config)
   // The schemas only document. The domain checks every member, so that each gets the exact code of RFC 7591 §3.2.2.
   app.setValidatorCompiler(() => () => true)
   await app.register(clientConfiguration, { config, service, store, keys, clock, declared })
@@ -46,7 +45,7 @@ export const registration: FastifyPluginAsyncTypebox<
     },
     async (request, reply) => {
       const { body, headers, ip } = request
-      const metadata = requireJsonObject(body, config.limits.jsonDepth)
+      const metadata = requireJsonObject(body)
       const fresh = {
         clientId: random(16),
         clientSecret: random(secretBytes),
@@ -89,32 +88,4 @@ export const registration: FastifyPluginAsyncTypebox<
       })
     },
   )
-}
-
-// Another content type gets 415 and is not read, whatever parsers the application has. An empty body is not
-// an error of its own: clients send the content type with DELETE too.
-function acceptOnlyJson(app: FastifyInstance): void {
-  const parse = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    if (body.length === 0) return done(null, undefined)
-    const text = decoded(body)
-    if (text === undefined) {
-      return done(
-        new OAuthError('invalid_client_metadata', 'the body is not UTF-8', { rule: 'rfc7591-3-post-json' }),
-      )
-    }
-    return parse(request, text, done)
-  })
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** Strict: a decoder that replaces invalid bytes would store another name than the client sent, RFC 8259 §8.1. */
-function decoded(body: Buffer): string | undefined {
-  try {
-    return utf8.decode(body)
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isDeeperThan, parseStrictJson } from '../../src/domain/strict-json.ts'
+import { isDeeperThan, isNestedDeeper, parseJson, parseStrictJson } from '../../src/domain/strict-json.ts'
 
 t.test('JSON is parsed whose objects name each member once', async (t) => {
   for (const text of [
@@ -29,8 +29,11 @@ t.test('a repeated member, or what is no JSON, is undefined', async (t) => {
 })
 
 t.test('deep nesting needs no stack', async (t) => {
-  const text = `${'[{"a":'.repeat(20_000)}1${'}]'.repeat(20_000)}`
-  t.ok(Array.isArray(parseStrictJson(text)))
+  const nested = (times: number) => `${'[{"a":'.repeat(times)}1${'}]'.repeat(times)}`
+  t.ok(Array.isArray(parseStrictJson(nested(16))))
+  t.equal(parseStrictJson(nested(17)), undefined)
+  t.equal(parseStrictJson(nested(20_000)), undefined)
+  t.throws(() => parseJson(nested(20_000)), new SyntaxError('nested deeper than 32 levels'))
 })
 
 t.test('the depth of JSON is how many objects and arrays stand inside each other', async (t) => {
@@ -38,6 +41,8 @@ t.test('the depth of JSON is how many objects and arrays stand inside each other
     ['7', 0],
     ['null', 0],
     ['"[[]]"', 0],
+    ['"\\\\"', 0],
+    ['["\\"[["]', 1],
     ['{}', 1],
     ['[]', 1],
     ['{"a":1,"b":null}', 1],
@@ -50,5 +55,7 @@ t.test('the depth of JSON is how many objects and arrays stand inside each other
     const body: unknown = JSON.parse(text)
     const deeperThan = [0, 1, 2, 3, 4].filter((level) => isDeeperThan(level, body))
     t.strictSame(deeperThan, [0, 1, 2, 3].slice(0, depth), text)
+    const nestedDeeper = [0, 1, 2, 3, 4].filter((level) => isNestedDeeper(level, text))
+    t.strictSame(nestedDeeper, deeperThan, `${text}, by its text`)
   }
 })

@@ -56,8 +56,8 @@ export const parsingFaults = [
   {
     id: 'json-not-limited-in-depth',
     rule: 'rfc7591-3-post-json',
-    file: 'src/rfc7591-registration/json-object.ts',
-    find: '!isDeeperThan(depth, body),',
-    replace: '!isDeeperThan(depth * 1000, body),',
+    file: 'src/http/json-bodies.ts',
+    find: 'isNestedDeeper(limits.jsonDepth, text)',
+    replace: 'isNestedDeeper(limits.jsonDepth * 1000, text)',
   },
 ] as const satisfies readonly Fault[]

@@ -1,6 +1,7 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { PrivateKey } from 'oauth4webapi'
 import { isObject } from '../../domain/is-object.ts'
+import { parseJson } from '../../domain/strict-json.ts'
 import { CommandFailed } from '../failure.ts'
 
 /**
@@ -9,7 +10,7 @@ import { CommandFailed } from '../failure.ts'
  */
 export function readPrivateKey(text: string): PrivateKey {
   try {
-    const jwk: unknown = text.trimStart().startsWith('{') ? JSON.parse(text) : undefined
+    const jwk: unknown = text.trimStart().startsWith('{') ? parseJson(text) : undefined
     if (!isObject(jwk)) return { key: cryptoKeyOf(createPrivateKey(text)) }
     const { kid, alg } = jwk
     // `as`: Node checks what the members are.

@@ -1,3 +1,4 @@
+import { parseJson } from '../../domain/strict-json.ts'
 import type { Exchange, Message } from './flow.ts'
 import { mark, redactForm, redactHeader, redactJson, redactText } from './redact.ts'
 
@@ -45,7 +46,7 @@ function redacted(type: string, body: string): string {
 function parsed(body: string): object | undefined {
   if (!/^\s*[[{]/.test(body)) return undefined
   try {
-    const value: unknown = JSON.parse(body)
+    const value: unknown = parseJson(body)
     return typeof value === 'object' && value !== null ? value : undefined
   } catch {
     return undefined

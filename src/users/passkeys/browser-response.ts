@@ -1,5 +1,6 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { isObject } from '../../domain/is-object.ts'
+import { parseJson } from '../../domain/strict-json.ts'
 import { assertAssertionData, withoutAttestation } from './authenticator-data.ts'
 
 /*
@@ -65,7 +66,7 @@ function wellFormed<T>(read: () => T): T | undefined {
 
 /** Reads what both responses have in common. */
 function readCredential(text: string | undefined) {
-  const { id, rawId, type, response } = requireObject(JSON.parse(text ?? ''))
+  const { id, rawId, type, response } = requireObject(parseJson(text ?? ''))
   const members = requireObject(response)
   requireBytes(id, most.id)
   if (typeof id !== 'string' || rawId !== id || type !== 'public-key') throw new RangeError('no credential')
@@ -80,7 +81,7 @@ function readCredential(text: string | undefined) {
 
 /** Web Authentication §5.8.1: the members that are compared are text. */
 function assertClientData(bytes: Buffer): void {
-  const { type, challenge, origin } = requireObject(JSON.parse(bytes.toString()))
+  const { type, challenge, origin } = requireObject(parseJson(bytes.toString()))
   const isText = [type, challenge, origin].every((each) => typeof each === 'string')
   if (!isText) throw new RangeError('no client data')
 }
