@@ -59,7 +59,7 @@ async function describe(of: Name): Promise<string> {
   const secret = 'only for writing the description down'
   const config = loadConfig({ mode: 'serve', flags: { secret, logLevel: 'silent', ...flags } })
   const store = await openStore('sqlite::memory:')
-  const schemes = securitySchemes(describeService(config, declared.scopes))
+  const schemes = securitySchemes(describeService(config, declared))
   const [clock, random] = [systemClock, systemRandom]
   const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
   const app = await buildApp(

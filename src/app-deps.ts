@@ -21,7 +21,7 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
   const { config } = given
   if (development !== undefined && config.mode !== 'dev')
     throw new Error('a production server has nothing of a development server')
-  const service = describeService(config, declared.scopes)
+  const service = describeService(config, declared)
   const profiles = features.flatMap(({ clientProfiles = {} }) => Object.entries(clientProfiles))
   const examineLastClients = clientExaminer(given, profiles)
   const checkHash = createPasswordQueue(config.passwordQueue)

@@ -1,12 +1,14 @@
+import type { ClientDeclarations, GrantTypeDeclaration } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
-import { indexScopeClaims, type ScopeClaims } from './domain/claims.ts'
+import { indexScopeClaims } from './domain/claims.ts'
+import type { AccessPolicy, Beginnings } from './domain/current-grant.ts'
 import { localizedMembers } from './domain/localized.ts'
-import { indexResources, type Resource, type Resources } from './domain/resource.ts'
+import { indexResources, type Resource } from './domain/resource.ts'
 import { type AddedScopes, type CatalogueScope, completeCatalogue } from './domain/scope-catalogue.ts'
 import { wellKnownUrl } from './domain/well-known.ts'
 
 /** What the server derives from its configuration, once at start-up. */
-export interface Service {
+export interface Service extends AccessPolicy {
   readonly issuer: string
   /** The path of the issuer, '' when it has none: every endpoint lives below it. */
   readonly prefix: string
@@ -18,12 +20,6 @@ export interface Service {
   readonly relyingParty?: { readonly id: string; readonly origin: string }
   /** The scope catalogue, with the scopes that every server has. */
   readonly catalogue: readonly CatalogueScope[]
-  /** The names of its scopes. */
-  readonly scopes: ReadonlySet<string>
-  /** Those that a client may have without an operator. */
-  readonly openScopes: ReadonlySet<string>
-  readonly scopeClaims: ScopeClaims
-  readonly resources: Resources
   /** The own API is the first. */
   readonly allResources: readonly Resource[]
   /** The URL of the metadata of the service's own API, RFC 9728 §3.1: every challenge names it. */
@@ -60,11 +56,17 @@ export function openScopesOf(catalogue: readonly CatalogueScope[]): readonly str
   return catalogue.flatMap(({ name, operatorOnly }) => (operatorOnly ? [] : [name]))
 }
 
-/** The service that a configuration describes, with the scopes that features add. */
-export function describeService(config: Config, added: DeclaredScopes = {}): Service {
+/** The service that a configuration describes, with the scopes and grant types that features add. */
+export function describeService(
+  config: Config,
+  {
+    scopes = {},
+    grantTypes = {},
+  }: { scopes?: DeclaredScopes } & Partial<Pick<ClientDeclarations, 'grantTypes'>> = {},
+): Service {
   const url = new URL(config.issuer)
   const prefix = url.pathname === '/' ? '' : url.pathname
-  const catalogue = catalogueOf(config, added)
+  const catalogue = catalogueOf(config, scopes)
   const own: Resource = {
     identifier: config.issuer,
     name: config.service.name,
@@ -88,10 +90,22 @@ export function describeService(config: Config, added: DeclaredScopes = {}): Ser
     catalogue,
     scopes: own.scopes,
     openScopes: new Set(openScopesOf(catalogue)),
+    userScopes: new Set(catalogue.flatMap(({ name, access }) => (access === 'identity' ? [name] : []))),
+    grantTypes: beginningsOf(grantTypes),
     scopeClaims: indexScopeClaims(catalogue),
     resources: indexResources(own, others),
     allResources: [own, ...others],
     resourceMetadataUrl: wellKnownUrl(config.issuer, 'oauth-protected-resource'),
+  }
+}
+
+function beginningsOf(declared: Readonly<Record<string, GrantTypeDeclaration>>): Beginnings {
+  const named = (passes: (declaration: GrantTypeDeclaration) => boolean | undefined) =>
+    Object.entries(declared).flatMap(([name, declaration]) => (passes(declaration) ? [name] : []))
+  return {
+    withRedirect: ['authorization_code'],
+    withoutRedirect: named(({ withoutUser, withoutRedirect }) => withoutRedirect && !withoutUser),
+    withoutUser: named(({ withoutUser }) => withoutUser),
   }
 }
 

@@ -25,7 +25,7 @@ const longestToken = 8000
  * what the server does. `/explain`: whether a token works, and why not.
  */
 export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, store, keys, clock, settings } = deps
+  const { config, service, store, keys, clock, settings } = deps
   const { ask, page, read } = operationsOf(app, deps, 'audit')
 
   page(
@@ -112,7 +112,7 @@ export const activityResource: FastifyPluginAsync<AppDeps> = async (app, deps) =
       ),
     },
     async ({ body: { token } }) => ({
-      body: (await explainToken(token.trim(), { store, keys, now: clock() })).json,
+      body: (await explainToken(token.trim(), { store, keys, service, now: clock() })).json,
     }),
   )
 

@@ -57,7 +57,7 @@ export function errorsPage(_app: FastifyInstance, { service, store, keys, clock 
         return show(visit, rejection && explainRejection(rejection), rejection === undefined)
       }
       if (text === '' || text.length > longestToken) return show(visit, undefined, true)
-      return show(visit, await explainToken(text, { store, keys, now: clock() }))
+      return show(visit, await explainToken(text, { store, keys, service, now: clock() }))
     },
   }
 }

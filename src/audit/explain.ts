@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Ending, whyInactive } from '../domain/access-token.ts'
+import { type AccessPolicy, currentGrant, isLoss } from '../domain/current-grant.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Client, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
@@ -23,7 +24,12 @@ interface ExplainedToken {
 /** Names to facts; a number is an instant or a count. */
 export type Facts = Readonly<Record<string, string | number | readonly string[] | undefined>>
 
-type Sources = { readonly store: Store; readonly keys: KeyRing; readonly now: Seconds }
+type Sources = {
+  readonly store: Store
+  readonly keys: KeyRing
+  readonly service: AccessPolicy
+  readonly now: Seconds
+}
 
 const kinds = { access: 'access token', refresh: 'refresh token', code: 'authorization code' } as const
 
@@ -93,28 +99,28 @@ async function explainLink(text: string, { store, now }: Sources): Promise<Expla
   return { kind, active: false, why: 'it expired', rule, received: {}, stored }
 }
 
-async function explainHandle(handle: OpenedHandle, { store, now }: Sources): Promise<ExplainedToken> {
+async function explainHandle(handle: OpenedHandle, sources: Sources): Promise<ExplainedToken> {
   const { kind, grantId, seq, issuedAt, expiresAt, narrowing, tokenId } = handle
-  const found = await store.find('grantOfToken', grantOfTokenKey(grantId, tokenId))
+  const found = await sources.store.find('grantOfToken', grantOfTokenKey(grantId, tokenId))
   const received = { grant: grantId, number: seq, issuedAt, expiresAt, ...narrowing }
   if (found !== undefined && !handleBelongsTo(handle, found)) {
     const why = 'its grant exists, with another secret: it was made for another copy of this database'
     return { kind: kinds[kind], active: false, why, rule: 'lychgate-grant-exists', received, stored: {} }
   }
-  const stored = await factsOf(found, store)
-  return { kind: kinds[kind], ...verdict(handle, found, now), received, stored }
+  const stored = await factsOf(found, sources)
+  return { kind: kinds[kind], ...verdict(handle, found, sources), received, stored }
 }
 
 async function explainJwt(
   claims: Readonly<Record<string, unknown>>,
-  { store, now }: Sources,
+  sources: Sources,
 ): Promise<ExplainedToken> {
-  const grant = await store.find(
+  const grant = await sources.store.find(
     'grantOfToken',
     grantOfTokenKey(grantIdOfJwt(claims) ?? '', tokenIdOfJwt(claims)),
   )
-  const stored = await factsOf(grant, store)
-  const ended = verdict(endingOf(claims), grant, now)
+  const stored = await factsOf(grant, sources)
+  const ended = verdict(endingOf(claims), grant, sources)
   return { kind: 'JWT access token', ...ended, received: claimFacts(claims), stored }
 }
 
@@ -194,13 +200,15 @@ function foreign(text: string): ExplainedToken {
   }
 }
 
-function verdict(token: Ending, grant: GrantOfToken | undefined, now: Seconds) {
-  const ended = whyInactive(token, grant, now)
+function verdict(token: Ending, grant: GrantOfToken | undefined, { service, now }: Sources) {
+  const ended = whyInactive(token, grant, service, now)
   return { active: ended === undefined, ...ended }
 }
 
-async function factsOf(grant: GrantOfToken | undefined, store: Store): Promise<Facts> {
+async function factsOf(grant: GrantOfToken | undefined, { store, service }: Sources): Promise<Facts> {
   if (grant === undefined) return {}
+  const current = currentGrant(grant, grant.client, service)
+  const { scope, resource } = isLoss(current) ? nothing : current
   const [client, user] = await Promise.all([
     store.find('client', grant.clientId),
     grant.userId === undefined ? undefined : store.find('user', grant.userId),
@@ -209,7 +217,9 @@ async function factsOf(grant: GrantOfToken | undefined, store: Store): Promise<F
     client: [grant.clientId, client?.name].filter(Boolean).join(' '),
     user: grant.userId === undefined ? 'none: the client acts for itself' : user?.username,
     scope: grant.scope,
+    ...(scope !== grant.scope && { scopeNow: scope }),
     resource: grant.resource,
+    ...(resource !== grant.resource && { resourceNow: resource }),
     approvedAt: grant.approvedAt,
     number: grant.seq,
     replacedAt: grant.rotatedAt,
@@ -218,6 +228,8 @@ async function factsOf(grant: GrantOfToken | undefined, store: Store): Promise<F
     revokedBy: grant.revokedBy,
   }
 }
+
+const nothing = { scope: [], resource: [] }
 
 function claimFacts(claims: Readonly<Record<string, unknown>>): Facts {
   const { iss, sub, aud, client_id: client, scope, iat, exp, jti } = claims

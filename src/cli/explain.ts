@@ -2,6 +2,8 @@ import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { type Explanation, explainRejection, explainToken, type Facts } from '../audit/explain.ts'
 import type { Rejection } from '../domain/model.ts'
+import { declared } from '../features.ts'
+import { describeService } from '../service.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
 import { CommandFailed } from './failure.ts'
@@ -42,7 +44,15 @@ async function explainCommand(given: string | undefined, flags: ExplainFlags): P
   await withStore(flags, async (store, config) => {
     if (requestId.test(asked)) return show(explainRejection(await findRejection(store, asked)), flags)
     const keys = await openConfiguredKeys(store, config)
-    show(await explainToken(asked, { store, keys, now: systemClock() }), flags)
+    show(
+      await explainToken(asked, {
+        store,
+        keys,
+        service: describeService(config, declared),
+        now: systemClock(),
+      }),
+      flags,
+    )
   })
 }
 

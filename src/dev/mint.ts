@@ -58,10 +58,9 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
   return async (order: TokenOrder, request: FastifyRequest, reply: FastifyReply) => {
     const now = clock()
     const user = await requireUser(deps, order.user)
-    const client = withRedirect(
-      order.client_id === undefined ? await ownClient(deps) : await requireClient(deps, order.client_id),
-      deps,
-    )
+    const stored =
+      order.client_id === undefined ? await ownClient(deps) : await requireClient(deps, order.client_id)
+    const client = withRedirect(stored, deps)
     // A proof for this request binds the tokens; a client that has bound tokens only, sends one.
     const confirmation = await app.tokenBindings.confirm(request, reply, client)
     const verifier = random(32).toString('base64url')
@@ -78,15 +77,23 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
     const asked = parseAuthorizationRequest(parameters, client, redirect, service, undefined)
     const span = requireSpan(order, usualSeconds(asked.resource, service.resources), now)
     const at = span.issuedAt
-    const resources = withLifetime(service.resources, span.seconds)
+    const policy = { ...service, resources: withLifetime(service.resources, span.seconds) }
     const session = beginSession('', user.id, ['pwd'], config.lifetimes, at)
-    const { grant, code } = await app.approve(asked, client, session, asked.scope, at)
+    const { grant: approved, code } = await app.approve(asked, client, session, asked.scope, at)
+    // Without the grant type of codes its tokens are those of a device: that grant type the client has.
+    const grant = client === stored ? approved : { ...approved, redirectUri: '' }
     const handle = openHandle(keys.handles, code, 'code')
     if (handle === undefined) throw new TypeError('a code just made cannot be opened')
     await store.write({ op: 'insertGrant', grant })
-    const redemption = { handle, client, redirectUri, codeVerifier: verifier, resource: asked.resource }
+    const redemption = {
+      handle,
+      client,
+      redirectUri: grant.redirectUri,
+      codeVerifier: verifier,
+      resource: asked.resource,
+    }
     const issued = await store.transact('grant', grant.id, (found): ReturnType<typeof redeemCode> => {
-      const decision = redeemCode(found, redemption, resources, config.lifetimes, at)
+      const decision = redeemCode(found, redemption, policy, config.lifetimes, at)
       return auditGrant(decision, found, () => ({ at: now, from: request.ip }))
     })
     // The ID Token lives as long as the access token.

@@ -1,11 +1,20 @@
 import type { Confirmation } from './confirmation.ts'
+import {
+  type AccessPolicy,
+  currentGrant,
+  isLoss,
+  kept,
+  type Loss,
+  noPart,
+  noRefresh,
+} from './current-grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { GrantOfToken, Scope, Seconds } from './model.ts'
-import { type Resources, scopeAt } from './resource.ts'
 
 /** The facts of a valid token (RFC 7662 §2.2). */
 export interface TokenFacts {
   readonly kind: 'access' | 'refresh'
+  /** What is left of it now. */
   readonly grant: GrantOfToken
   readonly scope: Scope
   readonly resource: readonly string[]
@@ -22,17 +31,16 @@ export interface TokenFacts {
 export function verifyAccessToken(
   handle: OpenedHandle,
   grant: GrantOfToken | undefined,
-  resources: Resources,
+  policy: AccessPolicy,
   now: Seconds,
 ): TokenFacts | undefined {
   if (handle.kind !== 'access' || !isLive(handle, grant) || now >= handle.expiresAt) return undefined
   if (grant.revokedTokens.includes(handle.tokenId)) return undefined
+  const current = currentAccess(handle, grant, policy)
+  if (isLoss(current)) return undefined
   return {
     kind: 'access',
-    grant,
-    // A token that was not narrowed carries no scope: it is in the row, limited to what its resources understand.
-    scope: handle.narrowing?.scope ?? scopeAt(grant.scope, grant.resource, resources),
-    resource: handle.narrowing?.resource ?? grant.resource,
+    ...current,
     issuedAt: handle.issuedAt,
     expiresAt: handle.expiresAt,
     tokenId: handle.tokenId,
@@ -47,16 +55,17 @@ export function verifyAccessToken(
 export function verifyRefreshToken(
   handle: OpenedHandle,
   grant: GrantOfToken | undefined,
+  policy: AccessPolicy,
   now: Seconds,
 ): TokenFacts | undefined {
   if (handle.kind !== 'refresh' || !isLive(handle, grant) || handle.seq !== grant.seq) return undefined
   const { refreshExpiresAt: expiresAt = 0 } = grant
   if (now >= expiresAt) return undefined
+  const current = currentAccess(handle, grant, policy)
+  if (isLoss(current)) return undefined
   return {
     kind: 'refresh',
-    grant,
-    scope: grant.scope,
-    resource: grant.resource,
+    ...current,
     issuedAt: handle.issuedAt,
     expiresAt,
     tokenId: handle.tokenId,
@@ -64,14 +73,33 @@ export function verifyRefreshToken(
   }
 }
 
-/** Why a token or code is no longer valid: the rule, and what the store knows. */
-export interface Inactivity {
-  readonly rule: string
-  readonly why: string
+/** What a token or code may do now: its part of what is left of its grant, or why nothing is. */
+export function currentAccess(
+  { kind, narrowing }: Pick<OpenedHandle, 'kind' | 'narrowing'>,
+  row: GrantOfToken,
+  policy: AccessPolicy,
+): Pick<TokenFacts, 'grant' | 'scope' | 'resource'> | Loss {
+  const grant = currentGrant(row, row.client, policy)
+  if (isLoss(grant)) return grant
+  if (kind === 'refresh' && !row.client.grantTypes.includes('refresh_token')) return noRefresh
+  if (kind !== 'access') return { grant, scope: grant.scope, resource: grant.resource }
+  // A token that was not narrowed carries no scope: it is in the row, limited to what its resources understand.
+  const resource = narrowing ? kept(narrowing.resource, (id) => grant.resource.includes(id)) : grant.resource
+  const isOpen = (name: string) =>
+    (narrowing === undefined || grant.scope.includes(name)) &&
+    resource.some((id) => policy.resources.find(id)?.scopes.has(name))
+  const scope = kept(narrowing?.scope ?? grant.scope, isOpen)
+  return scope.length === 0 ? noPart : { grant, scope, resource }
 }
 
-/** The parts of a token or code that decide its expiry: an opened handle, or the claims of a JWT. */
-export type Ending = Pick<OpenedHandle, 'kind' | 'seq' | 'expiresAt' | 'tokenId'>
+/** Why a token or code is no longer valid: the rule, and what the store knows. */
+export type Inactivity = Loss
+
+/**
+ * The parts of a token or code that decide whether it is valid: an opened handle, or the claims of a JWT. Without the
+ * narrowing it is as wide as its grant.
+ */
+export type Ending = Pick<OpenedHandle, 'kind' | 'seq' | 'expiresAt' | 'tokenId' | 'narrowing'>
 
 const endOfTime = {
   access: 'rfc6750-5.3-short-lived',
@@ -86,6 +114,7 @@ const endOfTime = {
 export function whyInactive(
   token: Ending,
   grant: GrantOfToken | undefined,
+  policy: AccessPolicy,
   now: Seconds,
 ): Inactivity | undefined {
   const { kind, seq, tokenId } = token
@@ -120,7 +149,8 @@ export function whyInactive(
       why: `it was used: it is number ${seq}, and since ${grant.rotatedAt} the current one is ${grant.seq}`,
     }
   }
-  return undefined
+  const current = currentAccess(token, grant, policy)
+  return isLoss(current) ? current : undefined
 }
 
 function isLive(handle: OpenedHandle, grant: GrantOfToken | undefined): grant is GrantOfToken {

@@ -1,10 +1,11 @@
 import { check } from './check.ts'
+import { type AccessPolicy, requireCurrent } from './current-grant.ts'
 import type { Decision } from './decision.ts'
 import { type GrantLifetimes, redeemGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Seconds } from './model.ts'
 import { verifyCodeVerifier } from './pkce.ts'
-import { type Access, narrowAccess, type Resources } from './resource.ts'
+import { type Access, narrowAccess } from './resource.ts'
 
 /** A token request of grant type `authorization_code`, RFC 6749 §4.1.3. */
 export interface CodeRedemption {
@@ -30,7 +31,7 @@ export interface Issued {
 export function redeemCode(
   grant: Grant | undefined,
   redemption: CodeRedemption,
-  resources: Resources,
+  policy: AccessPolicy,
   lifetimes: GrantLifetimes,
   now: Seconds,
 ): Decision<Issued> {
@@ -51,12 +52,13 @@ export function redeemCode(
   )
   assertSameRedirectUri(grant, redirectUri)
   verifyCodeVerifier(codeVerifier, grant.codeChallenge)
-  const access = narrowAccess(grant, grant.scope, redemption.resource, resources)
+  const current = requireCurrent(grant, client, policy)
+  const access = narrowAccess(current, current.scope, redemption.resource, policy.resources)
   const issue = {
     accessTokenSeconds: access.seconds,
     refreshable: client.grantTypes.includes('refresh_token'),
   }
-  const decision = redeemGrant(grant, issue, lifetimes, now)
+  const decision = redeemGrant(current, issue, lifetimes, now)
   return 'rejection' in decision
     ? decision
     : { result: { grant: decision.result, access }, writes: decision.writes }

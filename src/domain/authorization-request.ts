@@ -1,7 +1,8 @@
 import { requestedAcr } from './authentication-context.ts'
 import { check, recordCheck } from './check.ts'
-import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
+import { narrowClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
+import { type AccessPolicy, mayHave } from './current-grant.ts'
 import { parseUiLocales } from './language.ts'
 import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
@@ -13,14 +14,7 @@ import { parseScope } from './scope.ts'
 import { defaultScope, offlineAccess } from './scope-catalogue.ts'
 
 /** What an authorization request is validated against. */
-export interface AuthorizationPolicy {
-  /** Names of the scope catalogue. */
-  readonly scopes: ReadonlySet<string>
-  /** Those that a client may have without an operator. */
-  readonly openScopes: ReadonlySet<string>
-  readonly scopeClaims: ScopeClaims
-  readonly resources: Resources
-}
+export type AuthorizationPolicy = Pick<AccessPolicy, 'scopes' | 'openScopes' | 'scopeClaims' | 'resources'>
 
 /** A validated redirect: from here on errors are redirects (RFC 6749 §4.1.2.1). */
 export interface ProvenRedirect {
@@ -294,13 +288,6 @@ function reachOfClaims(
     claims: narrowClaims(claims, [...scope, ...claimScope], within),
     ...(claimScope.length > 0 && { claimScope }),
   }
-}
-
-function mayHave(name: string, client: Client, { scopes, openScopes }: AuthorizationPolicy): boolean {
-  const isOpen = openScopes.has(name)
-  if (!scopes.has(name) || (!isOpen && client.origin !== 'integration')) return false
-  // offline_access gives nothing that the grant type does not give, so no client has to register it.
-  return name === offlineAccess.name || (client.scope?.includes(name) ?? isOpen)
 }
 
 function prompt(text: string | undefined): readonly string[] {

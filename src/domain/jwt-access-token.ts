@@ -1,6 +1,7 @@
-import type { Ending, TokenFacts } from './access-token.ts'
+import { currentAccess, type Ending, type TokenFacts } from './access-token.ts'
 import { contextClassOf } from './authentication-context.ts'
 import { type Confirmation, confirmationOf } from './confirmation.ts'
+import { type AccessPolicy, isLoss } from './current-grant.ts'
 import type { Grant, GrantOfToken, Seconds } from './model.ts'
 import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
@@ -72,27 +73,34 @@ export function tokenIdOfJwt({ jti }: Readonly<Record<string, unknown>>): string
 
 /** Returns what `whyInactive` needs, from the claims of a JWT access token of this server. */
 export function endingOf(claims: Readonly<Record<string, unknown>>): Ending {
-  return { kind: 'access', seq: 0, expiresAt: Number(claims['exp']), tokenId: tokenIdOfJwt(claims) }
+  const { exp, scope, aud } = claims
+  const narrowing = {
+    scope: typeof scope === 'string' && scope !== '' ? scope.split(' ') : [],
+    resource: [aud].flat().map(String),
+  }
+  return { kind: 'access', seq: 0, expiresAt: Number(exp), tokenId: tokenIdOfJwt(claims), narrowing }
 }
 
 /** As verifyAccessToken, for the claims of a JWT whose signature, type and issuer were verified; RFC 9068 §4. */
 export function verifyJwtAccessToken(
   claims: Readonly<Record<string, unknown>>,
   grant: GrantOfToken | undefined,
+  policy: AccessPolicy,
   now: Seconds,
 ): TokenFacts | undefined {
-  const { exp, iat, scope, aud, jti, cnf } = claims
+  const { exp, iat, cnf } = claims
   if (grant === undefined || grant.revokedAt !== undefined || grantIdOfJwt(claims) !== grant.id)
     return undefined
   if (typeof exp !== 'number' || typeof iat !== 'number' || now >= exp) return undefined
-  const tokenId = String(jti).slice(grant.id.length + 1)
+  const ending = endingOf(claims)
+  const { tokenId } = ending
   if (grant.revokedTokens.includes(tokenId)) return undefined
+  const current = currentAccess(ending, grant, policy)
+  if (isLoss(current)) return undefined
   const confirmation = confirmationOf(cnf)
   return {
     kind: 'access',
-    grant,
-    scope: typeof scope === 'string' && scope !== '' ? scope.split(' ') : [],
-    resource: [aud].flat().map(String),
+    ...current,
     issuedAt: iat,
     expiresAt: exp,
     tokenId,

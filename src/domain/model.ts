@@ -350,12 +350,16 @@ export interface Grant {
   readonly revokedBy?: string
 }
 
+/** What is read of a client with a grant: what it may have now. */
+export interface GrantedClient extends Pick<Client, 'origin' | 'grantTypes'> {
+  readonly scope?: Scope | undefined
+  readonly resources?: readonly string[] | undefined
+}
+
 /** A grant as it is read to verify one token of it: without what only its code and its next tokens need. */
 export interface GrantOfToken
-  extends Omit<
-    Grant,
-    'redirectUri' | 'redirectUriSent' | 'codeChallenge' | 'nonce' | 'authTimeOwed' | 'absoluteExpiresAt'
-  > {
+  extends Omit<Grant, 'redirectUriSent' | 'codeChallenge' | 'nonce' | 'authTimeOwed' | 'absoluteExpiresAt'> {
+  readonly client: GrantedClient
   /** The id of that token (see handle.ts) if it was revoked alone; other tokens are not looked up. */
   readonly revokedTokens: readonly string[]
 }

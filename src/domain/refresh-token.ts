@@ -1,10 +1,11 @@
 import type { Issued } from './authorization-code.ts'
 import { check, recordCheck } from './check.ts'
+import { type AccessPolicy, currentlyAllowed, kept, requireCurrent } from './current-grant.ts'
 import type { Decision } from './decision.ts'
 import { type GrantRules, rotateGrant } from './grant.ts'
 import { type Handle, handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Scope, Seconds } from './model.ts'
-import { narrowAccess, type Resources } from './resource.ts'
+import { narrowAccess } from './resource.ts'
 import { parseScope } from './scope.ts'
 
 /** A token request of grant type `refresh_token`, RFC 6749 §6. */
@@ -23,7 +24,7 @@ export interface RefreshRequest {
 export function refresh(
   grant: Grant | undefined,
   request: RefreshRequest,
-  resources: Resources,
+  policy: AccessPolicy,
   rules: GrantRules,
   now: Seconds,
 ): Decision<Issued> {
@@ -42,9 +43,11 @@ export function refresh(
     'the refresh token was issued to another client',
     { stored: grant.clientId, received: client.id, passed: 'the refresh token was issued to this client' },
   )
-  const access = narrowAccess(grant, narrowedScope(grant, request.scope), request.resource, resources)
+  const current = requireCurrent(grant, client, policy)
+  const scope = narrowedScope(grant, current.scope, request.scope)
+  const access = narrowAccess(current, scope, request.resource, policy.resources)
   const issue = { accessTokenSeconds: access.seconds, refreshable: true }
-  const decision = rotateGrant(grant, handle.seq, issue, rules, now)
+  const decision = rotateGrant(current, handle.seq, issue, rules, now)
   return 'rejection' in decision
     ? decision
     : { result: { grant: decision.result, access }, writes: decision.writes }
@@ -63,10 +66,11 @@ export function refreshHandle(
   return { kind: 'refresh', grantId, seq, issuedAt: rotatedAt, expiresAt }
 }
 
-function narrowedScope(grant: Grant, requested: string | undefined): Scope {
+/** Returns the requested part of what is left of the grant; what was taken is left out, without an error. */
+function narrowedScope(grant: Grant, left: Scope, requested: string | undefined): Scope {
   if (requested === undefined) {
-    recordCheck('rfc6749-6-scope-omitted-original', 'no scope: that of the grant', grant.scope)
-    return grant.scope
+    recordCheck('rfc6749-6-scope-omitted-original', 'no scope: that of the grant', left)
+    return left
   }
   const scope = parseScope(requested)
   const beyond = scope.find((name) => !grant.scope.includes(name))
@@ -77,5 +81,13 @@ function narrowedScope(grant: Grant, requested: string | undefined): Scope {
     'scope goes beyond what the user granted',
     { stored: grant.scope, received: beyond ?? scope, passed: 'scope is within what the user granted' },
   )
-  return scope
+  const current = kept(scope, (name) => left.includes(name))
+  check(
+    current.length > 0 || scope.length === 0,
+    currentlyAllowed,
+    'invalid_scope',
+    'scope names nothing that is open to this client now (lychgate client set --scope, or scopes in the configuration)',
+    { stored: left, received: scope, passed: 'the client may have the scope now' },
+  )
+  return current
 }

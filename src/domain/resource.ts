@@ -126,13 +126,6 @@ export function narrowAccess(
     )
   }
   const reached = mapDefined(identifiers, (identifier) => resources.find(identifier))
-  check(
-    reached.length !== 0,
-    'rfc8707-2-unknown-invalid-target',
-    'invalid_target',
-    'the resource of the grant is no longer an API of this server',
-    { stored: identifiers, passed: 'the resource of the grant is an API of this server' },
-  )
   const tokenFormat = reached.some((resource) => resource.tokenFormat === 'jwt') ? 'jwt' : 'opaque'
   check(
     tokenFormat !== 'jwt' || reached.length <= 1,

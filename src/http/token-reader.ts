@@ -6,6 +6,7 @@ import {
   verifyRefreshToken,
   whyInactive,
 } from '../domain/access-token.ts'
+import type { AccessPolicy } from '../domain/current-grant.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
 import type { GrantOfToken, Seconds } from '../domain/model.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
@@ -34,9 +35,9 @@ export function tokenReader({
       const grant = await store.find('grantOfToken', grantOfTokenKey(handle.grantId, handle.tokenId))
       const facts =
         handle.kind === 'access'
-          ? verifyAccessToken(handle, grant, service.resources, now)
-          : verifyRefreshToken(handle, grant, now)
-      return facts ?? dead(handle, grant, now)
+          ? verifyAccessToken(handle, grant, service, now)
+          : verifyRefreshToken(handle, grant, service, now)
+      return facts ?? dead(handle, grant, service, now)
     }
     const claims = looksSigned(token) ? await keys.verify(token, 'at+jwt') : undefined
     const grantId = claims && grantIdOfJwt(claims)
@@ -44,14 +45,14 @@ export function tokenReader({
       return foreign
     }
     const grant = await store.find('grantOfToken', grantOfTokenKey(grantId, tokenIdOfJwt(claims)))
-    return verifyJwtAccessToken(claims, grant, now) ?? dead(endingOf(claims), grant, now)
+    return verifyJwtAccessToken(claims, grant, service, now) ?? dead(endingOf(claims), grant, service, now)
   }
 }
 
 const foreign: DeadToken = { kind: 'dead', why: 'no access token of this server reads like this' }
 
-function dead(token: Ending, grant: GrantOfToken | undefined, now: Seconds): DeadToken {
-  const { why } = whyInactive(token, grant, now) ?? { why: 'its grant does not know it' }
+function dead(token: Ending, grant: GrantOfToken | undefined, policy: AccessPolicy, now: Seconds): DeadToken {
+  const { why } = whyInactive(token, grant, policy, now) ?? { why: 'its grant does not know it' }
   return { kind: 'dead', why }
 }
 

@@ -54,7 +54,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       resource: every(parameters, 'resource'),
     }
     return await issue(handle, client, request, (grant, now) =>
-      redeemCode(grant, redemption, service.resources, app.grantRulesOf(client), now),
+      redeemCode(grant, redemption, service, app.grantRulesOf(client), now),
     )
   })
 
@@ -78,7 +78,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     const scope = single(parameters, 'scope')
     const wanted = { handle, client, scope, resource: every(parameters, 'resource') }
     return await issue(handle, client, request, (grant, now) =>
-      refresh(grant, wanted, service.resources, app.grantRulesOf(client), now),
+      refresh(grant, wanted, service, app.grantRulesOf(client), now),
     )
   })
 
@@ -98,7 +98,10 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     const now = clock()
     const contextOf = () => ({ at: now, from: addressPrefix(ip) })
     const decideWithConditions = (grant: Grant | undefined) => {
-      let decision = noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now)
+      const decided = decide(grant, now)
+      // The event has the scope that is issued, which may be less than the grant's.
+      const subject = 'result' in decided ? decided.result.grant : grant
+      let decision = noteUse(auditGrant(decided, subject, contextOf), client, now)
       if (grant === undefined || 'rejection' in decision) return decision
       for (const conditionsOf of app.tokenConditions)
         decision = withWrites(decision, ...conditionsOf(grant, client, now))

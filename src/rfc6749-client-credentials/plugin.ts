@@ -12,11 +12,6 @@ import { issueToClient } from './rules.ts'
  */
 export const clientCredentials = fp<AppDeps>(
   async (app, { service, store, clock, random }) => {
-    const policy = {
-      resources: service.resources,
-      aboutUsers: service.catalogue.flatMap(({ name, access }) => (access === 'identity' ? [name] : [])),
-    }
-
     app.addGrantType('client_credentials', async (client, parameters, { ip, confirmation }) => {
       const now = clock()
       const request = {
@@ -27,7 +22,7 @@ export const clientCredentials = fp<AppDeps>(
       const fresh = { id: mintGrantId(random(8), now), secret: random(16).toString('base64url') }
       // The client is read again in the transaction: an operator may have removed or changed it since it authenticated.
       const issued = await store.transact('client', client.id, (found) =>
-        noteUse(issueToClient(found, request, policy, fresh, now), client, now),
+        noteUse(issueToClient(found, request, service, fresh, now), client, now),
       )
       return app.issueTokens(issued, { client, now, confirmation })
     })

@@ -1,6 +1,7 @@
 import { auditEvent } from '../domain/audit.ts'
 import type { Issued } from '../domain/authorization-code.ts'
 import { check, recordCheck } from '../domain/check.ts'
+import { type AccessPolicy, mayHaveItself } from '../domain/current-grant.ts'
 import { accept, type Decision } from '../domain/decision.ts'
 import { issueGrant } from '../domain/grant.ts'
 import type { Client, Scope, Seconds } from '../domain/model.ts'
@@ -15,13 +16,6 @@ export interface ClientCredentialsRequest {
   readonly from: string
 }
 
-/** What a request is checked against. */
-export interface ClientCredentialsPolicy {
-  readonly resources: Resources
-  /** The scopes that say something about a user: a client that acts for itself has none to tell about. */
-  readonly aboutUsers: Scope
-}
-
 /**
  * Issues an access token to a client that acts for itself, RFC 6749 §4.4.3, and never a refresh token.
  * @param client As it is now: removed, or changed since it authenticated, it gets nothing.
@@ -31,7 +25,7 @@ export interface ClientCredentialsPolicy {
 export function issueToClient(
   client: Client | undefined,
   request: ClientCredentialsRequest,
-  { resources, aboutUsers }: ClientCredentialsPolicy,
+  policy: Pick<AccessPolicy, 'resources' | 'scopes' | 'userScopes'>,
   fresh: { readonly id: string; readonly secret: string },
   now: Seconds,
 ): Decision<Issued> {
@@ -48,10 +42,10 @@ export function issueToClient(
     'only a confidential client that an operator added may act for itself',
     { stored: client.authenticationMethod, passed: 'the client is confidential and may act for itself' },
   )
-  const scope = scopeFor(client, request.scope, aboutUsers)
-  const resource = resourceFor(client, request.resource, resources)
+  const scope = scopeFor(client, request.scope, policy)
+  const resource = resourceFor(client, request.resource, policy.resources)
   const about = { clientId: client.id, scope, resource }
-  const access = narrowAccess(about, scope, [], resources)
+  const access = narrowAccess(about, scope, [], policy.resources)
   const grant = issueGrant(about, fresh, now, access.seconds)
   return accept(
     { grant, access },
@@ -65,8 +59,12 @@ export function issueToClient(
 }
 
 /** RFC 6749 §3.3 and §4.4.2: within what the operator allowed, all of that if the request names none. */
-function scopeFor({ scope: allowed = [] }: Client, requested: string | undefined, aboutUsers: Scope): Scope {
-  const own = allowed.filter((name) => !aboutUsers.includes(name))
+function scopeFor(
+  client: Client,
+  requested: string | undefined,
+  policy: Pick<AccessPolicy, 'scopes' | 'userScopes'>,
+): Scope {
+  const own = (client.scope ?? []).filter((name) => mayHaveItself(name, client, policy))
   if (requested === undefined) {
     recordCheck('rfc6749-4.4.2-scope-preapproved', 'no scope: what the operator allowed', own)
     return own
@@ -77,7 +75,7 @@ function scopeFor({ scope: allowed = [] }: Client, requested: string | undefined
     beyond === undefined,
     'rfc6749-4.4.2-scope-preapproved',
     'invalid_scope',
-    beyond !== undefined && aboutUsers.includes(beyond)
+    beyond !== undefined && policy.userScopes.has(beyond)
       ? `scope ${beyond} is about a user, and this grant type has none`
       : 'scope exceeds what the operator allowed this client',
     { stored: own, received: beyond ?? scope, passed: 'scope is within what the operator allowed' },

@@ -2,7 +2,7 @@ import { check, recordCheck } from '../domain/check.ts'
 import { accept, type Decision } from '../domain/decision.ts'
 import { revokeGrant } from '../domain/grant.ts'
 import { handleBelongsTo, type OpenedHandle } from '../domain/handle.ts'
-import { verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
+import { endingOf, grantIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Client, GrantOfToken, Seconds } from '../domain/model.ts'
 
 /**
@@ -39,8 +39,9 @@ export function revokeJwt(
 ): Decision<void> {
   if (grant === undefined) return accept(undefined)
   assertIssuedTo(grant, clientId)
-  const token = verifyJwtAccessToken(claims, grant, now)
-  return token === undefined ? accept(undefined) : revokeOne(grant, token.tokenId, token.expiresAt, now)
+  if (grant.revokedAt !== undefined || grantIdOfJwt(claims) !== grant.id) return accept(undefined)
+  const { tokenId, expiresAt } = endingOf(claims)
+  return revokeOne(grant, tokenId, expiresAt, now)
 }
 
 function revokeOne(grant: GrantOfToken, tokenId: string, expiresAt: Seconds, now: Seconds): Decision<void> {

@@ -1,7 +1,8 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import type { OAuthError } from '../domain/errors.ts'
+import { currentRequest } from '../domain/current-grant.ts'
+import { OAuthError } from '../domain/errors.ts'
 import { narrowByUser, type UserDenial } from '../domain/interaction.ts'
 import { clientWords } from '../domain/localized.ts'
 import type { Client, Scope, Seconds } from '../domain/model.ts'
@@ -203,7 +204,8 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       return undefined
     }
     const visit = { device, client, request, reply, browserSecret, sent, now }
-    if (!isWaiting(device, now) || client.lockedAt !== undefined) {
+    const current = currentRequest(device.request, client, service)
+    if (!isWaiting(device, now) || client.lockedAt !== undefined || current instanceof OAuthError) {
       await showEnd(visit)
       return undefined
     }
@@ -211,7 +213,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const signedIn = isSwitching ? undefined : await findSignedIn(app, deps, request, now)
     if (signedIn !== undefined) {
       const denial = await app.authorizationRequests.denialOf(client, signedIn.user.id)
-      return { ...visit, ...signedIn, denial }
+      return { ...visit, device: { ...device, request: current }, ...signedIn, denial }
     }
     const prompt = isSwitching ? ['select_account'] : []
     await reply.startInteraction({ page: confirmPath(device), prompt }, 'login')

@@ -60,7 +60,7 @@ export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps)
     const device = await store.transact(deviceKind, userCode, (found) => pollDevice(found, poll, clock()))
     const resource = every(parameters, 'resource')
     return app.issueFromGrant(device.grantId, client, request, (grant, now) =>
-      redeemDevice(grant, device, client, resource, service.resources, lifetimes, now),
+      redeemDevice(grant, device, client, resource, service, lifetimes, now),
     )
   })
 

@@ -4,6 +4,7 @@ import { clientLocked } from '../domain/grant.ts'
 import type {
   AuditEvent,
   Client,
+  ClientOrigin,
   Grant,
   GrantOfToken,
   Rejection,
@@ -42,16 +43,12 @@ type FoundGrantRow = Omit<GrantRow, 'clientSeq' | 'userSeq'> & {
 /** What is read of it for one token, with the id of that token when it was revoked by itself. */
 type FoundGrantOfTokenRow = Omit<FoundGrantRow, 'id' | MemberOfCode> & {
   readonly revokedToken: string | null
+  readonly clientOrigin: ClientOrigin | null
+  readonly clientMetadata: string | null
 }
 
 /** The members of a grant that only its code and its next tokens need. */
-type MemberOfCode =
-  | 'redirectUri'
-  | 'redirectUriSent'
-  | 'codeChallenge'
-  | 'nonce'
-  | 'authTimeOwed'
-  | 'absoluteExpiresAt'
+type MemberOfCode = 'redirectUriSent' | 'codeChallenge' | 'nonce' | 'authTimeOwed' | 'absoluteExpiresAt'
 
 /** A row to write. A member that may be NULL may be left out. */
 type Values<R> = {
@@ -216,7 +213,6 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
 export function toGrantOfKey(row: Omit<FoundGrantRow, 'id'>, key: Buffer): Grant | undefined {
   const grant = commonMembers(row, key) as Mutable<Grant> | undefined // the others follow
   if (grant === undefined) return undefined
-  grant.redirectUri = row.redirectUri
   grant.redirectUriSent = row.redirectUriSent
   grant.authTimeOwed = row.authTimeOwed
   grant.absoluteExpiresAt = row.absoluteExpiresAt
@@ -228,11 +224,14 @@ export function toGrantOfKey(row: Omit<FoundGrantRow, 'id'>, key: Buffer): Grant
 /** The grant of a row that was read for one token, by the key of the grant. */
 export function toGrantOfToken(row: FoundGrantOfTokenRow, key: Buffer): GrantOfToken | undefined {
   const grant = commonMembers(row, key) as Mutable<GrantOfToken> | undefined // the last one follows
-  if (grant !== undefined) grant.revokedTokens = row.revokedToken === null ? [] : [row.revokedToken]
+  if (grant === undefined || row.clientOrigin === null || row.clientMetadata === null) return undefined
+  grant.revokedTokens = row.revokedToken === null ? [] : [row.revokedToken]
+  const { scope, resources, grantTypes } = metadataOf(row.clientMetadata)
+  grant.client = { origin: row.clientOrigin, scope, resources, grantTypes }
   return grant
 }
 
-type CommonMembers = Mutable<Omit<GrantOfToken, 'revokedTokens'>>
+type CommonMembers = Mutable<Omit<GrantOfToken, 'revokedTokens' | 'client'>>
 
 /** While its user or its client is locked a grant reads as revoked by the lock. */
 function commonMembers(
@@ -246,6 +245,7 @@ function commonMembers(
     clientId: row.clientId,
     scope: words(row.scope),
     resource: words(row.resource),
+    redirectUri: row.redirectUri,
     authenticatedAt: row.authenticatedAt,
     methods: words(row.methods),
     claims: noClaims,

@@ -20,6 +20,7 @@ import {
 } from 'drizzle-orm'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { ClientOrigin } from '../domain/model.ts'
 import { keptChallengeBytes } from '../domain/pkce.ts'
 import { useKind } from '../domain/record.ts'
 import type { Tables } from './tables.ts'
@@ -135,7 +136,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
   const list = <T extends SQLiteTable>(table: T, selection: Selection) =>
     read(columnsOf(table), table, selection)
 
-  const { clientSeq, redirectUri, redirectUriSent, codeChallenge, nonce, ...others } = getTableColumns(grants)
+  const { clientSeq, redirectUriSent, codeChallenge, nonce, ...others } = getTableColumns(grants)
   const { id, authTimeOwed, absoluteExpiresAt, ...ofAnyToken } = others
   const { userSeq } = ofAnyToken
   // NULL when the row of the client or the user is gone. A join takes as long.
@@ -150,13 +151,19 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       number | null
     >`(select ${clients.lockedAt} from ${clients} where ${clients.seq} = ${clientSeq})`,
   }
-  const ofCode = { redirectUri, redirectUriSent, codeChallenge, nonce, authTimeOwed, absoluteExpiresAt }
+  const ofCode = { redirectUriSent, codeChallenge, nonce, authTimeOwed, absoluteExpiresAt }
   const fieldsOfGrant = { ...tokenFields, ...ofCode }
   const grantFields = { id, ...fieldsOfGrant }
   // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
   // harm until it is swept.
   const revokedToken = sql<string | null>`(select ${revokedAccessTokens.tokenId} from ${revokedAccessTokens}
     where ${revokedAccessTokens.grantId} = ${grants.id} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
+  const client = {
+    clientOrigin: sql<ClientOrigin | null>`(select ${clients.origin} from ${clients} where ${clients.seq} = ${clientSeq})`,
+    clientMetadata: sql<
+      string | null
+    >`(select ${clients.metadata} from ${clients} where ${clients.seq} = ${clientSeq})`,
+  }
   const thisGrant = { where: eq(grants.id, value('key')), locks: [grants] }
   const ofUser = eq(userSeq, seqOf(users, 'userId'))
   const ofClient = sql`(cast(${value('clientId')} as text) is null or ${clientSeq} = ${seqOf(clients, 'clientId')})`
@@ -282,7 +289,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       limit,
     }),
     grant: read(fieldsOfGrant, grants, thisGrant),
-    grantOfToken: read({ ...tokenFields, revokedToken }, grants, thisGrant),
+    grantOfToken: read({ ...tokenFields, ...client, revokedToken }, grants, thisGrant),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
     // No index by client: the hot table would pay for it at every insert.
     grantsFrom: read(grantFields, grants, {

@@ -8,6 +8,8 @@ import { explainToken } from '../../src/audit/explain.ts'
 import { rotateClientSecret } from '../../src/clients/integration.ts'
 import { remove } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { declared } from '../../src/features.ts'
+import { describeService } from '../../src/service.ts'
 import { makeLink } from '../../src/users/one-time-links.ts'
 import { linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { type Ended, newFolder, run } from '../helpers/command.ts'
@@ -24,14 +26,19 @@ const server = await startServer(t, {
 })
 const client = await register(server, { client_name: 'Explained' })
 const { agent } = newUser(server)
-const environment = { LYCHGATE_STORE: store, LYCHGATE_SECRET: 'a secret for tests that is long enough' }
+const environment = {
+  LYCHGATE_ISSUER: server.issuer,
+  LYCHGATE_STORE: store,
+  LYCHGATE_SECRET: 'a secret for tests that is long enough',
+}
 
 const ask = (...args: readonly string[]): Promise<Ended> => run(['explain', ...args], { environment })
 
 /** The output of the command for a token, without starting a process. */
 const explained = async (token: string) => {
-  const { store, keys } = server.deps
-  return (await explainToken(token, { store, keys, now: server.now() })).json
+  const { store, keys, config } = server.deps
+  const service = describeService(config, declared)
+  return (await explainToken(token, { store, keys, service, now: server.now() })).json
 }
 
 /** Waits until the rejection with this request id is stored, which happens after the response. */

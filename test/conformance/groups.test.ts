@@ -4,6 +4,8 @@ import { explainToken } from '../../src/audit/explain.ts'
 import { update } from '../../src/domain/decision.ts'
 import { changeGroup, createGroup, deleteGroup, type Group } from '../../src/domain/group.ts'
 import type { Client } from '../../src/domain/model.ts'
+import { declared } from '../../src/features.ts'
+import { describeService } from '../../src/service.ts'
 import { systemRandom } from '../../src/system.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { ask, integrate, pageOf, sentAway, signedIn, title } from '../helpers/authorization.ts'
@@ -235,7 +237,12 @@ t.test('a refresh ends the grant of a user who may no longer use the client', as
   t.equal(body['error'], 'invalid_grant')
   t.match(body['error_description'], 'the user is in none of the groups that may use this client')
   t.equal((await callApi(server, '/api/oauth/userinfo', second.access_token)).status, 401, 'at once')
-  const explained = await explainToken(second.access_token, { store, keys: server.deps.keys, now: clock() })
+  const explained = await explainToken(second.access_token, {
+    store,
+    keys: server.deps.keys,
+    service: describeService(server.deps.config, declared),
+    now: clock(),
+  })
   t.match(explained, { headline: 'access token, not active', rule: 'lychgate-group-required' })
   const [event] = await store.audit({ since: 0, name: 'revocation', limit: 1 })
   t.match(event, { by: 'server', userId: ids.alice, facts: { rule: 'lychgate-group-required' } })

@@ -6,11 +6,11 @@ import {
   whyInactive,
 } from '../../src/domain/access-token.ts'
 import type { GrantOfToken } from '../../src/domain/model.ts'
-import { active, approved, approvedAt, opened, resources } from '../helpers/samples.ts'
+import { active, approved, approvedAt, opened, policy } from '../helpers/samples.ts'
 
 const ending: Ending = { kind: 'access', seq: 2, expiresAt: approvedAt + 100, tokenId: 'token' }
 const why = (changes: Partial<Ending> = {}, grant: GrantOfToken | undefined = active(2), now = approvedAt) =>
-  whyInactive({ ...ending, ...changes }, grant, now)
+  whyInactive({ ...ending, ...changes }, grant, policy, now)
 
 t.test('nothing is held against a token or code that is valid', async (t) => {
   t.equal(why(), undefined)
@@ -30,7 +30,7 @@ t.test('an expired token or code names the rule of its kind', async (t) => {
     const expected = { rule: rules[kind], why: `it expired at ${approvedAt + 100}` }
     for (const now of [approvedAt + 100, approvedAt + 101])
       t.strictSame(
-        whyInactive({ ...ending, kind }, active(2, { refreshExpiresAt: approvedAt + 100 }), now),
+        whyInactive({ ...ending, kind }, active(2, { refreshExpiresAt: approvedAt + 100 }), policy, now),
         expected,
       )
   }
@@ -55,17 +55,20 @@ t.test('the facts of a bound token name the key, and those of another name none'
   ]) {
     const verified =
       handle.kind === 'access'
-        ? verifyAccessToken(handle, grant, resources, approvedAt)
-        : verifyRefreshToken(handle, grant, approvedAt)
+        ? verifyAccessToken(handle, grant, policy, approvedAt)
+        : verifyRefreshToken(handle, grant, policy, approvedAt)
     t.strictSame(verified?.confirmation, confirmation, handle.kind)
   }
-  t.notOk('confirmation' in (verifyAccessToken(opened(grant, 'access'), grant, resources, approvedAt) ?? {}))
-  t.notOk('confirmation' in (verifyRefreshToken(opened(grant, 'refresh'), grant, approvedAt) ?? {}))
+  t.notOk('confirmation' in (verifyAccessToken(opened(grant, 'access'), grant, policy, approvedAt) ?? {}))
+  t.notOk('confirmation' in (verifyRefreshToken(opened(grant, 'refresh'), grant, policy, approvedAt) ?? {}))
 })
 
 t.test('a token of a removed grant says so, and whether it had expired', async (t) => {
-  t.match(whyInactive(ending, undefined, approvedAt), { rule: 'lychgate-grant-exists', why: /was removed/ })
-  t.match(whyInactive(ending, undefined, approvedAt + 100), {
+  t.match(whyInactive(ending, undefined, policy, approvedAt), {
+    rule: 'lychgate-grant-exists',
+    why: /was removed/,
+  })
+  t.match(whyInactive(ending, undefined, policy, approvedAt + 100), {
     rule: 'rfc6750-5.3-short-lived',
     why: /^it expired at \d+, and its grant is gone$/,
   })

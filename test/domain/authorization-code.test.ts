@@ -17,9 +17,9 @@ import {
   otherApi,
   otherClient,
   ownApi,
+  policy,
   publicClient,
   redirectUri,
-  resources,
   resultOf,
 } from '../helpers/samples.ts'
 
@@ -32,7 +32,7 @@ const redemption = {
 }
 type Changes = Partial<Parameters<typeof redeemCode>[1]>
 const redeem = (grant: Parameters<typeof redeemCode>[0], changes: Changes = {}, now = approvedAt) =>
-  redeemCode(grant, { ...redemption, ...changes }, resources, lifetimes, now)
+  redeemCode(grant, { ...redemption, ...changes }, policy, lifetimes, now)
 
 t.test('a code is redeemed for what was granted', async (t) => {
   const { grant, access } = resultOf(redeem(approved))

@@ -3,7 +3,7 @@ import { auditEvent } from '../../src/domain/audit.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { type ClientCredentialsRequest, issueToClient } from '../../src/rfc6749-client-credentials/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
-import { approvedAt, integration, otherApi, ownApi, resources, resultOf } from '../helpers/samples.ts'
+import { approvedAt, integration, otherApi, ownApi, policy, resultOf } from '../helpers/samples.ts'
 
 const machine: Client = {
   ...integration,
@@ -13,7 +13,6 @@ const machine: Client = {
   scope: ['openid', 'courses:read', 'pages:read'],
 }
 const asked: ClientCredentialsRequest = { scope: undefined, resource: [], from: '192.0.2.0/24' }
-const policy = { resources, aboutUsers: ['openid', 'profile', 'offline_access'] }
 const fresh = { id: 'a'.repeat(16), secret: 'b'.repeat(22) }
 const issue = (client: Client | undefined, request: Partial<ClientCredentialsRequest> = {}) =>
   issueToClient(client, { ...asked, ...request }, policy, fresh, approvedAt)

@@ -22,6 +22,7 @@ import {
   codeVerifier,
   lifetimes,
   ownApi,
+  policy,
   publicClient,
   resources,
 } from '../helpers/samples.ts'
@@ -180,8 +181,9 @@ t.test('of several polls that found the device approved, one redeems the grant',
   const owner = { ...publicClient, grantTypes: [grantType, 'refresh_token'] }
   const now = approvedAt + 1
   const redeem = (found: Grant | undefined, by: Client = owner) =>
-    redeemDevice(found, device, by, [], resources, lifetimes, now)
-  const redeemed = redeem(approvedGrant)
+    redeemDevice(found, device, by, [], policy, lifetimes, now)
+  const deviceGrant = { ...approvedGrant, redirectUri: '' }
+  const redeemed = redeem(deviceGrant)
   t.match(redeemed, {
     result: {
       grant: { seq: 1, refreshExpiresAt: now + lifetimes.refreshTokenIdleSeconds },
@@ -193,11 +195,11 @@ t.test('of several polls that found the device approved, one redeems the grant',
     ],
   })
   t.equal(redeemed.writes.length, 2)
-  const once = redeem(approvedGrant, { ...owner, grantTypes: [grantType] })
+  const once = redeem(deviceGrant, { ...owner, grantTypes: [grantType] })
   t.match(once, { result: { grant: { seq: 1, refreshExpiresAt: undefined } } })
   for (const [lost, rule, message] of [
-    [{ ...approvedGrant, seq: 1 }, 'rfc8628-3.5-success-once', /was already used/],
-    [{ ...approvedGrant, seq: 1, revokedAt: now }, 'rfc6749-4.1.2-code-replay-revokes', /was revoked/],
+    [{ ...deviceGrant, seq: 1 }, 'rfc8628-3.5-success-once', /was already used/],
+    [{ ...deviceGrant, seq: 1, revokedAt: now }, 'rfc6749-4.1.2-code-replay-revokes', /was revoked/],
     [undefined, 'rfc8628-3.4-grant', /the user who approved no longer exists/],
   ] as const)
     t.throws(() => redeem(lost), { code: 'invalid_grant', message, detail: { rule } })
@@ -206,11 +208,11 @@ t.test('of several polls that found the device approved, one redeems the grant',
 t.test('a device starts with what it asks for, and its codes', async (t) => {
   const owner = { ...publicClient, grantTypes: [grantType] }
   const scopes = new Set(['openid', 'courses:read'])
-  const policy = { scopes, openScopes: scopes, scopeClaims: new Map(), resources }
+  const offered = { scopes, openScopes: scopes, scopeClaims: new Map(), resources }
   const times = { seconds: 600, intervalSeconds: 5 }
   const fresh = { userCode: Buffer.alloc(32), secret: Buffer.alloc(32, 1), from: '192.0.2.0/24' }
   const start = (parameters: Parameters<typeof startDevice>[0] = {}, by: Client = owner) =>
-    startDevice({ scope: 'courses:read', ...parameters }, by, policy, times, fresh, 1000)
+    startDevice({ scope: 'courses:read', ...parameters }, by, offered, times, fresh, 1000)
   const { device: started, deviceCode: code } = start()
   t.equal(code, `lyc_device_BBBBBBBB${Buffer.alloc(32, 1).toString('base64url')}`)
   t.strictSame(started, {

@@ -19,6 +19,7 @@ import {
   lifetimes as long,
   otherClient,
   ownApi,
+  policy,
   publicClient,
   redirectUri,
   resources,
@@ -105,14 +106,14 @@ class Real {
     const handle = openHandle(handleKeys, this.code, 'code')
     if (handle === undefined) return 'no handle'
     const redemption = { handle, client, redirectUri, codeVerifier: verifier, resource: [] }
-    return this.#decide(() => redeemCode(this.row, redemption, resources, lifetimes, now))
+    return this.#decide(() => redeemCode(this.row, redemption, policy, lifetimes, now))
   }
 
   refresh(token: string, now: number, scope: string | undefined, client = publicClient): Issued | string {
     const handle = openHandle(handleKeys, token, 'refresh')
     if (handle === undefined) return 'no handle'
     const request = { handle, client, scope, resource: [] }
-    return this.#decide(() => refresh(this.row, request, resources, this.rules, now))
+    return this.#decide(() => refresh(this.row, request, policy, this.rules, now))
   }
 
   revoke(token: string, now: number, client = publicClient): string | undefined {
@@ -138,8 +139,8 @@ class Real {
     const handle = openHandle(handleKeys, text, 'access', 'refresh')
     if (handle === undefined) return false
     return handle.kind === 'access'
-      ? verifyAccessToken(handle, this.row, resources, now) !== undefined
-      : verifyRefreshToken(handle, this.row, now) !== undefined
+      ? verifyAccessToken(handle, this.row, policy, now) !== undefined
+      : verifyRefreshToken(handle, this.row, policy, now) !== undefined
   }
 }
 

@@ -7,9 +7,9 @@ import {
   verifyJwtAccessToken,
 } from '../../src/domain/jwt-access-token.ts'
 import { accessTokenHash, idTokenPayload } from '../../src/oidc-core/rules.ts'
-import { active, approvedAt, bytesOf, signedApi } from '../helpers/samples.ts'
+import { active, approvedAt, bytesOf, policy, signedApi } from '../helpers/samples.ts'
 
-const grant = active(1, { nonce: 'n-1' })
+const grant = active(1, { nonce: 'n-1', resource: [signedApi.identifier] })
 const facts = {
   issuer: 'https://auth.example',
   grant,
@@ -96,13 +96,15 @@ t.test('a JWT access token names its grant and itself', async (t) => {
   t.equal(grantIdOfJwt(claims), grant.id)
   t.equal(tokenIdOfJwt(claims), tokenId)
   t.equal(tokenIdOfJwt({ jti: 'x' }), '')
-  t.strictSame(endingOf(claims), { kind: 'access', seq: 0, expiresAt: approvedAt + 50, tokenId })
+  const narrowing = { scope: access.scope, resource: access.resource }
+  t.strictSame(endingOf(claims), { kind: 'access', seq: 0, expiresAt: approvedAt + 50, tokenId, narrowing })
+  t.strictSame(endingOf({ ...claims, scope: '' }).narrowing?.scope, [])
   const bound = jwtAccessTokenPayload('i', grant, access, tokenId, 1, { jkt: 'thumbprint' })
   t.strictSame(bound['cnf'], { jkt: 'thumbprint' })
-  t.match(verifyJwtAccessToken({ ...claims, cnf: bound['cnf'] }, grant, approvedAt), {
+  t.match(verifyJwtAccessToken({ ...claims, cnf: bound['cnf'] }, grant, policy, approvedAt), {
     confirmation: { jkt: 'thumbprint' },
   })
-  const free = verifyJwtAccessToken(claims, grant, approvedAt)
+  const free = verifyJwtAccessToken(claims, grant, policy, approvedAt)
   t.strictSame([free !== undefined, 'confirmation' in (free ?? {})], [true, false])
   const two = { ...access, resource: ['https://a.example', 'https://b.example'] }
   t.strictSame(jwtAccessTokenPayload('i', grant, two, tokenId, 1)['aud'], two.resource)
@@ -120,20 +122,20 @@ t.test('a JWT access token names its grant and itself', async (t) => {
 })
 
 t.test('a JWT access token is valid only with its grant, its lifetime and its jti', async (t) => {
-  t.match(verifyJwtAccessToken(claims, grant, approvedAt + 49), {
+  t.match(verifyJwtAccessToken(claims, grant, policy, approvedAt + 49), {
     kind: 'access',
     scope: ['courses:read'],
     resource: ['https://signed.example'],
     expiresAt: approvedAt + 50,
     tokenId,
   })
-  t.strictSame(verifyJwtAccessToken({ ...claims, scope: '' }, grant, approvedAt)?.scope, [])
-  t.equal(verifyJwtAccessToken(claims, undefined, approvedAt), undefined)
-  t.equal(verifyJwtAccessToken(claims, grant, approvedAt + 50), undefined)
-  t.equal(verifyJwtAccessToken(claims, { ...grant, revokedAt: 1 }, approvedAt), undefined)
-  t.equal(verifyJwtAccessToken(claims, { ...grant, revokedTokens: [tokenId] }, approvedAt), undefined)
-  t.equal(verifyJwtAccessToken(claims, { ...grant, id: bytesOf('x', 12) }, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken({ ...claims, scope: '' }, grant, policy, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken(claims, undefined, policy, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken(claims, grant, policy, approvedAt + 50), undefined)
+  t.equal(verifyJwtAccessToken(claims, { ...grant, revokedAt: 1 }, policy, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken(claims, { ...grant, revokedTokens: [tokenId] }, policy, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken(claims, { ...grant, id: bytesOf('x', 12) }, policy, approvedAt), undefined)
   for (const changes of [{ exp: '1' }, { exp: undefined }, { iat: null }, { jti: 'x' }]) {
-    t.equal(verifyJwtAccessToken({ ...claims, ...changes }, grant, approvedAt), undefined)
+    t.equal(verifyJwtAccessToken({ ...claims, ...changes }, grant, policy, approvedAt), undefined)
   }
 })

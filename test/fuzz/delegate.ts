@@ -42,7 +42,7 @@ export async function addDelegate(
   await addToGroup(store, school, alice.id, operator)
   await addToGroup(store, others, carol.id, operator)
 
-  const service = describeService(config, declared.scopes)
+  const service = describeService(config, declared)
   const [redirectUri = ''] = client.redirectUris
   const codeVerifier = random(32).toString('base64url')
   const parameters = {
@@ -60,7 +60,7 @@ export async function addDelegate(
   await store.write({ op: 'insertGrant', grant })
   const redemption = { handle, client, redirectUri, codeVerifier, resource: asked.resource }
   const issued = await store.transact('grant', grant.id, (found) =>
-    redeemCode(found, redemption, service.resources, config.lifetimes, now),
+    redeemCode(found, redemption, service, config.lifetimes, now),
   )
   const { access_token: token } = await app.issueTokens(issued, { client, now, confirmation: undefined })
   return { token, memberId: alice.id, hidden: [bob.id, carol.id, leads.id, others.id], groupId: school.id }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { AccessPolicy } from '../../src/domain/current-grant.ts'
 import type { GrantLifetimes } from '../../src/domain/grant.ts'
 import {
   type Handle,
@@ -88,6 +89,21 @@ export const signedApi: Resource = {
 }
 export const resources = indexResources(ownApi, [otherApi, signedApi])
 
+const catalogue = new Set(['openid', 'courses:read', 'courses:write', 'pages:read', 'offline_access'])
+/** What clients of these samples may have. */
+export const policy: AccessPolicy = {
+  scopes: catalogue,
+  openScopes: catalogue,
+  userScopes: new Set(['openid', 'profile', 'offline_access']),
+  scopeClaims: new Map(),
+  resources,
+  grantTypes: {
+    withRedirect: ['authorization_code'],
+    withoutRedirect: ['urn:ietf:params:oauth:grant-type:device_code'],
+    withoutUser: ['client_credentials'],
+  },
+}
+
 export const approvedAt = 10_000
 
 /** A grant whose code is not redeemed. */
@@ -95,6 +111,7 @@ export const approved: Grant & GrantOfToken = {
   id: bytesOf('grant', 12),
   secret: bytesOf('grant secret', 16),
   clientId: publicClient.id,
+  client: publicClient,
   userId: 'alice',
   scope: ['openid', 'courses:read', 'courses:write'],
   resource: [ownApi.identifier],

@@ -31,14 +31,14 @@ export const clientCredentialsFaults = [
     rule: 'rfc6749-4.4.2-scope-preapproved',
     file: rules,
     find: '!own.includes(name)',
-    replace: '!aboutUsers.includes(name) && false',
+    replace: 'false',
   },
   {
     id: 'machine-gets-scopes-about-users',
     rule: 'rfc6749-4.4.2-scope-preapproved',
-    file: rules,
-    find: 'allowed.filter((name) => !aboutUsers.includes(name))',
-    replace: 'allowed',
+    file: 'src/domain/current-grant.ts',
+    find: ' && !userScopes.has(name)',
+    replace: '',
   },
   {
     id: 'machine-resource-beyond-what-is-allowed',

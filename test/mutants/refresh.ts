@@ -2,10 +2,61 @@ import type { Fault } from './fault.ts'
 
 const refresh = 'src/domain/refresh-token.ts'
 const grant = 'src/domain/grant.ts'
+const current = 'src/domain/current-grant.ts'
+const currentTests = ['test/conformance/current-grant.test.ts']
 const tests = ['test/conformance/rfc6749-refresh.test.ts'] as const
 
 /** Faults of refresh tokens, RFC 6749 §6 and RFC 9700 §4.14. */
 export const refreshFaults = [
+  {
+    id: 'scope-taken-from-a-client-is-issued-again',
+    file: current,
+    find: 'return name === offlineAccess.name || (client.scope?.includes(name) ?? isOpen)',
+    replace: 'return true',
+    tests: currentTests,
+  },
+  {
+    id: 'resource-taken-from-the-configuration-stays',
+    file: current,
+    find: 'resources.find(id) !== undefined && ',
+    replace: '',
+    tests: currentTests,
+  },
+  {
+    id: 'resource-taken-from-a-client-stays',
+    file: current,
+    find: '(!isOwn || (client.resources?.includes(id) ?? true))',
+    replace: 'true',
+    tests: currentTests,
+  },
+  {
+    id: 'grant-outlives-its-grant-type',
+    file: current,
+    find: '!client.grantTypes.some((name) => begun.includes(name))',
+    replace: 'false',
+    tests: currentTests,
+  },
+  {
+    id: 'refresh-token-outlives-its-grant-type',
+    file: 'src/domain/access-token.ts',
+    find: "kind === 'refresh' && !row.client.grantTypes.includes('refresh_token')",
+    replace: 'false',
+    tests: currentTests,
+  },
+  {
+    id: 'claim-outlives-its-scope',
+    file: current,
+    find: 'const claims = currentClaims(access, scope, client, policy)',
+    replace: 'const { claims } = access',
+    tests: currentTests,
+  },
+  {
+    id: 'waiting-request-grants-what-was-taken',
+    file: 'src/pages/sign-in/pending.ts',
+    find: 'return { ...visit, request: current, client',
+    replace: 'return { ...visit, request: wanted, client',
+    tests: currentTests,
+  },
   {
     id: 'refresh-token-not-rotated',
     rule: 'mcp-security-refresh-rotation',
@@ -45,15 +96,15 @@ export const refreshFaults = [
     id: 'refresh-scope-not-narrowed',
     rule: 'rfc6749-6-scope-narrow',
     file: refresh,
-    find: '  )\n  return scope\n',
-    replace: '  )\n  return grant.scope\n',
+    find: 'kept(scope, (name) => left.includes(name))',
+    replace: 'left',
   },
   {
     id: 'refresh-without-scope-gives-less',
     rule: 'rfc6749-6-scope-omitted-original',
     file: refresh,
-    find: 'grant.scope)\n    return grant.scope',
-    replace: 'grant.scope)\n    return grant.scope.slice(0, 1)',
+    find: 'left)\n    return left',
+    replace: 'left)\n    return left.slice(0, 1)',
   },
   {
     id: 'another-client-refreshes',

@@ -14,7 +14,7 @@ import {
 import { OAuthError } from '../../src/domain/errors.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
-import type { Grant, GrantOfToken } from '../../src/domain/model.ts'
+import type { Client, Grant, GrantOfToken } from '../../src/domain/model.ts'
 import {
   type FindKind,
   grantOfTokenKey,
@@ -182,7 +182,10 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     }
     const find = (grantId: string, tokenId: string) =>
       store.find('grantOfToken', grantOfTokenKey(grantId, tokenId))
-    const [grant, fullGrant] = [ofAnyToken(sample.grant), ofAnyToken(sample.fullGrant)]
+    const [grant, fullGrant] = [
+      { ...ofAnyToken(sample.grant), client: ofGrant(sample.client) },
+      { ...ofAnyToken(sample.fullGrant), client: ofGrant(sample.client) },
+    ]
     for (const tokenId of [first, second])
       t.strictSame(await find(id, tokenId), { ...grant, revokedTokens: [tokenId] })
     t.strictSame(await find(id, sample.bytes(7, 16)), { ...grant, revokedTokens: [] })
@@ -464,15 +467,19 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
   })
 }
 
+/** What is read of a client with a grant. */
+function ofGrant({ origin, scope, resources, grantTypes }: Client): GrantOfToken['client'] {
+  return { origin, scope, resources, grantTypes }
+}
+
 /** A grant without what only its code and its next tokens need. */
 function ofAnyToken({
-  redirectUri: _uri,
   redirectUriSent: _sent,
   codeChallenge: _challenge,
   nonce: _nonce,
   authTimeOwed: _owed,
   absoluteExpiresAt: _end,
   ...others
-}: Grant): Omit<GrantOfToken, 'revokedTokens'> {
+}: Grant): Omit<GrantOfToken, 'revokedTokens' | 'client'> {
   return others
 }

@@ -1,5 +1,6 @@
-import type { Deps } from '../../deps.ts'
+import type { AppDeps } from '../../deps.ts'
 import { whyInactive } from '../../domain/access-token.ts'
+import type { AccessPolicy } from '../../domain/current-grant.ts'
 import type { GrantOfToken, Seconds } from '../../domain/model.ts'
 import { grantOfTokenKey } from '../../storage/store.ts'
 import type { Exchange, Flow, TokenNode, TokenSight } from './flow.ts'
@@ -11,7 +12,7 @@ const mostApart: Seconds = 5
 /** Describes a flow, with names from the store, and for each token whether the server would accept it now. */
 export async function describeFlow(
   kept: KeptFlow,
-  { store, clock }: Pick<Deps, 'store' | 'clock'>,
+  { store, service, clock }: Pick<AppDeps, 'store' | 'service' | 'clock'>,
 ): Promise<Flow> {
   const [first, last] = [kept.exchanges[0], kept.exchanges.at(-1)]
   const tokens = kept.exchanges.flatMap(({ issued }) => issued)
@@ -35,7 +36,7 @@ export async function describeFlow(
       describeExchange(exchange, first?.startedMs ?? 0, kept.exchanges[at - 1]),
     ),
     omitted: kept.omitted,
-    tokens: lineageOf(kept.exchanges, grants, clock()),
+    tokens: lineageOf(kept.exchanges, grants, service, clock()),
   }
 }
 
@@ -75,6 +76,7 @@ interface Growing extends Omit<TokenNode, 'children'> {
 function lineageOf(
   exchanges: readonly KeptExchange[],
   grants: ReadonlyMap<string, GrantOfToken>,
+  policy: AccessPolicy,
   now: Seconds,
 ): readonly TokenNode[] {
   const nodes = new Map<string, Growing>()
@@ -87,7 +89,7 @@ function lineageOf(
     for (const token of issued) {
       // The response to a retry has the same tokens again.
       if (nodes.has(token.fingerprint)) continue
-      const node: Growing = { ...sightOf(token), by, ...stateOf(token, grants, now), children: [] }
+      const node: Growing = { ...sightOf(token), by, ...stateOf(token, grants, policy, now), children: [] }
       nodes.set(token.fingerprint, node)
       if (parent === undefined) roots.push(node)
       else parent.children.push(node)
@@ -99,12 +101,13 @@ function lineageOf(
 function stateOf(
   token: SeenToken,
   grants: ReadonlyMap<string, GrantOfToken>,
+  policy: AccessPolicy,
   now: Seconds,
 ): Pick<TokenNode, 'active' | 'why' | 'rule'> {
   const { kind, seq = 0, expiresAt = 0, tokenId = '' } = token
   if (kind === 'id') return { active: now < expiresAt }
   const ending = { kind, seq, expiresAt, tokenId }
-  const inactive = whyInactive(ending, grants.get(grantKeyOf(token) ?? ''), now)
+  const inactive = whyInactive(ending, grants.get(grantKeyOf(token) ?? ''), policy, now)
   return inactive === undefined ? { active: true } : { active: false, ...inactive }
 }
 

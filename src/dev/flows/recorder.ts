@@ -5,9 +5,11 @@ import fp from 'fastify-plugin'
 import type { Deps } from '../../deps.ts'
 import { type PassedCheck, passedChecks } from '../../domain/check.ts'
 import type { Seconds } from '../../domain/model.ts'
+import { declared } from '../../features.ts'
 import type { Outgoing } from '../../http/outgoing.ts'
 // Brings `app.traceUrl`.
 import type {} from '../../pages/page-errors.ts'
+import { describeService } from '../../service.ts'
 import type { Store } from '../../storage/store.ts'
 import { describeFlow } from './describe-flow.ts'
 import { belongingOf, exchangeFrom, exchangeTo, type Recording } from './exchange.ts'
@@ -57,6 +59,7 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
     const recordings = new WeakMap<FastifyRequest, Recording>()
     const listeners = new Set<() => void>()
     const book = openFlowBook()
+    const described = { ...deps, service: describeService(deps.config, declared) }
     app.decorate('traceUrl', (requestId: string) => `${deps.config.issuer}/_dev/flows/requests/${requestId}`)
     app.decorate('recorder', {
       book,
@@ -64,7 +67,7 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
         listeners.add(listener)
         return () => void listeners.delete(listener)
       },
-      flows: () => Promise.all(book.flows().map((kept) => describeFlow(kept, deps))),
+      flows: () => Promise.all(book.flows().map((kept) => describeFlow(kept, described))),
       note: (request, text) => void recordings.get(request)?.notes.push(text),
     })
 

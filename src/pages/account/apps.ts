@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../../domain/connections.ts'
+import { currentGrant, isLoss } from '../../domain/current-grant.ts'
 import { accept, type Write } from '../../domain/decision.ts'
 import type { Grant, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
@@ -49,8 +50,6 @@ interface ConnectedGrant extends OfferedScopes, Partial<RedirectTarget> {
   readonly usedAgoSeconds?: Seconds
   /** When it ends unless it is refreshed before. */
   readonly endsInSeconds: Seconds
-  /** Names of scopes that the catalogue no longer has. */
-  readonly others: readonly string[]
   /** The resources of the access, if it is not only the service itself. */
   readonly resources: readonly NamedResource[]
 }
@@ -126,21 +125,28 @@ function pageNumber(query: unknown): number {
   return text !== undefined && /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1
 }
 
+const nothing = { scope: [], resource: [] }
+
 /** Describes a connection for the page; none for a client that was deleted in the meantime. */
 function describer(
   app: FastifyInstance,
   { service, store, declared }: Pick<AppDeps, 'service' | 'store' | 'declared'>,
 ) {
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
-  const describeGrant = (grant: Grant, language: string, now: Seconds): ConnectedGrant => ({
+  /** @param current What is left of it. */
+  const describeGrant = (
+    grant: Grant,
+    current: Pick<Grant, 'scope' | 'resource'>,
+    language: string,
+    now: Seconds,
+  ): ConnectedGrant => ({
     id: grant.id,
     grantedAgoSeconds: ago(grant.approvedAt, now),
     ...(grant.rotatedAt !== undefined && { usedAgoSeconds: ago(grant.rotatedAt, now) }),
     endsInSeconds: (grant.refreshExpiresAt ?? grant.expiresAt) - now,
     ...(grant.redirectUri !== '' && redirectTarget(grant.redirectUri)),
-    ...layOutScope(grant.scope, scopesIn(language), () => true),
-    others: grant.scope.filter((name) => !service.scopes.has(name)),
-    resources: foreignResources(grant.resource, service, language),
+    ...layOutScope(current.scope, scopesIn(language), () => true),
+    resources: foreignResources(current.resource, service, language),
   })
 
   return async (
@@ -153,7 +159,10 @@ function describer(
     const described = {
       clientId,
       ...describeClient(client, request, service, now),
-      grants: grants.map((grant) => describeGrant(grant, request.language, now)),
+      grants: grants.map((grant) => {
+        const current = currentGrant(grant, client, service)
+        return describeGrant(grant, isLoss(current) ? nothing : current, request.language, now)
+      }),
       grantsNotShown: Math.max(0, count - grants.length),
       remembered,
     }

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../../deps.ts'
 import { assertRegisteredRedirect } from '../../domain/authorization-request.ts'
 import { consentKey, consentKind } from '../../domain/connections.ts'
+import { currentRequest } from '../../domain/current-grant.ts'
 import { accept, insert, remove, update, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import {
@@ -47,6 +48,8 @@ export interface PendingAuthorization extends Visit {
   readonly step: Step
   /** Why the user may not use the client; the step is `consent` then, whose page says so. */
   readonly denial: UserDenial | undefined
+  /** Why the client may not have it any more; the step is `reject` then. */
+  readonly lost?: OAuthError
 }
 
 /** A page that the user has to sign in for. */
@@ -128,16 +131,28 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     if (client === undefined) throw interactionExpired()
     // The client may have replaced its redirect URIs since the request came.
     assertRegisteredRedirect(wanted.redirectUri, client)
+    // An operator may have taken some of it from the client since the request came.
+    const current = currentRequest(wanted, client, deps.service)
+    if (current instanceof OAuthError)
+      return {
+        ...visit,
+        request: wanted,
+        client,
+        consent: undefined,
+        step: 'reject',
+        denial: undefined,
+        lost: current,
+      }
     request.leadsToClient = true
     const consent =
       session && client.consent === 'remember'
         ? await store.find(consentKind, consentKey(session.userId, client.id))
         : undefined
-    const step = nextStep(wanted, interaction, client, session, consent, now, availableAcrs)
+    const step = nextStep(current, interaction, client, session, consent, now, availableAcrs)
     const isDecided = session !== undefined && (step === 'respond' || step === 'consent')
     const denial = isDecided ? await app.authorizationRequests.denialOf(client, session.userId) : undefined
     const shown = denial === undefined ? step : 'consent'
-    return { ...visit, request: wanted, client, consent, step: shown, denial }
+    return { ...visit, request: current, client, consent, step: shown, denial }
   }
 }
 

@@ -29,7 +29,7 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     }
     if (step === 'reject') {
       await endInteraction(app, store, pending)
-      return reply.authorizationError(pending.request, errorOf(pending.request, session))
+      return reply.authorizationError(pending.request, pending.lost ?? errorOf(pending.request, session))
     }
     if (step === 'respond' && session !== undefined)
       return issueCode(pending, { session, scope: pending.request.scope })

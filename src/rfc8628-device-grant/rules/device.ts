@@ -1,6 +1,7 @@
 import type { Issued } from '../../domain/authorization-code.ts'
 import { type AuthorizationPolicy, parseRequestedAccess } from '../../domain/authorization-request.ts'
 import { check, recordCheck } from '../../domain/check.ts'
+import { type AccessPolicy, requireCurrent } from '../../domain/current-grant.ts'
 import { accept, type Decision, reject, update, type Write, withWrites } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { type GrantLifetimes, redeemGrant } from '../../domain/grant.ts'
@@ -8,7 +9,7 @@ import type { AuthorizationRequest, Client, Grant, Hash, Seconds } from '../../d
 import { assertNoneRepeated, type Parameters, single } from '../../domain/parameters.ts'
 import { requireCodeChallenge, verifyCodeVerifier } from '../../domain/pkce.ts'
 import { recordKind } from '../../domain/record.ts'
-import { narrowAccess, type Resources } from '../../domain/resource.ts'
+import { narrowAccess } from '../../domain/resource.ts'
 import { hashSecret, secretMatches } from '../../domain/secret.ts'
 import { deviceCodePrefix, grantType, mintUserCode } from './codes.ts'
 
@@ -189,18 +190,19 @@ export function redeemDevice(
   device: DeviceAuthorization,
   client: Client,
   resource: readonly string[],
-  resources: Resources,
+  policy: AccessPolicy,
   lifetimes: GrantLifetimes,
   now: Seconds,
 ): Decision<Issued> {
   check(grant !== undefined, 'rfc8628-3.4-grant', 'invalid_grant', 'the user who approved no longer exists')
   assertNotRedeemed(grant.revokedAt === undefined && grant.seq > 0)
-  const access = narrowAccess(grant, grant.scope, resource, resources)
+  const current = requireCurrent(grant, client, policy)
+  const access = narrowAccess(current, current.scope, resource, policy.resources)
   const issue = {
     accessTokenSeconds: access.seconds,
     refreshable: client.grantTypes.includes('refresh_token'),
   }
-  const decision = redeemGrant(grant, issue, lifetimes, now)
+  const decision = redeemGrant(current, issue, lifetimes, now)
   if ('rejection' in decision) return decision
   const issued = accept({ grant: decision.result, access }, ...decision.writes)
   return withWrites(issued, update(deviceKind, { ...device, state: 'redeemed' }))
