@@ -403,7 +403,14 @@ export const CommonSettings = Type.Object(
           description: 'Time for one fetch, from the name of the host to the last byte.',
         }),
         responseBytes: bytes(65_536, 'Size of a response.'),
-        perOriginPerMinute: count(30, 'Fetches from one origin in a minute, by each node.'),
+        perOriginPerMinute: count(
+          30,
+          'Fetches from one origin in a minute, by each node: for clients that an operator added, for known documents, for unknown documents and for request objects, each counted separately. A document gets a third of it at most.',
+        ),
+        perNetworkPerMinute: count(
+          15,
+          'Fetches of unknown documents that requests from one address prefix cause in a minute, by each node; of request objects as many.',
+        ),
         privateNetworks: Type.Array(Type.String(), {
           default: [],
           description:

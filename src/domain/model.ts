@@ -95,6 +95,10 @@ export interface PublishedClient {
   readonly host: string
   /** Identifies what consent is for besides the scope: users are asked again when it changes. */
   readonly terms: Hash
+  /** Identifies the document that the metadata is from; absent: a previous version stored it. */
+  readonly digest?: Hash
+  /** The network of the request that named it, see address-prefix.ts; absent: it is stored. */
+  readonly namedFrom?: string
 }
 
 /** A client that registered itself with an initial access token, and may have what an operator's client may have. */
