@@ -18,7 +18,7 @@ import type { PasswordCheck } from './users/passwords.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Fetches what an operator names, whatever the settings accept. Absent: nothing fetches clients. */
+    /** Absent: no client is known by a document. */
     readonly publishedClients?: PublishedClients
   }
 }
@@ -34,30 +34,37 @@ export interface Deps {
 
 /** The clients that are known by the URL at which they publish their metadata. */
 export interface PublishedClients {
-  /** Returns the client as its document says now; fetches it when it is not fresh. */
-  current(clientId: string): Promise<Client>
   /**
-   * Returns the client that a request is from; undefined if it is unknown and cannot be fetched. A public client stays
-   * what it was when the user approved it; the keys of another are those of its document.
+   * Returns the client as its document says now; fetches it when it is not fresh.
+   * @param from The network of the request, see address-prefix.ts.
+   */
+  current(clientId: string, from: string): Promise<Client>
+  /** Returns the client of a pending request; fetches it only where nothing of it is stored, and this node forgot it. */
+  pending(clientId: string, from: string): Promise<Client>
+  /** Returns a client of which nothing is stored, if this node remembers it. */
+  seen(clientId: string, from: string): Client | undefined
+  /**
+   * Returns the stored client that a request is from; undefined if there is none. A public client stays what it was
+   * when the user approved it; the keys of another are those of its document.
    */
   known(clientId: string): Promise<Client | undefined>
   /**
-   * Fetches the document, fresh or not, and stores the client.
+   * Fetches the document of a client, fresh or not and whatever the settings accept, and stores the client.
    * @param also What to write with it.
    */
   refresh(
     clientId: string,
     also?: (stored: { readonly client: Client; readonly document: ClientDocument }) => readonly Write[],
   ): Promise<Client>
+  /** Stores a client that a signed-in user approves; returns the one that is stored then. */
+  keep(client: Client): Promise<Client>
+  /** Forgets what this node remembers of a document. */
+  forget(clientId: string): void
 }
 
 /** What it takes to fetch such clients. */
 export type PublishedClientDeps = Pick<Deps, 'config' | 'store' | 'clock'> &
-  Pick<AppDeps, 'fetchUrl' | 'declared'> & {
-    readonly keys: Pick<KeyRing, 'algorithms'>
-    /** Fetches what an operator names, whatever the settings accept. */
-    readonly byOperator?: true
-  }
+  Pick<AppDeps, 'fetchUrl' | 'declared'> & { readonly keys: Pick<KeyRing, 'algorithms'> }
 
 /** Deps, and what buildApp computes from them once. */
 export interface AppDeps extends Deps {

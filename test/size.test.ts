@@ -54,14 +54,13 @@ const short = {
     'src/pages/signed-in.ts',
   ],
   'a plugin or the rules of a specification, which are in files of these names': [
-    'src/{rfc9207-issuer,client-id-metadata}/plugin.ts',
+    'src/rfc9207-issuer/plugin.ts',
     'src/rfc7662-introspection/rules.ts',
     'src/rfc7523-client-assertions/rules/registration.ts',
   ],
   'two endpoints or pages of their folder share it': [
     'src/rfc7591-registration/json-object.ts',
     'src/rfc8414-metadata/published-keys.ts',
-    'src/client-id-metadata/policy.ts',
     'src/admin-pages/version.ts',
   ],
   'a page is a file': ['src/pages/home.ts'],

@@ -75,7 +75,6 @@ async function refresh(
       fetchUrl,
       declared,
       keys: { algorithms: ['RS256', 'ES256', 'EdDSA'] },
-      byOperator: true,
     })
     const event = auditEvent('client-changed', operatorContext(), { clientId: url, changed: 'document' })
     await clients

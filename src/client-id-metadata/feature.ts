@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Feature, section } from '../feature.ts'
+import { knownDocuments } from './known.ts'
 
 const settings = {
   clientDocuments: Type.Object(
@@ -12,10 +13,10 @@ const settings = {
         }),
       ),
       allowed: Type.Array(Type.String(), {
-        default: ['claude.ai', 'vscode.dev', 'chatgpt.com'],
+        default: knownDocuments.map(({ url }) => url),
         description:
-          'Hosts, or whole URLs, whose documents are accepted with `allow-list`. The default names well-known agents.',
-        examples: [['claude.ai', 'https://agents.example.com/oauth/client.json']],
+          'The documents that are accepted with `allow-list`: whole URLs, or hosts for all of their documents. A document that is named by its URL is fetched at the expense of no other. The default names the documents of well-known agents.',
+        examples: [['https://agents.example.com/oauth/client.json', 'agents.example.com']],
       }),
       floorSeconds: Type.Integer({
         default: 300,
@@ -27,8 +28,7 @@ const settings = {
         default: 86_400,
         minimum: 60,
         maximum: 604_800,
-        description:
-          'How long a fetched document is used at most, and how long a client authenticates by its keys while the document cannot be fetched.',
+        description: 'How long a fetched document is used at most, also while it cannot be fetched again.',
       }),
     },
     section('Client ID metadata documents: clients that are known by a URL.'),

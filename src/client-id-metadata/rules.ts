@@ -13,6 +13,7 @@ import { isObject } from '../domain/is-object.ts'
 import {
   type Client,
   defaultGrantTypes,
+  type PublishedClient,
   type Scope,
   type Seconds,
   type SigningAlgorithm,
@@ -27,10 +28,14 @@ export interface DocumentPolicy {
   readonly mode: 'off' | 'allow-list' | 'any'
   /** Hosts, or whole URLs. */
   readonly allowed: readonly string[]
+  /** Hosts whose documents were once accepted by default: clients of them that users approved stay accepted. */
+  readonly formerHosts: readonly string[]
   /** Accepts http on loopback. */
   readonly isDevelopment: boolean
   readonly scopes: Scope
   readonly algorithms: readonly SigningAlgorithm[]
+  /** The size of what is stored of a document, `limits.clientMetadataBytes`. */
+  readonly metadataBytes: number
   readonly declared: ClientDeclarations
 }
 
@@ -71,42 +76,10 @@ export function assertClientIdUrl(clientId: string, { isDevelopment }: DocumentP
   )
 }
 
-/**
- * Checks that this server accepts documents of the host.
- * @throws {OAuthError} `invalid_client`
- */
-export function assertAllowed(clientId: string, isDenied: boolean, policy: DocumentPolicy): void {
-  const setting =
-    policy.mode === 'off'
-      ? 'this server accepts no client metadata documents (clientDocuments.mode)'
-      : 'this server accepts no client metadata documents of this host (clientDocuments.allowed)'
-  check(isListed(clientId, policy), 'lychgate-client-document-allowed', 'invalid_client', setting, {
-    status: 400,
-    stored: policy.mode === 'off' ? 'off' : policy.allowed,
-    received: clientId.slice(0, 100),
-    passed: 'client_id is a URL that is allowed',
-  })
-  check(
-    !isDenied,
-    'lychgate-client-document-denied',
-    'invalid_client',
-    'an operator denied this client (lychgate client document deny)',
-    { status: 400, passed: 'no operator denied the URL' },
-  )
-}
-
-/** Whether the settings accept the URL. */
-export function isListed(
-  clientId: string,
-  { mode, allowed }: Pick<DocumentPolicy, 'mode' | 'allowed'>,
-): boolean {
-  if (mode !== 'allow-list') return mode === 'any'
-  const host = URL.parse(clientId)?.host
-  return allowed.some((one) => one === clientId || one === host)
-}
-
 /** What a document says about its client. */
-export type PublishedMetadata = Omit<Client, 'id' | 'issuedAt' | 'usedAt' | 'lockedAt'>
+export type PublishedMetadata = Omit<Client, 'id' | 'issuedAt' | 'usedAt' | 'lockedAt' | 'published'> & {
+  readonly published: PublishedClient
+}
 
 /**
  * Reads a document, §4.1. A member that this server does not understand is ignored, and so is a grant type or a
@@ -135,11 +108,23 @@ export function readDocument(json: unknown, clientId: string, policy: DocumentPo
   )
   assertNoSecret(json)
   try {
-    return metadataOf(json, clientId, policy)
+    const metadata = metadataOf(json, clientId, policy)
+    assertSize(metadata, policy)
+    return metadata
   } catch (error) {
     if (!(error instanceof OAuthError) || error.code === 'invalid_client') throw error
     throw unusable(error.message, error)
   }
+}
+
+function assertSize(metadata: PublishedMetadata, { metadataBytes }: DocumentPolicy): void {
+  const bytes = Buffer.byteLength(JSON.stringify(metadata))
+  if (bytes <= metadataBytes) return
+  throw new OAuthError(
+    'invalid_client',
+    `the client metadata document takes more than ${metadataBytes} bytes (limits.clientMetadataBytes)`,
+    { rule: 'lychgate-limits-client-metadata-bytes', status: 400, stored: metadataBytes, received: bytes },
+  )
 }
 
 /** Rejects what only a client with a shared secret has, §4.1: a public document cannot contain one. */

@@ -435,7 +435,14 @@ export const CommonSettings = Type.Object(
           'Size of a form body: token, revocation, introspection, UserInfo, authorization, pages.',
         ),
         registrationBodyBytes: bytes(65_536, 'Size of a registration body.'),
-        clientMetadataBytes: bytes(8192, 'Size of the stored metadata of a self-registered client, as JSON.'),
+        clientMetadataBytes: bytes(
+          8192,
+          'Size of the stored metadata of a client that registered itself or published a document, as JSON.',
+        ),
+        unusedClientBytes: bytes(
+          134_217_728,
+          'Size of the stored metadata of all such clients that never got a token, as JSON. Beyond it the oldest of them are deleted, also before `lifetimes.unusedClientSeconds`.',
+        ),
         parameters: count(100, 'Number of parameters in one request.'),
         parameterBytes: bytes(8192, 'Size of one parameter value.'),
         redirectUris: count(50, 'Number of redirect URIs of one client.'),

@@ -34,6 +34,7 @@ export const documentRoutes: DevPart = async (app, { service, store }) => {
     const url = urlOf(name)
     const members = { client_id: url, ...requireBody(AnyObject, request.body) }
     await store.write(put(hostedDocumentKind, { id: name, members }), remove(clientDocumentKind, url))
+    app.publishedClients?.forget(url)
     return members
   })
 
@@ -46,6 +47,7 @@ export const documentRoutes: DevPart = async (app, { service, store }) => {
   app.delete<{ Params: { name: string } }>(path, async (request, reply) => {
     const { name } = request.params
     await store.write(remove(hostedDocumentKind, name), remove(clientDocumentKind, urlOf(name)))
+    app.publishedClients?.forget(urlOf(name))
     return reply.code(204).send()
   })
 }

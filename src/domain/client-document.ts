@@ -1,4 +1,4 @@
-import type { Hash, Seconds } from './model.ts'
+import type { AuthorizationRequest, Hash, Seconds } from './model.ts'
 import { recordKind } from './record.ts'
 
 /** When the document of a client was fetched. What it says is stored as the client. */
@@ -28,3 +28,19 @@ export const deniedDocumentKind = recordKind<DeniedDocument>('denied-client-docu
   id: ({ id }) => id,
   madeAt: ({ deniedAt }) => deniedAt,
 })
+
+type RequestExtra = NonNullable<AuthorizationRequest['extra']>
+
+/** The name under which an authorization request stores the digest of the document of its client. */
+const digestName = 'clientDocument'
+
+/** Returns what an authorization request stores about the document of its client. */
+export function documentDigest(digest: Hash): RequestExtra {
+  return { [digestName]: digest }
+}
+
+/** Returns the digest of the document that an authorization request is for. */
+export function documentDigestOf(extra: RequestExtra = {}): Hash | undefined {
+  const digest = extra[digestName]
+  return typeof digest === 'string' ? digest : undefined
+}

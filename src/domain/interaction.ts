@@ -117,6 +117,8 @@ export function remembersConsent(
   client: Client,
 ): boolean {
   if (client.consent !== 'remember') return false
+  // Of a client that is not stored, a consent may be left from before it was deleted.
+  if (client.published?.namedFrom !== undefined) return false
   return client.origin === 'integration' || (termsOf(client) !== undefined && !isLoopbackUri(redirectUri))
 }
 

@@ -3,6 +3,7 @@ import { keysOf } from '../clients/keys.ts'
 import type { AppDeps } from '../deps.ts'
 import type { PublicKey } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
+import { spenderFor } from './budgets.ts'
 import { createKeySets, type KeySets } from './key-sets.ts'
 
 declare module 'fastify' {
@@ -24,19 +25,25 @@ export interface ClientKeys extends Pick<KeySets, 'keysOfIssuer'> {
 /** Finds the keys of clients, RFC 7591 §2; those that are fetched are kept once for all specifications. */
 export const clientKeys = fp<Pick<AppDeps, 'config' | 'clock' | 'fetchUrl'>>(
   async (app, { config, clock, fetchUrl }) => {
-    const keySets = createKeySets({
-      fetchUrl,
-      bounds: config.fetch,
-      clock,
-      onFailure: (url, error) => app.log.warn({ err: error, url }, 'a key set could not be fetched'),
-    })
+    const create = () =>
+      createKeySets({
+        fetchUrl,
+        bounds: config.fetch,
+        clock,
+        onFailure: (url, error) => app.log.warn({ err: error, url }, 'a key set could not be fetched'),
+      })
+    // Strangers neither push out nor hold up the keys of the clients that operators added.
+    const ofOperators = create()
+    const ofDocuments = { known: create(), unknown: create() }
     app.decorate('clientKeys', {
-      keysOfIssuer: keySets.keysOfIssuer,
-      async keysOf({ extra }, kid) {
-        const uri = extra?.['jwks_uri']
-        return typeof uri === 'string'
-          ? keySets.keysAt(uri, typeof kid === 'string' ? kid : undefined)
-          : keysOf(extra?.['jwks'])
+      keysOfIssuer: ofOperators.keysOfIssuer,
+      async keysOf(client, kid) {
+        const { jwks_uri: uri, jwks } = client.extra ?? {}
+        if (typeof uri !== 'string') return keysOf(jwks)
+        const spender = spenderFor(client)
+        const { purpose } = spender
+        const keySets = purpose === 'known' || purpose === 'unknown' ? ofDocuments[purpose] : ofOperators
+        return keySets.keysAt(uri, spender, typeof kid === 'string' ? kid : undefined)
       },
     })
   },

@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { Seconds } from '../domain/model.ts'
 import { parseStrictJson } from '../domain/strict-json.ts'
 import type { Clock } from '../system.ts'
+import type { Spender } from './budgets.ts'
 import { freshSeconds } from './freshness.ts'
 import type { GuardedFetch } from './guarded-fetch.ts'
 
@@ -11,7 +12,7 @@ export interface Documents<T> {
    * Returns the document at a URL. It is fetched when it is not fresh, and when it is not enough.
    * @throws what the last fetch threw, if there is no document, or only one that is too old.
    */
-  at(url: string, isEnough?: (document: T) => boolean): Promise<T>
+  at(url: string, spender: Spender, isEnough?: (document: T) => boolean): Promise<T>
 }
 
 export interface DocumentsOptions<T> {
@@ -46,10 +47,10 @@ export function createDocuments<T extends object>(options: DocumentsOptions<T>):
   const entries = new Map<string, Entry<T>>()
   const fetching = new Map<string, Promise<Entry<T>>>()
 
-  async function load(url: string, before: Entry<T> | undefined): Promise<Entry<T>> {
+  async function load(url: string, spender: Spender, before: Entry<T> | undefined): Promise<Entry<T>> {
     const triedAt = clock()
     try {
-      const { headers, body } = await fetchUrl(url)
+      const { headers, body } = await fetchUrl(url, spender)
       const document = parse(parseStrictJson(body.toString()))
       const freshFor = Math.min(Math.max(freshSeconds(headers, triedAt), floor), ceiling)
       return { document, fetchedAt: triedAt, freshUntil: triedAt + freshFor, triedAt }
@@ -59,8 +60,8 @@ export function createDocuments<T extends object>(options: DocumentsOptions<T>):
     }
   }
 
-  async function reload(url: string, before: Entry<T> | undefined): Promise<Entry<T>> {
-    const running = fetching.get(url) ?? load(url, before).finally(() => fetching.delete(url))
+  async function reload(url: string, spender: Spender, before: Entry<T> | undefined): Promise<Entry<T>> {
+    const running = fetching.get(url) ?? load(url, spender, before).finally(() => fetching.delete(url))
     fetching.set(url, running)
     const entry = await running
     // The one that was fetched longest ago makes room.
@@ -74,12 +75,12 @@ export function createDocuments<T extends object>(options: DocumentsOptions<T>):
   }
 
   return {
-    async at(url, isEnough = () => true) {
+    async at(url, spender, isEnough = () => true) {
       const now = clock()
       const known = entries.get(url)
       const isFresh = known?.document !== undefined && now < known.freshUntil && isEnough(known.document)
       const mayFetch = known === undefined || now >= known.triedAt + Math.min(retrySeconds, ceiling)
-      const entry = isFresh || !mayFetch ? known : await reload(url, known)
+      const entry = isFresh || !mayFetch ? known : await reload(url, spender, known)
       if (entry.document !== undefined && now < entry.fetchedAt + ceiling) return entry.document
       throw entry.error
     },

@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { Clock } from '../system.ts'
+import { type BudgetLimits, createBudgets, type Spender } from './budgets.ts'
 import { type Fetched, FetchFailed, fetchOnce, type Resolve } from './exchange.ts'
 import { type AddressRule, addressesIn, isLoopbackAddress, isPublicAddress } from './public-address.ts'
 
@@ -11,16 +12,15 @@ export interface FormPost {
 }
 
 /**
- * Fetches a URL that a client named: with GET, or with POST of a form.
+ * Fetches a URL that a client named: with GET, or with POST of a form. The spender says which places and budgets it
+ * takes.
  * @throws {FetchFailed}
  */
-export type GuardedFetch = (url: string, post?: FormPost) => Promise<Fetched>
+export type GuardedFetch = (url: string, spender: Spender, post?: FormPost) => Promise<Fetched>
 
 export interface GuardedFetchOptions {
-  readonly limits: Pick<
-    Config['fetch'],
-    'timeoutSeconds' | 'responseBytes' | 'perOriginPerMinute' | 'privateNetworks'
-  >
+  readonly limits: BudgetLimits &
+    Pick<Config['fetch'], 'timeoutSeconds' | 'responseBytes' | 'privateNetworks'>
   /** Loopback may be fetched, also by http. */
   readonly isDevelopment: boolean
   readonly clock: Clock
@@ -30,39 +30,38 @@ export interface GuardedFetchOptions {
   readonly authorities?: readonly string[]
 }
 
-const mostAtOnce = 64
-const mostOrigins = 10_000
 const longestUrl = 2048
 
 /**
  * Makes the one way in which this server fetches what a client names. It connects to public addresses only, which it
  * checks on the socket before anything is sent; follows no redirect; sends no credentials and uses no proxy; reads a
- * limited number of bytes, uncompressed, in a limited time; fetches a URL once for all who want it at the same time;
- * and has a budget for each origin.
+ * limited number of bytes, uncompressed, in a limited time; fetches a URL once for all who want it for the same
+ * purpose at the same time; and has places and budgets for each purpose.
  */
 export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const { limits, isDevelopment, clock, resolve, authorities } = options
   const isPrivateAllowed = addressesIn(limits.privateNetworks)
   const mayConnect: AddressRule = (address) =>
     isPublicAddress(address) || isPrivateAllowed(address) || (isDevelopment && isLoopbackAddress(address))
-  const spendGet = originBudget(clock)
-  const spendPost = originBudget(clock)
+  const budgets = createBudgets(limits, clock)
   const inFlight = new Map<unknown, Promise<Fetched>>()
-  return async (text, post) => {
+  return async (text, spender, post) => {
     const url = targetOf(text, isDevelopment)
     // A form is sent as often as asked for; only documents are shared.
-    const key = post ?? url.href
+    const key = post ?? `${spender.purpose} ${url.href}`
     const running = inFlight.get(key)
     if (running !== undefined) return running
-    if (inFlight.size >= mostAtOnce) throw new FetchFailed('budget', `${mostAtOnce} fetches are running`)
-    if (post === undefined) spendGet(url.origin, limits.perOriginPerMinute)
-    else spendPost(url.origin, post.perOriginPerMinute)
+    const place = budgets.take(url, spender, (post ?? limits).perOriginPerMinute)
+    if (typeof place === 'string') throw new FetchFailed('budget', place)
     // Unencrypted responses come from this computer only.
     const rule = url.protocol === 'http:' ? isLoopbackAddress : mayConnect
     const { timeoutSeconds } = post ?? limits
     const { responseBytes } = limits
     const exchange = { rule, timeoutSeconds, responseBytes, form: post?.form, resolve, authorities }
-    const fetching = fetchOnce(url, exchange).finally(() => inFlight.delete(key))
+    const fetching = fetchOnce(url, exchange).finally(() => {
+      place()
+      inFlight.delete(key)
+    })
     inFlight.set(key, fetching)
     return fetching
   }
@@ -77,19 +76,4 @@ function targetOf(text: string, isDevelopment: boolean): URL {
   if (url.username !== '' || url.password !== '') throw new FetchFailed('url', 'the URL has a user name')
   url.hash = ''
   return url
-}
-
-/** Returns a function that counts the fetches of an origin in windows of a minute. */
-function originBudget(clock: Clock): (origin: string, perMinute: number) => void {
-  const counts = new Map<string, number>()
-  let window = 0
-  return (origin, perMinute) => {
-    const minute = Math.floor(clock() / 60)
-    if (minute !== window || counts.size >= mostOrigins) counts.clear()
-    window = minute
-    const count = (counts.get(origin) ?? 0) + 1
-    if (count > perMinute)
-      throw new FetchFailed('budget', `more than ${perMinute} fetches a minute (fetch.perOriginPerMinute)`)
-    counts.set(origin, count)
-  }
 }

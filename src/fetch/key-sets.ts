@@ -1,5 +1,6 @@
 import { isObject } from '../domain/is-object.ts'
 import { type PublicKey, parseKeySet } from '../domain/key-set.ts'
+import type { Spender } from './budgets.ts'
 import { createDocuments, type DocumentsOptions } from './documents.ts'
 
 /** Fetches and keeps the key sets of clients, and of issuers that they trust. */
@@ -8,7 +9,7 @@ export interface KeySets {
    * Returns the keys at a URL. They are fetched when they are not fresh, and when no key has this `kid`.
    * @throws what the last fetch threw, if there are no keys, or only some that are too old.
    */
-  keysAt(url: string, kid?: string): Promise<readonly PublicKey[]>
+  keysAt(url: string, spender: Spender, kid?: string): Promise<readonly PublicKey[]>
   /**
    * Returns the keys of an issuer, which its metadata names (OpenID Connect Discovery §4).
    * @throws as `keysAt`, and for metadata of another issuer.
@@ -25,15 +26,17 @@ interface IssuerMetadata {
 export function createKeySets(options: Omit<DocumentsOptions<unknown>, 'parse'>): KeySets {
   const keySets = createDocuments({ ...options, parse: parseKeySet })
   const metadata = createDocuments({ ...options, parse: parseMetadata })
-  const keysAt: KeySets['keysAt'] = (url, kid) =>
-    keySets.at(url, (keys) => kid === undefined || keys.some((key) => key.kid === kid))
+  const keysAt: KeySets['keysAt'] = (url, spender, kid) =>
+    keySets.at(url, spender, (keys) => kid === undefined || keys.some((key) => key.kid === kid))
   return {
     keysAt,
     async keysOfIssuer(issuer, kid) {
-      const found = await metadata.at(metadataUrl(issuer))
+      // An operator wrote which issuers a client trusts.
+      const spender = { purpose: 'operator' } as const
+      const found = await metadata.at(metadataUrl(issuer), spender)
       // OpenID Connect Discovery §4.3: identical.
       if (found.issuer !== issuer) throw new Error('the metadata is that of another issuer')
-      return keysAt(found.keysUri, kid)
+      return keysAt(found.keysUri, spender, kid)
     },
   }
 }

@@ -12,19 +12,31 @@ import {
 import type { Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 import { additions } from '../feature.ts'
+import { addressPrefix } from './address-prefix.ts'
 import { parametersOf } from './parameters.ts'
 
 /**
- * Why a client is looked up: to describe it, to authenticate it, or because it begins an authorization. Only the last
- * may reject the request with an error that says what is wrong with the client.
+ * Why a client is looked up:
+ *
+ *     authorization    an authorization request names it
+ *     push             the same, and it is to be authenticated
+ *     pending          a page continues its authorization request
+ *     authentication   any other endpoint authenticates it
+ *     seen             a page shows what this node has of it
+ *     display          anything else
+ *
+ * The first three may find a client of which nothing is stored. `authorization` and `pending` reject the request with an
+ * error that says what is wrong with the client.
  */
-export type LookupReason = 'display' | 'authentication' | 'authorization'
+export type LookupReason = 'authorization' | 'push' | 'pending' | 'authentication' | 'seen' | 'display'
 
 /** Where else clients are found than in the store. */
 export interface ClientResolver {
   /** Whether it finds all clients of this kind of identifier, so that no other place is searched. */
   owns(clientId: string): boolean
-  find(clientId: string, reason: LookupReason): Promise<Client | undefined>
+  find(clientId: string, reason: LookupReason, from: string): Promise<Client | undefined>
+  /** Stores a client of which nothing is stored; returns the one that is stored then. */
+  keep?(client: Client): Promise<Client>
 }
 
 /** @throws {OAuthError} `invalid_client` for a client that must authenticate in another way. */
@@ -42,8 +54,13 @@ declare module 'fastify' {
     afterClientAuthentication(assert: AuthenticationCheck): void
     /** Adds a place where clients are found. The first that owns the identifier decides. */
     addClientResolver(resolver: ClientResolver): void
-    /** Finds a client by its identifier. */
-    resolveClient(clientId: string, reason?: LookupReason): Promise<Client | undefined>
+    /**
+     * Finds a client by its identifier.
+     * @param from The network of the request, see address-prefix.ts; needed for a client of which nothing is stored.
+     */
+    resolveClient(clientId: string, reason?: LookupReason, from?: string): Promise<Client | undefined>
+    /** Stores a client that a signed-in user approves, if it is not stored; returns the one that is stored then. */
+    keepClient(client: Client): Promise<Client>
     /**
      * Returns a hook that authenticates the client of a form request, RFC 6749 §2.3, or rejects with `invalid_client`.
      * @param inferClientId Names the client of a request that has no client credentials at all.
@@ -51,6 +68,7 @@ declare module 'fastify' {
     requireClient(
       realm?: AuthenticationRealm,
       inferClientId?: (parameters: Parameters) => Promise<string | undefined>,
+      reason?: 'authentication' | 'push',
     ): preHandlerAsyncHookHandler
   }
 }
@@ -72,14 +90,24 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
     })
     app.addHook('onReady', async () => methods.assertComplete())
     app.decorate('addClientResolver', (resolver) => void resolvers.push(resolver))
-    app.decorate('resolveClient', (clientId, reason = 'display') => {
-      const resolver = resolvers.find((one) => one.owns(clientId))
-      return resolver === undefined ? store.find('client', clientId) : resolver.find(clientId, reason)
+    const resolverOf = (clientId: string) => resolvers.find((one) => one.owns(clientId))
+    app.decorate('resolveClient', (clientId, reason = 'display', from = '') => {
+      const resolver = resolverOf(clientId)
+      return resolver === undefined ? store.find('client', clientId) : resolver.find(clientId, reason, from)
+    })
+    app.decorate('keepClient', async (client) => {
+      // What is stored has no such network.
+      if (client.published?.namedFrom === undefined) return client
+      return (await resolverOf(client.id)?.keep?.(client)) ?? client
     })
     const proofs = Object.keys(declared.authenticationParameters)
     app.decorate(
       'requireClient',
-      (realm = { alwaysUnauthorized: false }, inferClientId): preHandlerAsyncHookHandler =>
+      (
+        realm = { alwaysUnauthorized: false },
+        inferClientId,
+        reason = 'authentication',
+      ): preHandlerAsyncHookHandler =>
         async (request) => {
           const { authorization } = request.headers
           const sent = parametersOf(request.body)
@@ -92,7 +120,9 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
           const claimed = parseClientCredentials(methods.added.values(), authorization, parameters, realm)
           const clientId = claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))
           const client =
-            clientId === undefined ? undefined : await app.resolveClient(clientId, 'authentication')
+            clientId === undefined
+              ? undefined
+              : await app.resolveClient(clientId, reason, reason === 'push' ? addressPrefix(request.ip) : '')
           const verifying = claimed.method.verify(client, claimed.proof)
           const failed = verifying instanceof Promise ? await verifying : verifying
           const authenticated = authenticateClient(client, claimed, failed, realm)

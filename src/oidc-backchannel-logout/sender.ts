@@ -83,7 +83,11 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
         hear({ ...sent, step: 'logout token', result, ...(status !== undefined && { status }) })
     }
     try {
-      const { status } = await fetchUrl(uri, { form, timeoutSeconds, perOriginPerMinute })
+      const { status } = await fetchUrl(
+        uri,
+        { purpose: 'form' },
+        { form, timeoutSeconds, perOriginPerMinute },
+      )
       note(status, 'delivered')
       return { result: 'delivered' }
     } catch (error) {

@@ -27,15 +27,19 @@ export interface LoadedRequest {
 
 /**
  * Loads an authorization request that was sent as a reference or as a JWT; undefined, at once, if it was not. What it
- * throws is shown as a page: nothing is proven yet.
+ * throws is shown as a page: nothing is proven yet. `from` is the network of the request, see address-prefix.ts.
  */
-export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest> | undefined
+export type RequestLoader = (parameters: Parameters, from: string) => Promise<LoadedRequest> | undefined
 
 /**
  * Reads what a feature stores with an authorization request from its parameters, and from what is stored with it
  * already; undefined: nothing. Its errors are redirects.
  */
-export type RequestReader = (parameters: Parameters, extra: RequestExtra) => RequestExtra | undefined
+export type RequestReader = (
+  parameters: Parameters,
+  extra: RequestExtra,
+  client: Client,
+) => RequestExtra | undefined
 
 /** Reads what a feature stores with a pushed authorization request from the HTTP request of its client. */
 export type PushReader = (request: FastifyRequest, reply: FastifyReply) => Promise<RequestExtra>
@@ -71,7 +75,8 @@ declare module 'fastify' {
 }
 
 export interface AuthorizationRequests {
-  load(parameters: Parameters): LoadedRequest | Promise<LoadedRequest>
+  /** @param from The network of the request, see address-prefix.ts. */
+  load(parameters: Parameters, from: string): LoadedRequest | Promise<LoadedRequest>
   /** Validates the client's right to the redirect URI, RFC 6749 §3.1.2.3. A request that is rejected says why. */
   proveRedirect(loaded: LoadedRequest, client: Client): ProvenRedirect
   /** Validates everything else, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.2. */
@@ -107,9 +112,9 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
     app.decorate('onUserKnown', (assert: UserCheck) => void userChecks.push(assert))
     app.decorate('onAuthorizationEnd', (end: RequestEnd) => void ends.push(end))
     app.decorate('authorizationRequests', {
-      load: (parameters) => {
+      load: (parameters, from) => {
         for (const load of loaders) {
-          const loading = load(parameters)
+          const loading = load(parameters, from)
           if (loading !== undefined) return loading
         }
         return { parameters }
@@ -125,7 +130,7 @@ export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
         const hint = parameters['id_token_hint']
         const hintedSub = typeof hint === 'string' ? await subOfHint(hint) : undefined
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
-        const added = mapDefined(readers, (read) => read(parameters, given))
+        const added = mapDefined(readers, (read) => read(parameters, given, client))
         const hasExtra = added.length > 0 || Object.keys(given).length > 0
         return hasExtra ? { ...request, extra: Object.assign({}, given, ...added) } : request
       },

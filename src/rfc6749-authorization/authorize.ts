@@ -18,6 +18,7 @@ import {
 import { parseUiLocales } from '../domain/language.ts'
 import type { AuthorizationRequest, Client, Consent, Seconds, Session } from '../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
@@ -51,10 +52,11 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     const requests = app.authorizationRequests
-    const loading = requests.load(parameters)
+    const from = addressPrefix(request.ip)
+    const loading = requests.load(parameters, from)
     const loaded = loading instanceof Promise ? await loading : loading
     request.uiLocales = parseUiLocales(loaded.parameters)
-    const client = await provenClient(loaded.parameters)
+    const client = await provenClient(loaded.parameters, from)
     const redirect = requests.proveRedirect(loaded, client)
     try {
       requests.assert(client, loaded)
@@ -150,7 +152,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     return (await app.browser.session(request, now)) !== undefined
   }
 
-  const provenClient = async (parameters: Parameters): Promise<Client> => {
+  const provenClient = async (parameters: Parameters, from: string): Promise<Client> => {
     const clientId = single(parameters, 'client_id')
     check(
       clientId !== undefined,
@@ -159,7 +161,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       'client_id is missing',
       { passed: 'client_id is present' },
     )
-    const client = await app.resolveClient(clientId, 'authorization')
+    const client = await app.resolveClient(clientId, 'authorization', from)
     check(client !== undefined, 'rfc6749-4.1.2.1-client-error-page', 'invalid_client', unknownClient, {
       status: 400,
       received: clientId.slice(0, 100),

@@ -35,29 +35,29 @@ export const requestObjects = fp<AppDeps>(
       request_object_signing_alg_values_supported: [...algorithmNames].reverse(),
     })
     app.afterClientKnown((client, extra) => assertSigned(client, extra, isRequired))
-    app.beforeAuthorization((parameters) => {
+    app.beforeAuthorization((parameters, from) => {
       const { client_id: clientId } = parameters
       return hasRequestObject(parameters) && typeof clientId === 'string'
-        ? loadOf(clientId, parameters)
+        ? loadOf(clientId, parameters, from)
         : undefined
     })
 
-    async function loadOf(clientId: string, parameters: Parameters) {
-      const client = await app.resolveClient(clientId, 'authorization')
+    async function loadOf(clientId: string, parameters: Parameters, from: string) {
+      const client = await app.resolveClient(clientId, 'authorization', from)
       // The core rejects an unknown or locked client; nothing is fetched for it.
       if (client === undefined || client.lockedAt !== undefined) return { parameters }
-      return load(parameters, client)
+      return load(parameters, client, from)
     }
 
     /**
      * Until the signature is verified, an error goes to where the request itself says: what is inside is not proven.
      */
-    async function load(parameters: Parameters, client: Client) {
+    async function load(parameters: Parameters, client: Client, from: string) {
       const { request: _request, request_uri: _uri, ...outside } = parameters
       let proven: Parameters = outside
       try {
         const sent = readSent(parameters, client)
-        const object = parseRequestObject('uri' in sent ? await fetched(sent.uri) : sent.value)
+        const object = parseRequestObject('uri' in sent ? await fetched(sent.uri, from) : sent.value)
         const registered = algorithmNamed(client.extra?.['request_object_signing_alg'])
         assertSignature(object, registered, await keysOf(client, object.header['kid']), signatureRules)
         const inside = parametersOf(object, names, config.limits)
@@ -70,9 +70,9 @@ export const requestObjects = fp<AppDeps>(
       }
     }
 
-    async function fetched(uri: string): Promise<string> {
+    async function fetched(uri: string, from: string): Promise<string> {
       try {
-        const { body } = await fetchUrl(uri)
+        const { body } = await fetchUrl(uri, { purpose: 'requestObject', from })
         return body.toString().trim()
       } catch (error) {
         if (error instanceof FetchFailed) throw notFetched(uri, error)

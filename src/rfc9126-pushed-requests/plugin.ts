@@ -4,6 +4,7 @@ import type { AppDeps } from '../deps.ts'
 import { insert } from '../domain/decision.ts'
 import type { Parameters } from '../domain/parameters.ts'
 import { secretBytes } from '../domain/secret.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { clientOf } from '../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
@@ -75,7 +76,7 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
         },
       },
       preValidation: assertForm,
-      preHandler: app.requireClient(),
+      preHandler: app.requireClient(undefined, undefined, 'push'),
     },
     async (request, reply) => {
       const parameters = parametersOf(request.body)
@@ -85,7 +86,7 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
       const { load, proveRedirect, assert, parse, extraOfPush } = app.authorizationRequests
       const proven = await extraOfPush(request, reply)
       // RFC 9126 §3: what is pushed may be a request object.
-      const { extra, ...rest } = await load(pushed.parameters)
+      const { extra, ...rest } = await load(pushed.parameters, addressPrefix(request.ip))
       const loaded = { ...rest, extra: { ...extra, ...proven } }
       try {
         const redirect = proveRedirect(loaded, client)

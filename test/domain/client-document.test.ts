@@ -15,6 +15,8 @@ const checked: unknown[] = []
 const policy: DocumentPolicy = {
   mode: 'any',
   allowed: [],
+  formerHosts: [],
+  metadataBytes: 8192,
   isDevelopment: false,
   scopes: ['openid', 'courses:read', 'courses:write'],
   algorithms: ['RS256', 'ES256'],

@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { assertAllowed, isListed } from '../../src/client-id-metadata/acceptance.ts'
+import { knownDocuments } from '../../src/client-id-metadata/known.ts'
 import {
-  assertAllowed,
   assertClientIdUrl,
   type DocumentPolicy,
   isDocumentUrl,
-  isListed,
   longestDocument,
 } from '../../src/client-id-metadata/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
@@ -14,6 +15,8 @@ const id = 'https://client.example/client.json'
 const policy: DocumentPolicy = {
   mode: 'any',
   allowed: [],
+  formerHosts: [],
+  metadataBytes: 8192,
   isDevelopment: false,
   scopes: [],
   algorithms: [],
@@ -94,6 +97,15 @@ t.test('a list of hosts and URLs allows documents, and the modes allow all or no
   t.equal(isListed(id, { mode: 'off', allowed: [id] }), false)
 })
 
+t.test('docs/agents.md lists the documents of a new server, and where each is known from', async (t) => {
+  const page = readFileSync(new URL('../../docs/agents.md', import.meta.url), 'utf8')
+  const rows = [...page.matchAll(/^\| ([\w ]+) \| `(https:[^`]+)` \| \[.*\]\((.*)\) \|$/gm)]
+  t.strictSame(
+    rows.map(([, app, url, source]) => ({ url, app, source })),
+    knownDocuments,
+  )
+})
+
 t.test('a document that the settings or an operator exclude is rejected', async (t) => {
   const url = `${id}?${long}`
   const notAllowed = (description: string, stored: unknown) =>
@@ -105,9 +117,10 @@ t.test('a document that the settings or an operator exclude is rejected', async 
   const listing: DocumentPolicy = { ...policy, mode: 'allow-list', allowed: ['other.example'] }
   t.strictSame(
     rejectionOf(() => assertAllowed(url, false, listing)),
-    notAllowed('this server accepts no client metadata documents of this host (clientDocuments.allowed)', [
-      'other.example',
-    ]),
+    notAllowed(
+      'this server does not accept this client metadata document; its operator can add the URL or its host (clientDocuments.allowed)',
+      ['other.example'],
+    ),
   )
   t.strictSame(
     rejectionOf(() => assertAllowed(url, true, policy)),

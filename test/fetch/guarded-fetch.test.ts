@@ -3,12 +3,18 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import t from 'tap'
 import type { FetchFailed, FetchFault } from '../../src/fetch/exchange.ts'
-import { createGuardedFetch, type GuardedFetchOptions } from '../../src/fetch/guarded-fetch.ts'
+import { createGuardedFetch, type FormPost, type GuardedFetchOptions } from '../../src/fetch/guarded-fetch.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { testClock } from '../helpers/clock.ts'
 import { newFolder } from '../helpers/command.ts'
 
-const limits = { timeoutSeconds: 1, responseBytes: 1000, perOriginPerMinute: 100, privateNetworks: [] }
+const limits = {
+  timeoutSeconds: 1,
+  responseBytes: 1000,
+  perOriginPerMinute: 100,
+  perNetworkPerMinute: 100,
+  privateNetworks: [],
+}
 const certificates = makeCertificates(newFolder(t))
 const ok = (body: string, headers = '') =>
   `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n${headers}\r\n${body}`
@@ -127,13 +133,15 @@ const http = (path: string, host = '127.0.0.1') => `http://${host}:${plain.port}
 const https = (path: string, host = 'localhost') => `https://${host}:${secure.port}${path}`
 
 function fetcher(options: Partial<Omit<GuardedFetchOptions, 'limits'>> & { limits?: object } = {}) {
-  return createGuardedFetch({
+  const fetchUrl = createGuardedFetch({
     isDevelopment: true,
     clock: testClock(),
     authorities: [certificates.authority],
     ...options,
     limits: { ...limits, ...options.limits },
   })
+  return (url: string, post?: FormPost) =>
+    fetchUrl(url, post === undefined ? { purpose: 'operator' } : { purpose: 'form' }, post)
 }
 
 /** A resolver that returns these, one after the other. */
@@ -271,7 +279,7 @@ t.test('a certificate must be trusted, and must be for the host', async (t) => {
     resolve,
   })
   await t.rejects(
-    unknown(https('/ok')),
+    unknown(https('/ok'), { purpose: 'operator' }),
     { name: 'FetchFailed', fault: 'connection' },
     'also when the environment says otherwise',
   )

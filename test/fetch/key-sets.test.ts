@@ -57,7 +57,8 @@ function start(bounds = { keySetFloorSeconds: 100, keySetCeilingSeconds: 1000 })
   }
   const onFailure = (url: string) => void failures.push(url)
   const { keysAt } = createKeySets({ fetchUrl, bounds, clock, onFailure })
-  const kids = async (kid?: string) => (await keysAt('https://a.example/keys', kid)).map((key) => key.kid)
+  const kids = async (kid?: string) =>
+    (await keysAt('https://a.example/keys', { purpose: 'operator' }, kid)).map((key) => key.kid)
   return { clock, state, failures, kids }
 }
 

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { TestClient } from './flow.ts'
 import { freePort } from './free-port.ts'
 import type { Json } from './wire.ts'
@@ -17,6 +17,7 @@ export interface Published {
 /** A stand-in for the web site of a client: it publishes metadata documents on loopback. */
 export interface StandInDocuments {
   readonly origin: string
+  readonly server: Server
   /** The paths of the requests, in order. */
   readonly requests: string[]
   /** Publishes a document at a new URL; returns the client, and what the test may change. */
@@ -49,6 +50,7 @@ export async function startStandInDocuments(t: {
   let count = 0
   return {
     origin,
+    server,
     requests,
     publish(members = {}, at) {
       count += 1

@@ -1,9 +1,14 @@
 import type { Fault } from './fault.ts'
 
 const rules = 'src/client-id-metadata/rules.ts'
+const acceptance = 'src/client-id-metadata/acceptance.ts'
 const documents = 'src/client-id-metadata/documents.ts'
+const fetching = 'src/client-id-metadata/fetching.ts'
+const budgets = 'src/fetch/budgets.ts'
+const consent = 'src/pages/sign-in/consent.ts'
 const interaction = 'src/domain/interaction.ts'
 const tests = ['test/conformance/client-id-metadata.test.ts']
+const unknown = ['test/conformance/unknown-documents.test.ts']
 
 /** Faults of clients that are known by the URL of their metadata document. */
 export const clientDocumentFaults = [
@@ -80,14 +85,14 @@ export const clientDocumentFaults = [
   {
     id: 'document-of-any-type',
     tests,
-    file: documents,
+    file: fetching,
     find: "headers['content-type'] ?? ''",
     replace: "'application/json'",
   },
   {
     id: 'document-of-a-host-that-ends-alike',
     tests,
-    file: rules,
+    file: acceptance,
     find: 'one === host',
     replace: 'clientId.includes(one)',
   },
@@ -101,7 +106,7 @@ export const clientDocumentFaults = [
   {
     id: 'document-accepted-though-off',
     tests,
-    file: rules,
+    file: acceptance,
     find: "if (mode !== 'allow-list') return mode === 'any'",
     replace: "if (mode !== 'allow-list') return true",
   },
@@ -109,27 +114,27 @@ export const clientDocumentFaults = [
     id: 'document-fresh-for-ever',
     tests,
     file: documents,
-    find: 'return client !== undefined && isFresh ? client : refresh(clientId)',
-    replace: 'return client ?? refresh(clientId)',
+    find: 'if (document !== undefined && clock() < document.freshUntil) {',
+    replace: 'if (document !== undefined) {',
   },
   {
     id: 'document-fetched-every-time',
     tests,
     file: documents,
-    find: 'return client !== undefined && isFresh ? client : refresh(clientId)',
-    replace: 'return refresh(clientId)',
+    find: 'if (document !== undefined && clock() < document.freshUntil) {',
+    replace: 'if (document === undefined) {',
   },
   {
     id: 'document-without-ceiling',
     tests,
-    file: documents,
+    file: fetching,
     find: 'Math.min(Math.max(freshSeconds(headers, now), floorSeconds), ceilingSeconds)',
     replace: 'Math.max(freshSeconds(headers, now), floorSeconds)',
   },
   {
     id: 'document-without-floor',
     tests,
-    file: documents,
+    file: fetching,
     find: 'Math.min(Math.max(freshSeconds(headers, now), floorSeconds), ceilingSeconds)',
     replace: 'Math.min(freshSeconds(headers, now), ceilingSeconds)',
   },
@@ -137,8 +142,129 @@ export const clientDocumentFaults = [
     id: 'document-keys-used-for-ever',
     tests,
     file: documents,
-    find: 'document !== undefined && clock() < document.fetchedAt + ceilingSeconds',
-    replace: 'document !== undefined',
+    find: 'if (document === undefined || clock() >= document.fetchedAt + ceilingSeconds) return undefined',
+    replace: '',
+  },
+  {
+    id: 'document-of-a-stranger-spends-of-known-ones',
+    tests: unknown,
+    file: documents,
+    find: "isKnown ? { purpose: 'known' } : { purpose: 'unknown', from }",
+    replace: "{ purpose: 'known' }",
+  },
+  {
+    id: 'documents-of-one-network-without-budget',
+    tests: unknown,
+    file: budgets,
+    find: "...(from === undefined ? [] : ([[from, limits.perNetworkPerMinute, 'perNetworkPerMinute']] as const)),",
+    replace: '',
+  },
+  {
+    id: 'document-spends-the-budget-of-its-host',
+    tests: unknown,
+    file: budgets,
+    find: "...(isDocument ? ([[href, ofDocument, 'perOriginPerMinute']] as const) : []),",
+    replace: '',
+  },
+  {
+    id: 'documents-of-one-host-take-every-place',
+    tests: unknown,
+    file: budgets,
+    find: '[`${purpose} to ${origin}`, share],',
+    replace: '[`${purpose} to ${origin}`, atOnce],',
+  },
+  {
+    id: 'places-shared-by-all-purposes',
+    tests: ['test/fetch/budgets.test.ts'],
+    file: budgets,
+    find: '[purpose, atOnce],',
+    replace: "['all', atOnce],",
+  },
+  {
+    id: 'places-never-free-again',
+    tests: unknown,
+    file: budgets,
+    find: 'if (left === 0) running.delete(key)',
+    replace: '',
+  },
+  {
+    id: 'document-missing-fetched-again-at-once',
+    tests: unknown,
+    file: fetching,
+    find: 'if (error.status === 404 || error.status === 410) remember(id, failure)',
+    replace: '',
+  },
+  {
+    id: 'document-known-but-not-used-while-its-host-fails',
+    tests: unknown,
+    file: documents,
+    find: 'if (before === undefined) throw error',
+    replace: 'throw error',
+  },
+  {
+    id: 'document-unknown-used-while-its-host-fails',
+    tests: unknown,
+    file: documents,
+    find: 'stored === undefined ? caches.named.get(clientId) : undefined',
+    replace: 'stored === undefined ? cacheOf(clientId).get(clientId) : undefined',
+  },
+  {
+    id: 'document-unknown-fetched-by-the-token-endpoint',
+    tests: unknown,
+    file: 'src/client-id-metadata/plugin.ts',
+    find: `          case 'authentication':
+            return clients.known(clientId)`,
+    replace: `          case 'authentication':
+            return (await clients.known(clientId)) ?? (await unlessUnusable(clients.current(clientId, from)))`,
+  },
+  {
+    id: 'document-of-a-former-host-without-approval',
+    tests: unknown,
+    file: acceptance,
+    find: 'stored !== undefined && stored.usedAt > stored.issuedAt',
+    replace: 'stored !== undefined',
+  },
+  {
+    id: 'document-stored-before-approval',
+    tests: unknown,
+    file: documents,
+    find: 'if (stored !== undefined) return save(loaded)',
+    replace: 'if (from !== undefined) return save(loaded)',
+  },
+  {
+    id: 'document-logo-stored-before-a-token',
+    tests: unknown,
+    file: 'src/pages/sign-in/client-logo.ts',
+    find: 'if (isStored(client)) await',
+    replace: 'if (expiresAt > 0) await',
+  },
+  {
+    id: 'document-changed-while-its-page-is-open',
+    tests: unknown,
+    file: consent,
+    find: '(shown !== shownOf(pending) || isOfOtherDocument(pending))',
+    replace: '(shown !== shownOf(pending) && isOfOtherDocument(pending) && false)',
+  },
+  {
+    id: 'document-changed-for-a-script',
+    tests: unknown,
+    file: consent,
+    find: '(shown !== shownOf(pending) || isOfOtherDocument(pending))',
+    replace: 'shown !== shownOf(pending)',
+  },
+  {
+    id: 'document-denied-stored-by-an-open-page',
+    tests: unknown,
+    file: documents,
+    find: ', notDenied(id))',
+    replace: ')',
+  },
+  {
+    id: 'document-of-any-stored-size',
+    tests: unknown,
+    file: rules,
+    find: 'if (bytes <= metadataBytes) return',
+    replace: 'if (bytes >= 0) return',
   },
   {
     id: 'document-with-a-foreign-redirect',

@@ -14,6 +14,8 @@ import { fc } from '../helpers/generated.ts'
 const policy: DocumentPolicy = {
   mode: 'any',
   allowed: [],
+  formerHosts: [],
+  metadataBytes: 8192,
   isDevelopment: false,
   scopes: ['openid', 'courses:read'],
   algorithms: ['RS256', 'ES256'],

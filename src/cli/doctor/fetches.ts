@@ -26,7 +26,7 @@ export async function examineFetches({ config, origins }: Setup): Promise<readon
 async function examineFetch(url: string, fetchUrl: GuardedFetch): Promise<Finding> {
   const { host } = new URL(url)
   try {
-    await fetchUrl(url)
+    await fetchUrl(url, { purpose: 'operator' })
   } catch (error) {
     if (!(error instanceof FetchFailed)) throw error
     if (!reached.includes(error.fault)) {

@@ -5,14 +5,26 @@ import type { Client, Hash, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { recordKind } from '../../domain/record.ts'
 import { hashSecret } from '../../domain/secret.ts'
+import { boundedCache } from '../../fetch/bounded-cache.ts'
+import { spenderFor } from '../../fetch/budgets.ts'
 import { FetchFailed } from '../../fetch/exchange.ts'
+import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { imageType } from '../theme/theme.ts'
 
-/** A logo that was fetched, or could not be. */
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Returns the logo at a URL that a client names, if this server has it; it may be too old. */
+    knownLogo(client: Client, uri: string): Promise<ClientLogo | undefined>
+  }
+}
+
+/** A logo that was fetched, or could not be. A client has one. */
 interface ClientLogo {
   readonly id: Hash
   readonly clientId: string
+  /** The hash of where it is from. */
+  readonly source?: Hash
   /** Base64; absent: there is no image to show. */
   readonly image?: string
   readonly expiresAt: Seconds
@@ -26,6 +38,8 @@ export const clientLogoKind = recordKind<ClientLogo>('client-logo', {
 
 /** How long a logo is kept, that of a document for as long as documents are, and how long none is looked for again. */
 const keepSeconds = { image: 30 * 86_400, published: 86_400, nothing: 3600 }
+/** The memory that logos take of clients which are not stored, or never got a token. */
+const mostCachedBytes = 4_194_304
 const path = '/client-logo'
 
 /**
@@ -34,22 +48,24 @@ const path = '/client-logo'
  * Undefined also for one that could not be fetched.
  */
 export async function clientLogoUrl(
-  { service, store, clock }: Pick<AppDeps, 'service' | 'store' | 'clock'>,
+  app: FastifyInstance,
+  { service, clock }: Pick<AppDeps, 'service' | 'clock'>,
   client: Client,
 ): Promise<string | undefined> {
   const uri = logoOf(client)
   if (uri === undefined) return undefined
-  const known = await store.find(clientLogoKind, idOf(client, uri))
+  const known = await app.knownLogo(client, uri)
   const isNothing = known !== undefined && known.image === undefined && clock() < known.expiresAt
   return isNothing ? undefined : `${service.prefix}${path}?${new URLSearchParams({ client_id: client.id })}`
 }
 
-function idOf({ id }: Client, uri: string): Hash {
-  return hashSecret(JSON.stringify([id, uri]))
-}
-
 function logoOf({ origin, admitted, published, logoUri }: Client): string | undefined {
   return origin === 'registered' && (admitted ?? published) === undefined ? undefined : logoUri
+}
+
+/** Whether its logo is stored: of a document, once its client got a token. */
+function isStored({ published, issuedAt, usedAt }: Client): boolean {
+  return published === undefined || (published.namedFrom === undefined && usedAt > issuedAt)
 }
 
 /**
@@ -58,13 +74,20 @@ function logoOf({ origin, admitted, published, logoUri }: Client): string | unde
  * authorization request arrives, before any page, so that no browser shows when it was seen.
  */
 export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: AppDeps): void {
+  const cache = boundedCache<ClientLogo>(mostCachedBytes)
   const loading = new Map<Hash, Promise<ClientLogo>>()
   app.afterClientKnown((client) => {
     if (client.published !== undefined) void prefetch(client)
   })
+  app.decorate('knownLogo', async (client, uri) => {
+    const id = hashSecret(client.id)
+    const known = isStored(client) ? await store.find(clientLogoKind, id) : cache.get(id)
+    return known?.source === hashSecret(uri) ? known : undefined
+  })
 
   app.get(path, { config: { limit: 'authorization' }, schema: { hide: true } }, async (request, reply) => {
-    const client = await store.find('client', single(parametersOf(request.query), 'client_id') ?? '')
+    const clientId = single(parametersOf(request.query), 'client_id') ?? ''
+    const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
     const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
     const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
     const body = Buffer.from(logo?.image ?? '', 'base64')
@@ -80,26 +103,29 @@ export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: App
   }
 
   async function load(client: Client, uri: string): Promise<ClientLogo> {
-    const id = idOf(client, uri)
-    const known = await store.find(clientLogoKind, id)
+    const known = await app.knownLogo(client, uri)
     if (known !== undefined && clock() < known.expiresAt) return known
-    const running = loading.get(id) ?? fetchLogo(client, uri, id).finally(() => loading.delete(id))
-    loading.set(id, running)
+    const key = hashSecret(JSON.stringify([client.id, uri]))
+    const running = loading.get(key) ?? fetchLogo(client, uri).finally(() => loading.delete(key))
+    loading.set(key, running)
     return running
   }
 
-  async function fetchLogo(client: Client, uri: string, id: Hash): Promise<ClientLogo> {
-    const image = await fetchImage(uri)
+  async function fetchLogo(client: Client, uri: string): Promise<ClientLogo> {
+    const image = await fetchImage(client, uri)
     const found = client.published === undefined ? 'image' : 'published'
     const expiresAt = clock() + keepSeconds[image === undefined ? 'nothing' : found]
-    const logo = { id, clientId: client.id, expiresAt, ...(image !== undefined && { image }) }
-    await store.write(put(clientLogoKind, logo))
+    const id = hashSecret(client.id)
+    const source = hashSecret(uri)
+    const logo = { id, clientId: client.id, source, expiresAt, ...(image !== undefined && { image }) }
+    if (isStored(client)) await store.write(put(clientLogoKind, logo))
+    else cache.set(id, logo, image?.length ?? 0)
     return logo
   }
 
-  async function fetchImage(uri: string): Promise<string | undefined> {
+  async function fetchImage(client: Client, uri: string): Promise<string | undefined> {
     try {
-      const { body } = await fetchUrl(uri)
+      const { body } = await fetchUrl(uri, spenderFor(client))
       return imageType(body) === undefined ? undefined : body.toString('base64')
     } catch (error) {
       if (!(error instanceof FetchFailed)) throw error

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { narrowClaims } from '../../domain/claims.ts'
+import { documentDigest, documentDigestOf } from '../../domain/client-document.ts'
 import { consentKind } from '../../domain/connections.ts'
 import { put, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
@@ -39,6 +40,7 @@ import { showDenial } from './denial.ts'
 import type { codeIssuer } from './issue-code.ts'
 import {
   type ContinueFlow,
+  changeInteraction,
   endInteraction,
   interactionExpired,
   interactionUrl,
@@ -124,10 +126,13 @@ export function consentPage(
     // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
     // The page always sends `shown`; a script that leaves it out has shown no page.
     const shown = single(sent, 'shown') ?? shownOf(pending)
-    if (approved && shown !== shownOf(pending)) return reply.redirect(`${pageUrl(pending)}&changed=1`, 303)
+    if (approved && (shown !== shownOf(pending) || isOfOtherDocument(pending))) return askAgain(pending)
     const allowed = approved ? narrowByUser(pending.request, askedOf(pending), every(sent, 'scope')) : []
     return agree(pending, session, allowed)
   })
+
+  const askAgain = (pending: PendingAuthorization) =>
+    pending.reply.redirect(`${pageUrl(pending)}&changed=1`, 303)
 
   /** Ends the request of a user who may not use the client. */
   const deny = async (pending: PendingAuthorization, session: Session, denial: UserDenial) => {
@@ -140,18 +145,21 @@ export function consentPage(
 
   /** Ends the request with the scope that the user allowed. */
   const agree = async (pending: PendingAuthorization, session: Session, allowed: Scope) => {
-    const { client, reply, now } = pending
+    const { reply, now } = pending
     const scope = narrowScope(pending.request.scope, allowed)
     const context = userContext(reply.request, now)
-    const parties = { userId: session.userId, clientId: client.id }
+    const parties = { userId: session.userId, clientId: pending.client.id }
     if (scope.length === 0) {
       await endInteraction(app, store, pending, auditEvent('consent-refused', context, parties))
       return reply.authorizationError(pending.request, denied())
     }
+    const client = await app.keepClient(pending.client)
+    // Another node stored another version of its document.
+    if (client.published?.digest !== pending.client.published?.digest) return askAgain(pending)
     const claims = narrowClaims(pending.request.claims, allowed, service.scopeClaims)
     const agreed = auditEvent('consent', context, { ...parties, scope: scope.join(' ') })
-    const writes = [...remember(pending, session, allowed), agreed]
-    return issueCode(pending, { session, scope, claims, writes })
+    const writes = [...remember({ ...pending, client }, session, allowed), agreed]
+    return issueCode({ ...pending, client }, { session, scope, claims, writes })
   }
 
   const show = async (pending: PendingAuthorization, session: Session, user: User): Promise<FastifyReply> => {
@@ -160,9 +168,10 @@ export function consentPage(
     const onlyRead = single(sent, 'only') === 'read'
     const isChecked = ({ access }: CatalogueScope) => !onlyRead || access !== 'write'
     const asked = askedOf(pending)
+    if (isOfOtherDocument(pending)) await noteDocument(pending)
     const { identity, areas } = layOutScope(asked, scopesIn(language), isChecked)
     const canChange = areas.some(({ write }) => write !== undefined)
-    const logoUrl = await clientLogoUrl(deps, client)
+    const logoUrl = await clientLogoUrl(app, deps, client)
     const outlives = client.grantTypes.includes('refresh_token')
     const model = {
       action: `${prefix}/consent`,
@@ -190,6 +199,14 @@ export function consentPage(
     return reply.page('consent', model)
   }
 
+  /** The page shows another version of the client's document than the request was for. */
+  const noteDocument = (pending: PendingAuthorization) =>
+    changeInteraction(store, pending, (current) => {
+      const digest = pending.client.published?.digest
+      const extra = { ...pending.request.extra, ...(digest !== undefined && documentDigest(digest)) }
+      return { ...current, request: { ...pending.request, extra } }
+    })
+
   const pageUrl = ({ interaction }: Pending) => interactionUrl(prefix, 'consent', interaction)
   /** Bound to the session, too: a page shown to one user cannot be submitted as another. */
   const csrfOf = ({ browserSecret, interaction }: Pending, session: Session) =>
@@ -198,8 +215,14 @@ export function consentPage(
 
 /** Identifies what the page shows of a client: it differs as soon as the client changes any of it. */
 function shownOf({ client }: PendingAuthorization): string {
-  const { name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes } = client
-  return hashSecret(JSON.stringify([name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes]))
+  const { name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes, published } = client
+  const shown = [name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes]
+  return hashSecret(JSON.stringify(published === undefined ? shown : [...shown, published.digest]))
+}
+
+/** Whether the client publishes another document now than the one that the pending request is for. */
+function isOfOtherDocument({ client, request }: PendingAuthorization): boolean {
+  return client.published !== undefined && client.published.digest !== documentDigestOf(request.extra)
 }
 
 function askedOf({ request, client, consent }: PendingAuthorization): Scope {

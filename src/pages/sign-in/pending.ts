@@ -25,6 +25,7 @@ import type {
 } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
+import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
@@ -122,7 +123,10 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
     const wanted = interaction.request
     request.uiLocales = wanted.uiLocales
-    const client = 'page' in wanted ? undefined : await app.resolveClient(wanted.clientId)
+    const client =
+      'page' in wanted
+        ? undefined
+        : await app.resolveClient(wanted.clientId, 'pending', addressPrefix(request.ip))
     const session = await app.browser.session(request, now)
     const visit = { interaction, session, browserSecret, sent, reply, now }
     const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
