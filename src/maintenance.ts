@@ -67,6 +67,7 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
     get auditedSince() {
       return since(clock(), config.auditSeconds)
     },
+    unusedClientBytes: config.limits.unusedClientBytes,
     refusalsKept: config.refusalsKept,
   }
   const server = repeat(app, rest, async () => {

@@ -84,6 +84,7 @@ try {
   const bounds: SweepBounds = {
     now,
     clientsUnusedSince: now,
+    unusedClientBytes: 134_217_728,
     clientsIdleSince: now,
     refusalsKept: 100,
     auditedSince: now,
@@ -92,6 +93,7 @@ try {
     ...bounds,
     now: 1,
     clientsUnusedSince: 0,
+    unusedClientBytes: 134_217_728,
     clientsIdleSince: 0,
     refusalsKept: 1e9,
     auditedSince: 0,

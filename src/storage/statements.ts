@@ -104,6 +104,13 @@ export function binder(
   }
 }
 
+// Written like the conditions of their indexes.
+const neverUsed = sql`origin = 'registered' and used_at = issued_at`
+const used = sql`origin = 'registered' and used_at > issued_at`
+/** The age of a client, and another one to compare it with. */
+const ageOfClient = sql`(issued_at, seq)`
+const agedAs = sql`(cast(${value('issuedAt')} as bigint), cast(${value('seq')} as bigint))`
+
 /** Builds every statement that reads. */
 export function buildReads({ tables, builder, readBytes }: Dialect) {
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
@@ -243,6 +250,27 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       where: and(gt(clients.seq, value('after')), letThrough(clients.origin, 'only')),
       order: [clients.seq],
       limit,
+    }),
+    // The next older ones.
+    sliceOfUnusedClients: read(
+      { issuedAt: clients.issuedAt, seq: clients.seq, bytes: sql<number>`octet_length(metadata)` },
+      clients,
+      {
+        where: sql`${neverUsed} and ${ageOfClient} < ${agedAs}`,
+        order: [desc(clients.issuedAt), desc(clients.seq)],
+        limit,
+      },
+    ),
+    unusedClientsUntil: read({ id: clients.id }, clients, {
+      where: sql`${neverUsed} and ${ageOfClient} <= ${agedAs}`,
+      order: [clients.issuedAt, clients.seq],
+      limit,
+      locks: [clients],
+    }),
+    idleClients: read({ id: clients.id }, clients, {
+      where: sql`${used} and ${clients.usedAt} < ${value('since')}`,
+      limit,
+      locks: [clients],
     }),
     pageOfUsers: pageOfUsers(),
     // The exact conditions of their indexes.
@@ -427,10 +455,6 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
       sql`(${names}) in (select ${names} from ${table} where ${due} limit ${value('limit')})`,
     )
   }
-  // Written like the conditions of their indexes.
-  const neverUsed = sql`origin = 'registered' and used_at = issued_at`
-  const used = sql`origin = 'registered' and used_at > issued_at`
-
   return {
     'insert client': insert(clients),
     'insert user': insert(users),
@@ -523,12 +547,6 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
       [revokedAccessTokens.grantId, revokedAccessTokens.tokenId],
       lte(revokedAccessTokens.expiresAt, value('now')),
     ),
-    sweepUnusedClients: sweep(
-      clients,
-      [clients.id],
-      sql`${neverUsed} and ${clients.issuedAt} < ${value('since')}`,
-    ),
-    sweepIdleClients: sweep(clients, [clients.id], sql`${used} and ${clients.usedAt} < ${value('since')}`),
     sweepRejections: sweep(
       rejections,
       [rejections.seq],

@@ -110,6 +110,8 @@ export interface SweepBounds {
   readonly now: Seconds
   /** Registered clients that never got a token, from before. */
   readonly clientsUnusedSince: Seconds
+  /** The oldest registered clients that never got a token, beyond so many bytes of metadata of all of them. */
+  readonly unusedClientBytes: number
   /** Registered clients that got their last token before; 0 takes none. */
   readonly clientsIdleSince: Seconds
   /** Rejections but the last so many. */

@@ -24,6 +24,18 @@ const slicesPerSweep = 16
 /** Before the first key. */
 const firstKey: Buffer = Buffer.alloc(0)
 
+/** The sizes of unused clients are added up in slices, from the newest to the oldest. */
+const clientsPerSlice = 1000
+/** After every client that may be older than an instant, and before the newest of all. */
+const lastSeq = Number.MAX_SAFE_INTEGER
+const newest: Age = { issuedAt: lastSeq, seq: lastSeq }
+
+/** When a client was added; those of one second in their order. */
+interface Age {
+  readonly issuedAt: Seconds
+  readonly seq: number
+}
+
 /** How the sweep runs its scripts. */
 interface SweepAccess {
   /** Runs one in a transaction of its own. */
@@ -35,14 +47,12 @@ interface SweepAccess {
 /** A statement with its values. */
 type Deletion = readonly [statement: WriteName, values: object]
 
-/** What each batch deletes; everything but grants. */
+/** What each batch deletes; everything but clients and grants. */
 const deletions: readonly ((bounds: SweepBounds) => Deletion)[] = [
   ({ now }) => ['sweepSessions', { now }],
   ({ now }) => ['sweepRecords', { now }],
   ({ now }) => ['sweepUses', { before: recordKey(useKey(now + 1)) }],
   ({ now }) => ['sweepRevokedAccessTokens', { now: now - revocationGraceSeconds }],
-  ({ clientsUnusedSince: since }) => ['sweepUnusedClients', { since }],
-  ({ clientsIdleSince: since }) => ['sweepIdleClients', { since }],
   ({ refusalsKept: kept }) => ['sweepRejections', { kept }],
   ({ auditedSince: since }) => ['sweepAuditEvents', { since }],
 ]
@@ -59,20 +69,51 @@ export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
   // How far the pass through the grants has come, and how many valid ones it has counted.
   let [after, counted] = [firstKey, 0]
   let activeGrants: number | undefined
+  // How far the pass through the unused clients has come, and how many bytes it has counted.
+  let [before, bytes] = [newest, 0]
   let last: Promise<unknown> = Promise.resolve()
 
   async function sweepAll(bounds: SweepBounds): Promise<SweepResult> {
     let [rows, more] = [0, false]
-    for (const deletion of deletions) {
-      const deleted = await inBatches(() => {
+    const deleteBy = async (deleteSome: () => Promise<number>) => {
+      const deleted = await inBatches(deleteSome)
+      rows += deleted
+      const isFull = deleted === rowsPerBatch * batchesPerKind
+      more ||= isFull
+      return isFull
+    }
+    for (const deletion of deletions)
+      await deleteBy(() => {
         const [statement, values] = deletion(bounds)
         return commit(() => change(statement, { ...values, limit: rowsPerBatch }))
       })
-      rows += deleted
-      more ||= deleted === rowsPerBatch * batchesPerKind
-    }
+    const unusedUntil = (age: Age) => commit(() => deleteClients('unusedClientsUntil', age))
+    await deleteBy(() => unusedUntil({ issuedAt: bounds.clientsUnusedSince - 1, seq: lastSeq }))
+    await deleteBy(() => commit(() => deleteClients('idleClients', { since: bounds.clientsIdleSince })))
+    const over = await unusedBeyond(bounds.unusedClientBytes)
+    // The pass begins again when all that is over is deleted.
+    if (over !== undefined && !(await deleteBy(() => unusedUntil(over)))) before = newest
     const deleted = await sweepGrants(bounds)
     return { rows: rows + deleted, more: more || (deleted >= rowsPerBatch && after !== firstKey) }
+  }
+
+  /** Returns the newest unused client beyond a number of bytes, if the pass through them has come to it. */
+  async function unusedBeyond(most: number): Promise<Age | undefined> {
+    if (before === newest) bytes = 0
+    for (let count = 0; count < slicesPerSweep; count++) {
+      await nextTurn()
+      const values = { ...before, limit: clientsPerSlice }
+      const slice = await read(many('sliceOfUnusedClients', values, (client) => client))
+      for (const { issuedAt, seq, bytes: size } of slice) {
+        if (bytes + size > most) return { issuedAt, seq }
+        bytes += size
+        before = { issuedAt, seq }
+      }
+      if (slice.length === clientsPerSlice) continue
+      before = newest
+      break
+    }
+    return undefined
   }
 
   async function sweepGrants(bounds: SweepBounds): Promise<number> {
@@ -113,6 +154,16 @@ export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
       return activeGrants
     },
   }
+}
+
+/** Deletes clients with the records that belong to them. They are locked: one that gets its first token stays. */
+function* deleteClients(statement: 'unusedClientsUntil' | 'idleClients', values: object): Script<number> {
+  const ids = yield* many(statement, { ...values, limit: rowsPerBatch }, ({ id }) => id)
+  for (const id of ids) {
+    yield* change('deleteRecordsOfClient', { clientId: id })
+    yield* change('delete client', { key: id })
+  }
+  return ids.length
 }
 
 async function inBatches(deleteSome: () => Promise<number>): Promise<number> {

@@ -71,6 +71,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
       now: server.now(),
       clientsIdleSince: 0,
       clientsUnusedSince: server.now() - config.lifetimes.unusedClientSeconds,
+      unusedClientBytes: 134_217_728,
       refusalsKept: config.refusalsKept,
       auditedSince: 0,
     }

@@ -159,7 +159,14 @@ t.test(
       const throttle = { key, failures: 1, expiresAt: index < 300 ? now - 1 : now + 100 }
       await one.deps.store.write(put(throttleKind, throttle))
     }
-    const bounds = { now, clientsUnusedSince: 0, clientsIdleSince: 0, refusalsKept: 100, auditedSince: 0 }
+    const bounds = {
+      now,
+      clientsUnusedSince: 0,
+      unusedClientBytes: 1e9,
+      clientsIdleSince: 0,
+      refusalsKept: 100,
+      auditedSince: 0,
+    }
     for (let round = 0; round < 4; round += 1) {
       await t.resolves(Promise.all(server.nodes.map(({ deps }) => deps.store.sweep(bounds))))
     }

@@ -66,6 +66,7 @@ function recordsOf(n: number): Write[] {
 const nothingDue: SweepBounds = {
   now: 2000,
   clientsUnusedSince: 0,
+  unusedClientBytes: 134_217_728,
   clientsIdleSince: 0,
   refusalsKept: rows,
   auditedSince: 0,

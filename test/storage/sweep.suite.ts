@@ -1,4 +1,5 @@
 import type { Test } from 'tap'
+import { clientDocumentKind } from '../../src/domain/client-document.ts'
 import { insert, insertUse, put, type Write } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import {
@@ -13,7 +14,8 @@ import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
 const bounds = (now: number, clientsUnusedSince: number, refusalsKept: number): SweepBounds => {
-  return { now, clientsUnusedSince, clientsIdleSince: 0, refusalsKept, auditedSince: 0 }
+  const unusedClientBytes = 1_000_000
+  return { now, clientsUnusedSince, unusedClientBytes, clientsIdleSince: 0, refusalsKept, auditedSince: 0 }
 }
 
 /** Part of the suite: the sweep. */
@@ -98,6 +100,55 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       t.ok(await store.find('client', sample.fullClient.id))
     },
   )
+
+  t.test('of unused clients the oldest go beyond a number of bytes, with their records', async (t) => {
+    const store = await openEmpty(t)
+    const name = 'x'.repeat(10_000)
+    const add = (id: string, more: object = {}) =>
+      store.write(
+        insert('client', { ...sample.client, id, name, ...more }),
+        put(clientDocumentKind, { id, fetchedAt: 1000, freshUntil: 2000, digest: sample.digest(1) }),
+      )
+    // Two are of one second, which their order decides.
+    for (let n = 0; n < 40; n++)
+      await add(`unused-${n}`, { issuedAt: 1000 + (n >> 1), usedAt: 1000 + (n >> 1) })
+    await add('used', { issuedAt: 900, usedAt: 1001 })
+    await add('added', { issuedAt: 900, usedAt: 900, origin: 'integration' })
+    const within = (unusedClientBytes: number) => ({ ...bounds(1000, 0, 0), unusedClientBytes })
+    const left = async () =>
+      (await store.list('client')).map(({ id }) => id).filter((id) => /^unused/.test(id))
+    t.equal((await store.sweep(within(1_000_000))).rows, 0)
+    t.equal((await store.sweep(within(310_000))).rows, 11, 'as many as are over')
+    t.strictSame(
+      (await left()).map((id) => Number(id.slice(7))),
+      Array.from({ length: 29 }, (_, n) => n + 11),
+    )
+    t.equal(await store.find(clientDocumentKind, 'unused-10'), undefined)
+    t.ok(await store.find(clientDocumentKind, 'unused-11'))
+    t.equal((await store.sweep(within(310_000))).rows, 0, 'and no more')
+    await add('unused-40', { issuedAt: 2000, usedAt: 2000 })
+    t.equal((await store.sweep(within(310_000))).rows, 1, 'one more is over')
+    t.equal((await store.sweep(within(64))).rows, 29)
+    t.strictSame(await left(), [])
+    for (const id of ['used', 'added']) t.ok(await store.find(clientDocumentKind, id), `${id} stays`)
+  })
+
+  t.test('more unused clients than one sweep deletes go in several', async (t) => {
+    const store = await openEmpty(t)
+    for (let n = 0; n < 1300; n += 100)
+      await store.write(
+        ...Array.from({ length: 100 }, (_, k) =>
+          insert('client', { ...sample.client, id: `unused-${n + k}` }),
+        ),
+      )
+    const within = { ...bounds(1000, 0, 0), unusedClientBytes: 64 }
+    t.strictSame(await store.sweep(within), { rows: 160, more: true })
+    let rows = 160
+    for (let swept: SweepResult = { rows: 0, more: true }; swept.more; rows += swept.rows)
+      swept = await store.sweep(within)
+    t.equal(rows, 1300)
+    t.equal((await store.list('client')).length, 0)
+  })
 
   t.test("a registered client expires after its last use, an operator's does not", async (t) => {
     const store = await openEmpty(t)

@@ -19,6 +19,7 @@ const due = 500
 const bounds: SweepBounds = {
   now: 2_000_000,
   clientsUnusedSince: 3000,
+  unusedClientBytes: 134_217_728,
   clientsIdleSince: 3000,
   refusalsKept: 0,
   auditedSince: 3000,
