@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/schema.ts'
+import { shownUrl } from '../domain/server-url.ts'
 import { type ResolvedConfig, resolveConfig, storeUrl } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, collect, type LocationFlags } from './flags.ts'
@@ -86,7 +87,7 @@ async function fromFolder(config: Config, payload: string): Promise<TokenRespons
   const secret = secretOf(config)
   if (secret === undefined) {
     throw new CommandFailed(
-      `no development server responds at ${config.issuer}, and ${storeUrl(config)} is not the store of one; start lychgate dev`,
+      `no development server responds at ${config.issuer}, and ${shownUrl(storeUrl(config))} is not the store of one; start lychgate dev`,
     )
   }
   const store = await openConfiguredStore(config)

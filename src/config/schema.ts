@@ -166,7 +166,7 @@ export const CommonSettings = Type.Object(
     store: Type.Optional(
       Type.String({
         description:
-          'A SQLite file as sqlite:FILE, or postgres://…; by default lychgate.db in the data folder.',
+          'A SQLite file as sqlite:FILE, or postgres://… with a percent-encoded password (%40 for @); by default lychgate.db in the data folder.',
         examples: ['postgres://lychgate:password@localhost/lychgate'],
       }),
     ),

@@ -4,6 +4,7 @@ import { type AttributeEntry, type Config, exampleSecret, type ResourceEntry } f
 import { attributeFault, isAttributeName } from '../domain/attributes.ts'
 import { isGroupName } from '../domain/group.ts'
 import { isLocalized } from '../domain/localized.ts'
+import { howToEncode, isUnambiguousUrl } from '../domain/server-url.ts'
 import { textFaults } from '../pages/i18n/faults.ts'
 import { languagesOf } from '../pages/i18n/i18n.ts'
 import { accentFault } from '../pages/theme/accent.ts'
@@ -106,7 +107,13 @@ function* networkFaults(config: Config): Generator<string> {
   }
   if (config.store !== undefined && severalHosts.test(config.store)) {
     yield 'store: names several hosts, which is not supported; name one address that leads to the primary, such as that of HAProxy'
-  }
+  } else if (isMiscut(config.store)) yield `store: is cut at a wrong place; ${howToEncode}`
+}
+
+/** A query may have an `@` of its own. */
+function isMiscut(store = ''): boolean {
+  if (!/^postgres(ql)?:/.test(store)) return false
+  return store.includes('#') || !isUnambiguousUrl(store.replace(/\?.*/s, ''))
 }
 
 function* fetchFaults({ fetch }: Pick<Config, 'fetch'>): Generator<string> {
@@ -187,6 +194,8 @@ function* mailFaults({ url, from, replyTo }: Config['mail']): Generator<string> 
   const isServer = server !== null && /^smtps?:$/.test(server?.protocol ?? 'smtp:') && server?.hostname !== ''
   if (!isServer)
     yield 'mail.url: must be smtp://HOST:PORT or smtps://HOST:PORT, with user:password@ before the host'
+  else if (url !== undefined && !isUnambiguousUrl(url))
+    yield `mail.url: is cut at a wrong place; ${howToEncode}`
   if (url !== undefined && from === undefined) yield 'mail.from: is missing; mail.url needs it'
   if (url === undefined && from !== undefined) yield 'mail.url: is missing; mail.from needs it'
   for (const [name, address] of Object.entries({ from, replyTo })) {

@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { Origins, Setting } from '../config/setting.ts'
+import { shownUrl } from '../domain/server-url.ts'
 import { valueAt } from './file.ts'
 import { storeUrl } from './load.ts'
 import { confidentialPaths, configOptions } from './options.ts'
@@ -23,12 +24,8 @@ export function settingsOf(config: Config, origins: Origins): readonly Setting[]
   })
 }
 
-/** Masks the password in the address of a database or mail server, also in its query, and any other text completely. */
+/** Masks the password in the address of a database or mail server, and any other text completely. */
 function masked(value: unknown): unknown {
-  if (typeof value !== 'string' || value.startsWith('sqlite:')) return value
-  const url = URL.parse(value)
-  if (url === null || !/^(postgres(ql)?|smtps?):$/.test(url.protocol)) return '***'
-  if (url.password !== '') url.password = '***'
-  if (url.search !== '') url.search = '***'
-  return url.href
+  if (typeof value !== 'string') return value
+  return /^(?:sqlite|postgres(?:ql)?|smtps?):/.test(value) ? shownUrl(value) : '***'
 }

@@ -77,7 +77,7 @@ t.test('config print masks the secret and the password of the database, wherever
   t.match(all, /^secret +\*\*\* +LYCHGATE_SECRET_FILE$/m)
   t.match(all, /^scopes +38 entries +default$/m)
   t.strictSame(Object.keys(JSON.parse(changed ?? '').settings), ['store', 'secret'])
-  t.match(odd, /^store +\*\*\* +LYCHGATE_STORE\nsecret/)
+  t.match(odd, /^store +postgres:\/\/a:\*\*\*@\/x\?\*\*\* +LYCHGATE_STORE\nsecret/)
 })
 
 t.test('config validate lists what it read, or every error at once and ends with 78', async (t) => {
@@ -128,4 +128,33 @@ t.test('the variables that Kubernetes sets for a Service named lychgate are igno
     stdout: 'valid for lychgate serve: LYCHGATE_SECRET\n',
     stderr: '',
   })
+})
+
+t.test('no command shows a part of a password that is not percent-encoded', async (t) => {
+  const urls = [
+    'postgres://app:pa@Geheim1/w#rd@db.invalid:5432/x',
+    'postgres://app:pa@Geheim1@db.invalid/x',
+    'postgres://app:Geheim1/2@db.invalid/x',
+    'postgres://app:pa@Geheim1?2@db.invalid/x',
+    'postgres://app:Geheim1%zz@db.invalid/x',
+    'host=db.invalid password=Geheim1',
+  ]
+  for (const url of urls) {
+    const environment = {
+      LYCHGATE_SECRET: secret,
+      LYCHGATE_ISSUER: 'https://id.example',
+      LYCHGATE_STORE: url,
+    }
+    const commands = [
+      ['config', 'print', '--changed'],
+      ['user', 'list'],
+      ['doctor', '--offline'],
+    ]
+    const results = await Promise.all(commands.map((words) => run(words, { environment })))
+    for (const [index, { code, stdout, stderr }] of results.entries()) {
+      t.notMatch(stdout + stderr, /geheim1/i, `${commands[index]} ${url}`)
+      if (index === 1) t.not(code, 0)
+    }
+    if (/Geheim1[/?]/.test(url)) t.match(results[1]?.stderr, '@ as %40, / as %2F', url)
+  }
 })

@@ -125,6 +125,10 @@ t.test('a mail server is an smtp URL with a sender, and its password is in no me
   const url = 'mail.url: must be smtp://HOST:PORT or smtps://HOST:PORT, with user:password@ before the host'
   for (const wrong of ['https://user:hidden@mail.example', 'mail.example:25', 'smtp://', 'user:hidden'])
     t.strictSame(faults({ URL: wrong, FROM: 'a@b.example' }), [url], wrong)
+  const miscut = faults({ URL: 'smtp://user:pa@hidden/x@mail.example', FROM: 'a@b.example' })
+  t.match(miscut, [/^mail\.url: is cut at a wrong place; in its user name and password write @ as %40/])
+  t.notMatch(miscut, [/hidden/])
+  t.strictSame(faults({ URL: 'smtp://a@b.example:pass@mail.example', FROM: 'a@b.example' }), [])
   t.strictSame(faults({ URL: 'smtp://mail.example' }), ['mail.from: is missing; mail.url needs it'])
   t.strictSame(faults({ FROM: 'a@b.example' }), ['mail.url: is missing; mail.from needs it'])
   for (const from of ['nobody', 'A <b>', 'a@b.example, c@d.example', 'a@b.example\r\nBcc: c@d.example']) {

@@ -220,6 +220,27 @@ t.test('no error shows the secret or the URL of the store', async (t) => {
   t.notMatch(errorOf({ environment: { LYCHGATE_SECRET: 'hunter2' } }), /hunter2/)
 })
 
+t.test('a store whose password moves the host is rejected without being shown', async (t) => {
+  for (const store of [
+    'postgres://app:Geheim1/2@db.example/x',
+    'postgres://app:pa@Geheim1/w#rd@db.example:5432/x',
+    'postgres://app:Geheim1?2@db.example/x',
+    'postgres://app:pass#Geheim1@db.example/x',
+    'postgres://app:Geheim1',
+  ])
+    t.equal(
+      errorOf({ environment: { LYCHGATE_STORE: store } }),
+      'store: is cut at a wrong place; in its user name and password write @ as %40, / as %2F, ? as %3F, # as %23 and % as %25',
+    )
+  for (const store of [
+    'postgres://app:pa@ss@db.example/auth',
+    'postgres://app:pass@/auth?host=/run/postgresql',
+    'postgres:///auth?user=app@db&password=x',
+    'postgres://app:pa%2Fss@[::1]:5432',
+  ])
+    t.equal(loadConfig({ mode: 'dev', environment: { LYCHGATE_STORE: store } }).store, store)
+})
+
 t.test('a store with several hosts is rejected, in either notation', async (t) => {
   for (const store of [
     'postgres://a,b/lychgate?target_session_attrs=read-write',

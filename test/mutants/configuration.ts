@@ -68,4 +68,25 @@ export const configurationFaults = [
     replace: "isShort && option !== ''",
     tests: ['test/config/faults.test.ts', 'test/config/load.test.ts'],
   },
+  {
+    id: 'host-of-an-ambiguous-url-shown',
+    file: 'src/domain/server-url.ts',
+    find: 'if (isUnambiguousUrl(url) && ',
+    replace: 'if (url && ',
+    tests: ['test/domain/server-url.test.ts'],
+  },
+  {
+    id: 'password-up-to-the-first-at',
+    file: 'src/domain/server-url.ts',
+    find: '(\\/[^@?#]*)?(\\?[^@#]*)?$/i',
+    replace: '(\\/[^?#]*)?(\\?[^#]*)?$/i',
+    tests: ['test/domain/server-url.test.ts'],
+  },
+  {
+    id: 'miscut-store-accepted',
+    file: 'src/settings/checks.ts',
+    find: '} else if (isMiscut(config.store)) yield',
+    replace: "} else if (config.store === '') yield",
+    tests: ['test/config/load.test.ts'],
+  },
 ] as const satisfies readonly Fault[]

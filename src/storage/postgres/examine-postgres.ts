@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { connectionFault } from '../../domain/server-url.ts'
 import { systemClock } from '../../system.ts'
 import { schemaState } from '../migrations.ts'
 import { storedFacts } from '../reads.ts'
@@ -26,9 +27,9 @@ export async function examinePostgres(url: string): Promise<StoreFacts> {
     await client.query('set default_transaction_read_only = on')
     return await factsOf(client)
   } catch (fault) {
-    const reason =
-      fault instanceof Error ? fault.message || String('code' in fault && fault.code) : String(fault)
-    throw new Error(`the PostgreSQL database cannot be used: ${reason}`, { cause: fault })
+    throw new Error(`the PostgreSQL database cannot be used: ${connectionFault(url, fault)}`, {
+      cause: fault,
+    })
   } finally {
     await client.end().catch(() => undefined)
   }

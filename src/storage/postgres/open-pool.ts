@@ -2,6 +2,7 @@ import { DrizzleQueryError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
+import { connectionFault } from '../../domain/server-url.ts'
 import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
 import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { numbers } from './prepared.ts'
@@ -37,9 +38,9 @@ export async function openPool(
     return pool
   } catch (fault) {
     await pool.end()
-    const reason =
-      fault instanceof Error ? fault.message || String('code' in fault && fault.code) : String(fault)
-    throw new Error(`the PostgreSQL database cannot be used: ${reason}`, { cause: translate(fault) })
+    throw new Error(`the PostgreSQL database cannot be used: ${connectionFault(url, fault)}`, {
+      cause: translate(fault),
+    })
   }
 }
 
