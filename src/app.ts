@@ -26,6 +26,7 @@ import { emails } from './mail/plugin.ts'
 import { keyUpkeep, sweeper } from './maintenance.ts'
 import { accountPages } from './pages/account/plugin.ts'
 import { homePage } from './pages/home.ts'
+import { languageChoice } from './pages/language-choice.ts'
 import { oneTimeLinks } from './pages/links/plugin.ts'
 import { errorPage, showErrorsAsPages } from './pages/page-errors.ts'
 import { pages } from './pages/pages.ts'
@@ -68,7 +69,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(async (scope) => {
     showErrorsAsPages(scope)
     scope.addHook('preHandler', app.browser.replaceFormerCookies)
-    await registerAll(scope, below, [authorize, interaction, oneTimeLinks, accountPages])
+    await registerAll(scope, below, [authorize, interaction, oneTimeLinks, accountPages, languageChoice])
     await registerFeatures(scope, deps, 'browsers')
     if (development === undefined) await scope.register(homePage, below)
   })

@@ -49,7 +49,7 @@ const short = {
     'src/domain/{is-object,omit-undefined,map-defined,well-known,finding,durations,typed-code}.ts',
     'src/config/setting.ts',
     'src/version.ts',
-    'src/http/{count,host-names,outgoing,after-response}.ts',
+    'src/http/{count,host-names,outgoing}.ts',
     'src/users/reading.ts',
     'src/pages/signed-in.ts',
   ],

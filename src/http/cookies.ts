@@ -12,7 +12,7 @@ declare module 'fastify' {
 }
 
 /** Every cookie that the server sets. */
-export type CookieKind = 'session' | 'others' | 'browser' | 'device'
+export type CookieKind = 'session' | 'others' | 'browser' | 'device' | 'language'
 
 /** The cookies of this server in a browser. Only this interface sets and reads cookies. */
 export interface Cookies {

@@ -23,6 +23,13 @@ export interface PagesOptions {
   readonly prefix: string
 }
 
+/** The form by which users choose a language. */
+export interface LanguageForm {
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  readonly options: readonly { readonly language: string; readonly name: string }[]
+}
+
 /** How a page is sent. */
 export interface PageOptions {
   /** 200 if absent. */
@@ -35,6 +42,11 @@ declare module 'fastify' {
     readonly texts: I18n
     /** Where the admin pages are; a feature sets it. */
     readonly adminPages: { url?: string }
+    /** The language that users choose on a page; a plugin sets it. */
+    readonly languageChoice: {
+      read?(request: FastifyRequest): string | undefined
+      form?(request: FastifyRequest, hidden?: LanguageForm['hidden'], isError?: boolean): LanguageForm
+    }
   }
   interface FastifyRequest {
     /** `ui_locales` of the authorization request, set by the route that knows it, OpenID Connect Core §3.1.2.1. */
@@ -95,12 +107,14 @@ export const pages = fp<PagesOptions>(
     const texts = createI18n({ service: service.name }, config.texts)
     app.decorate('texts', texts)
     app.decorate('adminPages', {})
+    app.decorate('languageChoice', {})
     app.decorateRequest('uiLocales', undefined)
     app.decorateRequest('leadsToClient', false)
     app.decorateRequest('language', {
       getter() {
         const requested = { uiLocales: this.uiLocales, acceptLanguage: this.headers['accept-language'] }
-        return chooseLanguage(requested, texts.languages, service.language)
+        const chosen = app.languageChoice.read?.(this)
+        return chosen ?? chooseLanguage(requested, texts.languages, service.language)
       },
     })
     await app.register(fastifyView, { engine: { eta: theme.eta } })
@@ -111,7 +125,13 @@ export const pages = fp<PagesOptions>(
         .header('content-security-policy', contentSecurityPolicy(script, this.request.leadsToClient))
       const translator = texts.in(this.request.language)
       this.header('content-language', translator.language).header('vary', 'Accept-Language')
-      this.viewAsync(`@${name}.eta`, { page: model, site, ...translator }).then(
+      const { method } = this.request
+      // What a form showed once, such as recovery codes, would not be there in another language.
+      const isOnce = name === 'form-post' || (method === 'POST' && this.statusCode < 400)
+      const choice = isOnce
+        ? undefined
+        : app.languageChoice.form?.(this.request, hiddenOf(model), name === 'error')
+      this.viewAsync(`@${name}.eta`, { page: model, site, choice, ...translator }).then(
         (html) => void this.send(html),
         (error: unknown) => void this.send(error),
       )
@@ -120,6 +140,11 @@ export const pages = fp<PagesOptions>(
   },
   { name: 'pages', fastify: '5.x' },
 )
+
+function hiddenOf(model: object): LanguageForm['hidden'] | undefined {
+  // `hidden` of FormModel: not every page has a form.
+  return 'hidden' in model ? (model.hidden as LanguageForm['hidden']) : undefined
+}
 
 /**
  * Browsers apply `form-action` to every redirect after the POST, also to those of the client's callback, which may lead

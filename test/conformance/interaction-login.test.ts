@@ -42,7 +42,8 @@ t.test('an unknown user name looks like a wrong password', async (t) => {
     const failed = pageOf(await agent.submit(page, { username, password: 'wrong' }))
     const { csrf = '', interaction = '' } = Object.fromEntries(bodyOf(failed))
     const challenge = /&quot;challenge&quot;:&quot;([\w-]{43})&quot;/.exec(failed.html)?.[1] ?? ''
-    const fresh = [csrf, interaction, username, challenge].filter((each) => each !== '')
+    const ofLanguage = failed.languageForm?.fields.find(({ name }) => name === 'csrf')?.value ?? ''
+    const fresh = [csrf, ofLanguage, interaction, username, challenge].filter((each) => each !== '')
     const html = fresh.reduce((text, each) => text.replaceAll(each, '…'), failed.html)
     return {
       html,

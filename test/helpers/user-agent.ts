@@ -8,6 +8,8 @@ export interface Page {
   readonly headers: Headers
   readonly html: string
   readonly forms: readonly Form[]
+  /** The choice of a language below the page. */
+  readonly languageForm: Form | undefined
 }
 
 export interface Form {
@@ -136,7 +138,15 @@ function readPage(url: string, response: Response, html: string): Page {
       })),
     }),
   )
-  return { url, status: response.status, headers: response.headers, html, forms }
+  const isChoice = ({ action }: Form) => action.endsWith('/language')
+  return {
+    url,
+    status: response.status,
+    headers: response.headers,
+    html,
+    forms: forms.filter((form) => !isChoice(form)),
+    languageForm: forms.find(isChoice),
+  }
 }
 
 function attribute(tag: string, name: string): string | undefined {
