@@ -7,6 +7,7 @@ import { registerAll } from './feature.ts'
 import { registerFeatures } from './features.ts'
 import { clientKeys } from './fetch/client-keys.ts'
 import { adminListener } from './http/admin-listener.ts'
+import { tracedWork } from './http/after-response.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
 import { cookies } from './http/cookies.ts'
 import { anyOrigin, openToAnyOrigin } from './http/cross-origin.ts'
@@ -22,6 +23,7 @@ import { apiDescription } from './http/openapi.ts'
 import { parameterParser } from './http/parameters.ts'
 import { rateLimits } from './http/rate-limits.ts'
 import { serverOptions } from './http/server-options.ts'
+import { announcing } from './mail/notices.ts'
 import { emails } from './mail/plugin.ts'
 import { keyUpkeep, sweeper } from './maintenance.ts'
 import { accountPages } from './pages/account/plugin.ts'
@@ -47,12 +49,15 @@ import { userClaims } from './users/claims.ts'
 export async function buildApp(given: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const { development, observe, logTo, origins } = options
   const recorded = development?.withRecording(given)
-  const deps = appDepsOf(recorded?.deps ?? given, development, origins)
+  const base = recorded?.deps ?? given
+  const notices = announcing(given.config, base.store, (line) => app.log.error(line), tracedWork)
+  const deps = appDepsOf(notices ? { ...base, store: notices.store } : base, development, origins)
   const { config, service } = deps
   const below = { ...deps, prefix: service.prefix }
   const app = Fastify(
     serverOptions(config, parameterParser(config.limits), logTo),
   ).withTypeProvider<TypeBoxTypeProvider>()
+  if (notices !== undefined) app.addHook('onClose', notices.settled)
   await observe?.(app)
   await recorded?.observe(app)
 

@@ -24,11 +24,19 @@ export async function withStore<T>(
     resolveConfig({ mode: 'dev', flags: { data }, environment: process.env, file }),
   )
   const store = await openConfiguredStore(config)
+  const notices = config.mail.url === undefined ? undefined : await noticesOf(config, store)
   try {
-    return await action(store, config)
+    return await action(notices?.store ?? store, config)
   } finally {
+    await notices?.settled()
     await store.close()
   }
+}
+
+/** Loaded late: most commands send no email. */
+async function noticesOf(config: Config, store: Store) {
+  const { announcing } = await import('../mail/notices.ts')
+  return announcing(config, store, (line) => void process.stderr.write(`lychgate: ${visible(line)}\n`))
 }
 
 /** Opens the store of this configuration. */

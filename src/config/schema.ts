@@ -381,6 +381,11 @@ export const CommonSettings = Type.Object(
             examples: ['help@example.org'],
           }),
         ),
+        notices: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+          default: 'on',
+          description:
+            'Whether users get an email after a change of password, second factor, passkey or email address, and after a sign-in from a browser that is new to them.',
+        }),
       },
       section('How to send email: invitations, password resets, address verification.'),
     ),

@@ -15,6 +15,7 @@ export interface AuditContext {
   readonly at: Seconds
   /** The network a request came from, never the address, or `user@host` of the operator who ran a command. */
   readonly from?: string | undefined
+  readonly userAgent?: string | undefined
   /** What else is known of the actor, for every event of the request. */
   readonly facts?: AuditEvent['facts']
 }
@@ -22,7 +23,7 @@ export interface AuditContext {
 /** Returns the write of one event; it belongs in the transaction of the change. */
 export function auditEvent(
   name: AuditEventName,
-  { by, at, from, facts: actor }: AuditContext,
+  { by, at, from, userAgent, facts: actor }: AuditContext,
   { userId, clientId, ...facts }: Pick<AuditEvent, 'userId' | 'clientId'> & AuditEvent['facts'] = {},
 ): Write {
   const event: AuditEvent = {
@@ -32,6 +33,7 @@ export function auditEvent(
     ...(from !== undefined && { from }),
     ...(userId !== undefined && { userId }),
     ...(clientId !== undefined && { clientId }),
+    ...(userAgent !== undefined && { userAgent }),
     facts: actor === undefined ? facts : { ...facts, ...actor },
   }
   return insert('auditEvent', event)

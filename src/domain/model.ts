@@ -470,6 +470,8 @@ export interface AuditEvent {
   readonly userId?: string
   /** The client it is about. */
   readonly clientId?: string
+  /** The browser of the request, for an email about it. It is not stored. */
+  readonly userAgent?: string
   /** What else belongs to this kind of event, by name. */
   readonly facts: Readonly<Record<string, string | number>>
 }

@@ -26,7 +26,13 @@ function networkOf4(address: string): string {
 
 /** Returns the audit context of a request that a user makes now. */
 export function userContext(request: FastifyRequest, now: Seconds): AuditContext {
-  return { by: 'user', at: now, from: addressPrefix(request.ip) }
+  const userAgent = request.headers['user-agent']
+  return {
+    by: 'user',
+    at: now,
+    from: addressPrefix(request.ip),
+    ...(userAgent !== undefined && { userAgent }),
+  }
 }
 
 /** Some proxies forward the port too, which differs for each connection. */

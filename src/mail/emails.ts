@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
-import type { LinkPurpose, User } from '../domain/model.ts'
+import type { AuditEvent, LinkPurpose, Seconds, User } from '../domain/model.ts'
 import { escapeForPage } from '../pages/i18n/html.ts'
 import { createI18n, type Translator } from '../pages/i18n/i18n.ts'
 import type { GivenLink } from '../users/one-time-links.ts'
@@ -32,11 +32,7 @@ export function composeEmail(
   { service, texts }: Pick<Config, 'service' | 'texts'>,
   facts: EmailFacts,
 ): Email {
-  const all = createI18n({ service: service.name }, texts)
-  const { locale } = facts.user.claims
-  const uiLocales = typeof locale === 'string' ? [locale.replaceAll('_', '-')] : []
-  const language = chooseLanguage({ uiLocales, acceptLanguage: undefined }, all.languages, facts.language)
-  const translator = all.in(language)
+  const translator = translatorFor({ service, texts }, facts.user, facts.language)
   const parts = partsOf(translator, facts)
   const url = facts.link?.url
   return {
@@ -45,6 +41,53 @@ export function composeEmail(
     text: asText(parts, url),
     html: asHtml(translator, parts, url),
   }
+}
+
+/** A change of an account that its user gets an email about. */
+export type NoticeKind = 'password' | 'codes' | 'passkey' | 'address' | 'browser'
+
+/** What an email about a change says. */
+export interface NoticeFacts {
+  readonly notices: readonly NoticeKind[]
+  readonly user: User
+  readonly to: string
+  readonly at: Seconds
+  readonly by: AuditEvent['by']
+  /** "Firefox, Linux". */
+  readonly browser?: string | undefined
+}
+
+/** Composes an email about what happened to an account. It has nothing secret, and a link to the account page only. */
+export function composeNotice(
+  { service, texts, issuer }: Pick<Config, 'service' | 'texts' | 'issuer'>,
+  { notices, user, to, at, by, browser }: NoticeFacts,
+): Email {
+  const translator = translatorFor({ service, texts }, user, service.language)
+  const { t } = translator
+  const { username } = user
+  const isSignIn = notices.includes('browser')
+  const parts = {
+    subject: t(isSignIn ? 'mail.notice.signIn' : 'mail.notice.subject').text,
+    greeting: t('mail.hello', { name: nameOf({ purpose: 'password-reset', user, to }) }).text,
+    reason: notices.map((kind) => t(`mail.notice.${kind}`, { username }).text).join(' '),
+    button: t('link.account').text,
+    notes: [
+      t('mail.notice.when', { time: { moment: at } }).text,
+      ...(browser === undefined ? [] : [t('mail.notice.from', { browser }).text]),
+      ...(by === 'operator' ? [t('mail.notice.byOperator').text] : []),
+      t('mail.notice.advice').text,
+    ],
+  }
+  const url = `${issuer}/account`
+  return { to, subject: parts.subject, text: asText(parts, url), html: asHtml(translator, parts, url) }
+}
+
+/** Returns the language of the user's profile, else the fallback. */
+function translatorFor({ service, texts }: Pick<Config, 'service' | 'texts'>, user: User, fallback: string) {
+  const all = createI18n({ service: service.name }, texts)
+  const { locale } = user.claims
+  const uiLocales = typeof locale === 'string' ? [locale.replaceAll('_', '-')] : []
+  return all.in(chooseLanguage({ uiLocales, acceptLanguage: undefined }, all.languages, fallback))
 }
 
 const kinds = {
@@ -81,7 +124,7 @@ function partsOf({ t }: Translator, facts: EmailFacts): EmailParts {
  * the operator wrote it in the invitation. Otherwise anybody could send text of their own to any address under this
  * sender.
  */
-function nameOf({ purpose, user, to }: EmailFacts): string {
+function nameOf({ purpose, user, to }: Pick<EmailFacts, 'purpose' | 'user' | 'to'>): string {
   const { username, email, claims } = user
   const isProven = claims['email_verified'] === true && to === email
   const isTheirs = purpose === 'invitation' || (purpose === 'password-reset' && isProven)

@@ -189,7 +189,7 @@ function* keyFaults(config: Config): Generator<string> {
 }
 
 /** No message shows the URL: it may hold a password. */
-function* mailFaults({ url, from, replyTo }: Config['mail']): Generator<string> {
+function* mailFaults({ url, from, replyTo }: Omit<Config['mail'], 'notices'>): Generator<string> {
   const server = url === undefined ? undefined : URL.parse(url)
   const isServer = server !== null && /^smtps?:$/.test(server?.protocol ?? 'smtp:') && server?.hostname !== ''
   if (!isServer)

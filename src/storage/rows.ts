@@ -315,7 +315,13 @@ export function toRejection({ id, at, facts }: Row<'rejections'>): Rejection {
 }
 
 /** Converts an audit event to its row, which the database numbers. */
-export function auditEventRow({ by, from = '', facts, ...event }: AuditEvent): Values<Row<'auditEvents'>> {
+export function auditEventRow({
+  by,
+  from = '',
+  facts,
+  userAgent: _,
+  ...event
+}: AuditEvent): Values<Row<'auditEvents'>> {
   return { ...event, facts: JSON.stringify([by, from, facts]) }
 }
 

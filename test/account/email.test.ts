@@ -11,7 +11,9 @@ import { isAlive } from '../helpers/wire.ts'
 import { doneOf, enter, press, textOf } from './sections.ts'
 
 const mailbox = await startMailbox(t)
-const server = await startServer(t, { mail: { url: mailbox.url, from: 'accounts@example.org' } })
+const server = await startServer(t, {
+  mail: { url: mailbox.url, from: 'accounts@example.org', notices: 'off' },
+})
 const { store } = server.deps
 const user = async () => {
   const found = await store.find('userByLogin', 'alice')

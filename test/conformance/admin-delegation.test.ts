@@ -33,7 +33,7 @@ const server = await startServer(t, {
       { name: 'badge', type: 'string', values: [], visible: 'administrator', editable: 'administrator' },
     ],
   },
-  mail: { url: mailbox.url, from: 'accounts@example.org' },
+  mail: { url: mailbox.url, from: 'accounts@example.org', notices: 'off' },
 })
 const { store, clock } = server.deps
 const root = `${server.issuer}/api/admin/v1`

@@ -9,7 +9,9 @@ import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'
 
 const mailbox = await startMailbox(t)
 const from = 'Courses <accounts@example.org>'
-const server = await startServer(t, { mail: { url: mailbox.url, from, replyTo: 'help@example.org' } })
+const server = await startServer(t, {
+  mail: { url: mailbox.url, from, replyTo: 'help@example.org', notices: 'off' },
+})
 const password = 'a password nobody else has'
 
 /** What the catalogue of a language has for this. */

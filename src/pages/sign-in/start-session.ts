@@ -52,10 +52,10 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     )
     const context = userContext(reply.request, now)
     const who = { userId: user.id, ...clientOf(pending) }
+    const isNew = (await app.browser.knownBrowser(reply.request, user)) === undefined
+    const facts = { ...who, methods: methods.join(' '), ...(isNew && { browser: 'new' }) }
     const isKept = await store.transact(userCredentials, user.id, (current) =>
-      isCurrent(proof, current)
-        ? accept(true, auditEvent('sign-in', context, { ...who, methods: methods.join(' ') }))
-        : accept(false),
+      isCurrent(proof, current) ? accept(true, auditEvent('sign-in', context, facts)) : accept(false),
     )
     if (isKept) {
       app.browser.keepSession(reply, secret, beside)
