@@ -21,7 +21,7 @@ const mostLines = {
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_100 },
 }
-const restOfLines = 5_700
+const restOfLines = 6_000
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {
@@ -46,11 +46,11 @@ const long = {
 const short = {
   'app.ts reads the declaration of a folder without what it declares': ['src/*/feature.ts'],
   'one definition that several folders import': [
-    'src/domain/{is-object,omit-undefined,map-defined,well-known,finding,durations,typed-code}.ts',
+    'src/domain/{is-object,omit-undefined,map-defined,well-known,finding,durations}.ts',
     'src/config/setting.ts',
     'src/version.ts',
     'src/http/{count,host-names,outgoing}.ts',
-    'src/users/reading.ts',
+    'src/users/{reading,rules/typed-code}.ts',
     'src/pages/signed-in.ts',
   ],
   'a plugin or the rules of a specification, which are in files of these names': [

@@ -161,11 +161,6 @@ export function put<T>(kind: RecordKind<T>, record: T): Write {
   return { op: 'put', kind: 'record', record: kind.rowOf(record) }
 }
 
-/** Deletes the records of a kind whose keys begin with a text. */
-export function removeFrom<T>({ name }: RecordKind<T>, prefix: string): Write {
-  return { op: 'deleteRecordsFrom', kind: name, prefix }
-}
-
 /** Deletes a row or a record by its key. */
 export function remove<T>(kind: Deletable | RecordKind<T>, key: string): Write {
   return typeof kind === 'string' ? { op: 'delete', kind, key } : { op: 'deleteRecord', kind: kind.name, key }

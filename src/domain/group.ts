@@ -1,6 +1,6 @@
 import { type AuditContext, auditEvent } from './audit.ts'
 import { check } from './check.ts'
-import { accept, type Decision, insert, put, remove, removeFrom, update, type Write } from './decision.ts'
+import { accept, type Decision, insert, put, remove, update, type Write } from './decision.ts'
 import type { Client, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
 import { recordKind } from './record.ts'
@@ -222,7 +222,7 @@ export function deleteGroup(groups: readonly Group[], group: Group, context: Aud
     // The group first: who adds a member locks it, and has committed then.
     remove(groupKind, group.id),
     remove(groupNameKind, canonicalGroupName(group.name)),
-    removeFrom(membershipKind, membershipPrefix(group.id)),
+    { op: 'deleteRecordsFrom', kind: membershipKind.name, prefix: membershipPrefix(group.id) },
     ...administration(group, undefined),
     auditEvent('group-deleted', context, { group: group.id, name: group.name }),
   )

@@ -1,7 +1,7 @@
 import type { SecondFactor, Seconds } from '../domain/model.ts'
-import { readTypedCode } from '../domain/typed-code.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { RandomSource } from '../system.ts'
+import { readTypedCode } from './rules/typed-code.ts'
 
 /** What programs that show codes take without asking: six digits of SHA-1, a new code every 30 seconds, RFC 6238 §4. */
 const form = { algorithm: 'SHA1', digits: 6, period: 30 } as const

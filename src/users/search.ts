@@ -1,6 +1,6 @@
 import type { User } from '../domain/model.ts'
-import { westernDigits } from '../domain/typed-code.ts'
 import type { PrefixPage, Store, UserMatches } from '../storage/store.ts'
+import { westernDigits } from './rules/typed-code.ts'
 import { canonicalLogin, canonicalPrefix } from './rules/user.ts'
 
 /** What a user typed to sign in, and the user with that name or address. */

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { readTypedCode, westernDigits } from '../../src/domain/typed-code.ts'
 import { parseUserCode } from '../../src/rfc8628-device-grant/rules/codes.ts'
 import { hashRecoveryCode } from '../../src/users/rules/second-factor.ts'
+import { readTypedCode, westernDigits } from '../../src/users/rules/typed-code.ts'
 import { isSameName } from '../../src/users/rules/user.ts'
 
 /** Every digit of Unicode. */

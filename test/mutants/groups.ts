@@ -145,7 +145,7 @@ export const groupFaults = [
   {
     id: 'group-deleted-without-its-members',
     file: 'src/domain/group.ts',
-    find: 'removeFrom(membershipKind, membershipPrefix(group.id)),',
+    find: "{ op: 'deleteRecordsFrom', kind: membershipKind.name, prefix: membershipPrefix(group.id) },",
     replace: '',
     tests: inDomain,
   },

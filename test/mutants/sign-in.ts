@@ -195,15 +195,15 @@ export const signInFaults = [
   {
     id: 'new-password-forgets-only-failures-in-a-row',
     file: 'src/users/rules/throttle.ts',
-    find: 'return [removeFrom(throttleKind, failuresOf(userId)), ...rows]',
+    find: "return [{ op: 'deleteRecordsFrom', kind: throttleKind.name, prefix: failuresOf(userId) }, ...rows]",
     replace: 'return rows',
     tests: throttle,
   },
   {
     id: 'operator-forgets-the-failures-of-other-users',
     file: 'src/users/rules/throttle.ts',
-    find: 'removeFrom(throttleKind, failuresOf(userId))',
-    replace: "removeFrom(throttleKind, 'failed ')",
+    find: 'prefix: failuresOf(userId)',
+    replace: "prefix: 'failed '",
     tests: throttle,
   },
   {

@@ -1,6 +1,6 @@
 import type { Hash } from '../../domain/model.ts'
-import { readTypedCode } from '../../domain/typed-code.ts'
 import type { Bucket } from '../../users/rules/throttle.ts'
+import { readTypedCode } from '../../users/rules/typed-code.ts'
 
 /** RFC 8628 §3.4. */
 export const grantType = 'urn:ietf:params:oauth:grant-type:device_code'

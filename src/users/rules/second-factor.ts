@@ -4,7 +4,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { Hash, RequestedAcr, SecondFactor, Seconds } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import { readTypedCode } from '../../domain/typed-code.ts'
+import { readTypedCode } from './typed-code.ts'
 
 /** One-time codes, by user id. */
 export const secondFactorKind = recordKind<SecondFactor>('secondFactor', {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { accept, type Decision, put, remove, removeFrom, type Write } from '../../domain/decision.ts'
+import { accept, type Decision, put, remove, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { Seconds, Throttle } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
@@ -120,7 +120,7 @@ export function failuresOf(login: string, counter = ''): string {
  */
 export function forgetFailures(userId: string): readonly Write[] {
   const rows = Object.values(rowKeys(userId)).map((key) => remove(throttleKind, key))
-  return [removeFrom(throttleKind, failuresOf(userId)), ...rows]
+  return [{ op: 'deleteRecordsFrom', kind: throttleKind.name, prefix: failuresOf(userId) }, ...rows]
 }
 
 const yearSeconds: Seconds = 365 * 86_400

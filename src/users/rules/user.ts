@@ -13,11 +13,11 @@ import {
   withWrites,
 } from '../../domain/decision.ts'
 import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from '../../domain/model.ts'
-import { westernDigits } from '../../domain/typed-code.ts'
 import { deleteLinksOf, insertLink } from './one-time-link.ts'
 import { passkeyKind } from './passkey.ts'
 import { secondFactorKind } from './second-factor.ts'
 import { forgetFailures } from './throttle.ts'
+import { westernDigits } from './typed-code.ts'
 
 /** The data of a new user. */
 export interface NewUser {
