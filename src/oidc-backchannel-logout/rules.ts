@@ -127,7 +127,8 @@ export function leaseDelivery(
 /** The result of one try. */
 export type Try =
   | { readonly result: 'delivered' }
-  | { readonly result: 'failed'; readonly error: string }
+  /** `silent`: no response came. `last`: it is not tried again. */
+  | { readonly result: 'failed'; readonly error: string; readonly silent?: true; readonly last?: true }
   /** It was not sent, because too much was sent to that origin. */
   | { readonly result: 'postponed' }
   /** The client has no URI any more. */
@@ -152,10 +153,10 @@ export function settleDelivery(
   const { leasedUntil: _, ...rest } = current
   if (one.result === 'dropped') return accept('dropped', remove(logoutDeliveryKind, rest.sid))
   if (one.result === 'postponed') return later('postponed', { ...rest, dueAt: now + leaseSeconds })
-  const tries = (current.tries ?? 0) + 1
+  const tries = (current.tries ?? 0) + ('last' in one ? 0 : 1)
   if (one.result === 'delivered') return finish(rest, { outcome: 'delivered', tries }, keepSeconds, now)
   const { error } = one
-  const pause = backoffSeconds[tries - 1]
+  const pause = one.last === true ? undefined : backoffSeconds[tries - 1]
   if (pause === undefined) return finish(rest, { outcome: 'failed', tries, error }, keepSeconds, now)
   return later('retried', { ...rest, tries, error, dueAt: now + pause })
 }

@@ -1,12 +1,22 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type LogoutDelivery, logoutDeliveryKind } from '../domain/logout-delivery.ts'
+import type { Seconds } from '../domain/model.ts'
 import { FetchFailed } from '../fetch/exchange.ts'
 import { count } from '../http/count.ts'
 import { finishAtClose } from '../http/drain.ts'
 // Brings `app.outgoing`.
 import type {} from '../http/outgoing.ts'
 import { repeat } from '../maintenance.ts'
+import {
+  failuresBeforePause,
+  isSilent,
+  type LogoutPause,
+  logoutPauseKind,
+  longestWaitSeconds,
+  noteResponse,
+  takeTurn,
+} from './pause.ts'
 import { leaseDelivery, logoutTokenClaims, logoutUriOf, settleDelivery, type Try } from './rules.ts'
 
 /** How often a node looks for deliveries that are due. */
@@ -15,8 +25,8 @@ const pauseMilliseconds = 1000
 const mostAtOnce = 16
 /** At most this many of them to one client: one that does not respond leaves room for the others. */
 const mostOfClient = 4
-/** How many due deliveries are read, to find some of other clients behind those of one. */
-const mostRead = 1000
+/** How many due deliveries are read at once, those of each client in turn. */
+const mostRead = 256
 const timeoutSeconds = 5
 /** Logout requests to one origin: all users of a client may be signed out together. */
 const perOriginPerMinute = 600
@@ -32,10 +42,7 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
   const underWay = new Map<string, { readonly clientId: string; readonly running: Promise<void> }>()
   const server = repeat(app, pauseMilliseconds, async () => {
     try {
-      if (underWay.size < mostAtOnce) {
-        const due = await store.listKind(logoutDeliveryKind, { madeUntil: clock(), limit: mostRead })
-        for (const delivery of due) begin(delivery)
-      }
+      if (underWay.size < mostAtOnce) await beginDue(clock())
     } catch (error) {
       if (!server.isClosed) app.log.warn({ err: error }, 'looking for logout deliveries failed')
     }
@@ -43,20 +50,63 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
   })
   finishAtClose(app, () => [...underWay.values()].map(({ running }) => running))
 
-  function begin({ sid, clientId }: LogoutDelivery): void {
+  async function beginDue(now: Seconds): Promise<void> {
+    const page = { madeUntil: now, limit: mostRead, ofClient: mostOfClient }
+    const due = await store.listInTurn(logoutDeliveryKind, page)
+    if (due.length === 0) return
+    const always = { madeUntil: Number.MAX_SAFE_INTEGER, limit: mostRead }
+    const pauses = new Map((await store.listKind(logoutPauseKind, always)).map((one) => [one.clientId, one]))
+    for (const delivery of due) {
+      const pause = pauses.get(delivery.clientId)
+      if (!isSilent(pause)) begin(delivery, mostOfClient, deliver)
+      else if (now >= delivery.endedAt + longestWaitSeconds) begin(delivery, mostOfClient, giveUp)
+      else if (now >= pause.until) begin(delivery, 1, probe)
+    }
+  }
+
+  function begin(
+    { sid, clientId }: LogoutDelivery,
+    mostNow: number,
+    work: (delivery: Pick<LogoutDelivery, 'sid' | 'clientId'>) => Promise<void>,
+  ): void {
     const ofClient = [...underWay.values()].filter((one) => one.clientId === clientId).length
     if (server.isClosed || underWay.has(sid)) return
-    if (underWay.size >= mostAtOnce || ofClient >= mostOfClient) return
-    const running = deliver(sid)
+    if (underWay.size >= mostAtOnce || ofClient >= mostNow) return
+    const running = work({ sid, clientId })
       .catch((error) => app.log.warn({ err: error, sid }, 'a logout delivery is left for later'))
       .finally(() => underWay.delete(sid))
     underWay.set(sid, { clientId, running })
   }
 
-  async function deliver(sid: string): Promise<void> {
+  async function probe(delivery: Pick<LogoutDelivery, 'sid' | 'clientId'>): Promise<void> {
+    const decide = (pause?: LogoutPause) => takeTurn(pause, clock())
+    if (await store.transact(logoutPauseKind, delivery.clientId, decide)) await deliver(delivery)
+  }
+
+  const giveUp: typeof probe = ({ sid }) =>
+    settle(sid, async () => ({
+      result: 'failed',
+      error: 'the client did not respond for an hour',
+      last: true,
+    }))
+
+  const deliver: typeof probe = ({ sid, clientId }) =>
+    settle(sid, async (leased) => {
+      const tried = await trySending(leased)
+      if (tried.result !== 'delivered' && tried.result !== 'failed') return tried
+      const responded = tried.result === 'delivered' || tried.silent !== true
+      const pause = await store.transact(logoutPauseKind, clientId, (before) =>
+        noteResponse(before, clientId, responded, clock()),
+      )
+      if (pause?.failures === failuresBeforePause)
+        app.log.warn({ clientId }, 'logout: the client does not respond, its deliveries wait')
+      return tried
+    })
+
+  async function settle(sid: string, attempt: (leased: LogoutDelivery) => Promise<Try>): Promise<void> {
     const leased = await store.transact(logoutDeliveryKind, sid, (found) => leaseDelivery(found, clock()))
     if (leased === undefined) return
-    const one = await trySending(leased)
+    const one = await attempt(leased)
     const settled = await store.transact(logoutDeliveryKind, sid, (found) =>
       settleDelivery(found, leased, one, config.backchannelLogout.keepSeconds, clock()),
     )
@@ -93,7 +143,9 @@ export function startSender(app: FastifyInstance, deps: AppDeps): void {
     } catch (error) {
       if (!(error instanceof FetchFailed)) throw error
       note(error.status, error.message)
-      return error.fault === 'budget' ? { result: 'postponed' } : { result: 'failed', error: error.message }
+      if (error.fault === 'budget') return { result: 'postponed' }
+      const silent = error.status === undefined ? ({ silent: true } as const) : {}
+      return { result: 'failed', error: error.message, ...silent }
     }
   }
 }

@@ -32,6 +32,7 @@ export function createStore(database: Database): Store {
     usersFrom: (page) => read(reads.usersFrom(page)),
     listOf: (kind, userId) => read(reads.listOf(kind, userId)),
     listKind: (kind, page) => read(reads.listKind(kind, page)),
+    listInTurn: (kind, page) => read(reads.listInTurn(kind, page)),
     listFrom: (kind, page) => read(reads.listFrom(kind, page)),
     connections: (userId, page) => read(reads.connections(userId, page)),
     grantsOf: (userId, clientId, newest) => read(reads.grantsOf(userId, clientId, newest)),

@@ -42,6 +42,7 @@ import type {
   RowPage,
   Rows,
   StoreFacts,
+  TurnPage,
   UserMatches,
   UserRead,
 } from './store.ts'
@@ -175,6 +176,11 @@ function listRecords<T>(kind: RecordKind<T>, userId: string): Script<readonly T[
 /** Lists the oldest records of a kind. */
 export function listKind<T>({ name, parse }: RecordKind<T>, page: RecordPage): Script<readonly T[]> {
   return many('recordsOfKind', { kind: name, ...page }, ({ body }) => parse(body))
+}
+
+/** Lists the oldest records of a kind: the first of every client, then the second, and so on. */
+export function listInTurn<T>({ name, parse }: RecordKind<T>, page: TurnPage): Script<readonly T[]> {
+  return many('recordsInTurn', { kind: name, ...page }, ({ body }) => parse(body))
 }
 
 /** Lists records of a kind whose keys begin with a text, in the order of their keys. */

@@ -306,6 +306,11 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       order: [records.madeAt, records.id],
       limit,
     }),
+    recordsInTurn: read({ body: sql<string>`body` }, recordsInTurn(tables), {
+      where: sql`turn <= ${value('ofClient')}`,
+      order: [sql`turn`, sql`made_at`, sql`id`],
+      limit,
+    }),
     // By the primary key.
     recordsFrom: read({ body: records.body }, records, {
       where: and(
@@ -609,6 +614,14 @@ function endOf(grants: Tables['grants']): SQL<number> {
 
 function isValid(grants: Tables['grants']): SQL {
   return sql`${grants.revokedAt} is null and ${endOf(grants)} > ${value('now')}`
+}
+
+/** Numbers the records of a kind by client, in the order of their making. */
+function recordsInTurn({ records }: Tables): SQL {
+  const inOrder = sql`partition by ${records.clientId} order by ${records.madeAt}, ${records.id}`
+  return sql`(select ${records.body} as body, ${records.madeAt} as made_at, ${records.id} as id,
+    row_number() over (${inOrder}) as turn from ${records}
+    where ${records.kind} = ${value('kind')} and ${records.madeAt} <= ${value('madeUntil')}) as record`
 }
 
 /**

@@ -290,6 +290,12 @@ export interface RecordPage {
   readonly limit: number
 }
 
+/** Which records of a kind are listed in turn. */
+export interface TurnPage extends RecordPage {
+  /** At most this many of one client. */
+  readonly ofClient: number
+}
+
 /** Which rows are listed, in the order in which they were added. */
 export interface RowPage {
   /** The number of the last row of the page before. */
@@ -412,6 +418,8 @@ export interface Store {
    * and for operators' commands.
    */
   listKind<T>(kind: RecordKind<T>, page: RecordPage): Promise<readonly T[]>
+  /** The same, but the first of every client before the second of any: no client hides the records of others. */
+  listInTurn<T>(kind: RecordKind<T>, page: TurnPage): Promise<readonly T[]>
   /** A page of the records of a kind whose keys begin with a text, in the order of their keys. It reads only those. */
   listFrom<T>(kind: RecordKind<T>, page: PrefixPage): Promise<readonly T[]>
   /**

@@ -3,6 +3,7 @@ import type { IntegrationRequest } from '../../src/clients/integration-request.t
 import { put, removeAll } from '../../src/domain/decision.ts'
 import { finishedDeliveryKind, logoutDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { logoutPauseKind } from '../../src/oidc-backchannel-logout/pause.ts'
 import { ask, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import {
   authorizationUrl,
@@ -112,7 +113,8 @@ t.test('a sign-out sends a logout token to the client', async (t) => {
     const rejected = await agent.send(authorizationUrl(server, plain, { id_token_hint: hint }))
     t.match(rejected.headers.get('location'), /error=invalid_request/, '[oidc-bcl-4.1-not-an-id-token]')
     const page = await agent.send(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)
-    t.equal(page.status, 400, '[oidc-bcl-4.1-not-an-id-token] at sign-out')
+    t.equal(page.status, 200)
+    t.match(await page.text(), /<form/, '[oidc-bcl-4.1-not-an-id-token] at sign-out the user is asked')
   }
 })
 
@@ -174,11 +176,44 @@ t.test('many deliveries to a client that does not respond do not delay another c
   const endedAt = server.now()
   const due = (clientId: string, sid: string) =>
     put(logoutDeliveryKind, { sid, userId: alice.username, clientId, endedAt })
-  const many = Array.from({ length: 32 }, (_, at) => due(silent.client.id, `a${at}`))
+  const many = Array.from({ length: 1200 }, (_, at) => due(silent.client.id, `a${at}`))
   await store.write(...many, due(other.client.id, 'other'))
   await other.receiver.next()
   t.ok(silent.receiver.requests.length < 16, '[oidc-bcl-2.3-in-parallel]')
   await store.write(removeAll(logoutDeliveryKind))
+})
+
+t.test('a client that does not respond is left alone for a while, and then sent everything', async (t) => {
+  const { client, receiver } = await withReceiver(t)
+  receiver.conduct = 'closed'
+  const endedAt = server.now()
+  const sids = Array.from({ length: 12 }, (_, at) => `paused-${at}`)
+  const due = sids.map((sid) => put(logoutDeliveryKind, { sid, userId: 'u', clientId: client.id, endedAt }))
+  await store.write(...due)
+  const failures = async () => (await store.find(logoutPauseKind, client.id))?.failures ?? 0
+  while ((await failures()) < 3) await new Promise((resolve) => setTimeout(resolve, 20))
+  // Those of one round are under way together; after it there are no more.
+  for (let round = 0; round < 3; round += 1) await server.maintain()
+  t.ok(receiver.requests.length <= 4, `${receiver.requests.length} requests`)
+  receiver.conduct = 200
+  server.advance(300)
+  const ends = await Promise.all(sids.map(delivered))
+  t.ok(ends.every(({ outcome }) => outcome === 'delivered'))
+  t.equal(await failures(), 0)
+})
+
+t.test('deliveries to a client that does not respond for an hour have failed', async (t) => {
+  const { client, receiver } = await withReceiver(t)
+  receiver.conduct = 'closed'
+  const endedAt = server.now()
+  await store.write(
+    put(logoutPauseKind, { clientId: client.id, failures: 3, until: endedAt + 4000 }),
+    put(logoutDeliveryKind, { sid: 'given-up', userId: 'u', clientId: client.id, endedAt }),
+  )
+  server.advance(3600)
+  const error = 'the client did not respond for an hour'
+  t.match(await delivered('given-up'), { outcome: 'failed', tries: 0, error })
+  t.equal(receiver.requests.length, 0)
 })
 
 t.test('responses of clients', async (t) => {

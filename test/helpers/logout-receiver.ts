@@ -16,8 +16,8 @@ export interface LogoutRequest {
   readonly form: URLSearchParams
 }
 
-/** How the client responds: a status, or never. */
-export type Conduct = number | 'redirect' | 'silent'
+/** How the client responds: a status, or never, or by closing the connection. */
+export type Conduct = number | 'redirect' | 'silent' | 'closed'
 
 export interface LogoutReceiver {
   /** What a client registers. */
@@ -75,6 +75,7 @@ async function read(request: IncomingMessage): Promise<LogoutRequest> {
 
 function respond(response: ServerResponse, conduct: Conduct): void {
   if (conduct === 'silent') return
+  if (conduct === 'closed') return void response.destroy()
   if (conduct === 'redirect') response.writeHead(302, { location: '/elsewhere' }).end()
   else response.writeHead(conduct, { 'cache-control': 'no-store' }).end()
 }

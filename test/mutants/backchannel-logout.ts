@@ -190,4 +190,25 @@ export const backchannelLogoutFaults = [
     replace: 'const key = url.href',
     tests: ['test/fetch/guarded-fetch.test.ts'],
   },
+  {
+    id: 'one-client-hides-the-others',
+    file: 'src/storage/statements.ts',
+    find: 'partition by ${records.clientId} order by',
+    replace: 'order by',
+    tests: ['test/storage/sqlite.test.ts'],
+  },
+  {
+    id: 'silent-client-is-tried-by-all',
+    file: 'src/oidc-backchannel-logout/pause.ts',
+    find: 'if (now < pause.until) return accept(false)',
+    replace: '',
+    tests: ['test/domain/logout-pause.test.ts'],
+  },
+  {
+    id: 'silent-client-is-never-paused',
+    file: 'src/oidc-backchannel-logout/sender.ts',
+    find: "tried.result === 'delivered' || tried.silent !== true",
+    replace: 'true',
+    tests: over,
+  },
 ] as const satisfies readonly Fault[]

@@ -37,7 +37,11 @@ async function serverWith({ key, cert }: Credentials): Promise<number> {
 }
 
 const trusted = /no session here/
-const cases: readonly [string, keyof typeof certificates & ('localhost' | 'otherName' | 'address'), RegExp][] = [
+const cases: readonly [
+  string,
+  keyof typeof certificates & ('localhost' | 'otherName' | 'address'),
+  RegExp,
+][] = [
   ['localhost', 'localhost', trusted],
   ['localhost', 'otherName', /does not match certificate's altnames/],
   ['127.0.0.1', 'address', trusted],

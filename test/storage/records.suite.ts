@@ -15,6 +15,7 @@ import {
 } from '../../src/domain/decision.ts'
 import { membershipKind } from '../../src/domain/group.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
+import { logoutDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import type { Grant } from '../../src/domain/model.ts'
 import { insertOnce, RecordExists } from '../../src/storage/store.ts'
 import { deleteLinksOf, insertLink, linkKinds } from '../../src/users/rules/one-time-link.ts'
@@ -23,6 +24,32 @@ import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
+
+/** Part of the suite: no client hides the records of others. */
+export function turns(t: Test, openEmpty: OpenEmpty): void {
+  t.test('records are listed in turn: the first of every client before the second of any', async (t) => {
+    const store = await openEmpty(t)
+    const due = (sid: string, clientId: string, endedAt: number) =>
+      put(logoutDeliveryKind, { sid, userId: 'user', clientId, endedAt })
+    const many = Array.from({ length: 1100 }, (_, at) =>
+      due(`busy-${String(at).padStart(4, '0')}`, 'busy', 1),
+    )
+    await store.write(insert('client', { ...sample.client, id: 'busy' }))
+    for (const id of ['one', 'two']) await store.write(insert('client', { ...sample.client, id }))
+    await store.write(
+      ...many,
+      due('b', 'one', 20),
+      due('a', 'two', 20),
+      due('c', 'two', 10),
+      due('d', 'two', 31),
+    )
+    const list = async (limit: number, ofClient: number) =>
+      (await store.listInTurn(logoutDeliveryKind, { madeUntil: 30, limit, ofClient })).map(({ sid }) => sid)
+    t.strictSame(await list(100, 2), ['busy-0000', 'c', 'b', 'busy-0001', 'a'])
+    t.strictSame(await list(3, 2), ['busy-0000', 'c', 'b'])
+    t.strictSame(await list(100, 1), ['busy-0000', 'c', 'b'])
+  })
+}
 
 /** Part of the suite: records are read back as they were written. */
 export function roundTrips(t: Test, openEmpty: OpenEmpty): void {

@@ -5,7 +5,7 @@ import { administrators } from './administrators.suite.ts'
 import { contents } from './contents.suite.ts'
 import { concurrency, grantWrites, transactions } from './decisions.suite.ts'
 import { overview } from './overview.suite.ts'
-import { removals, replacements, roundTrips, uniqueness } from './records.suite.ts'
+import { removals, replacements, roundTrips, turns, uniqueness } from './records.suite.ts'
 import * as sample from './samples.ts'
 import { sessionEnds } from './session-end.suite.ts'
 import { sweeps } from './sweep.suite.ts'
@@ -21,6 +21,7 @@ export const insertGrant: Extract<Write, { op: 'insertGrant' }> = { op: 'insertG
 export function storeSuite(t: Test, openEmpty: OpenEmpty): void {
   t.test('records', async (t) => {
     roundTrips(t, openEmpty)
+    turns(t, openEmpty)
     replacements(t, openEmpty)
     uniqueness(t, openEmpty)
     removals(t, openEmpty)
