@@ -1,6 +1,7 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { userInfo } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { stringify } from 'yaml'
 import { ConfigError } from '../config/error.ts'
@@ -78,13 +79,41 @@ async function init(flags: InitFlags): Promise<void> {
   }
   try {
     make(secret, `${mintSecret('sealing', systemRandom(secretBytes))}\n`, 0o600)
-    make(config, configurationOf(plan), 0o644)
+    make(config, configurationOf(plan), 0o640)
+    shareWithGroup(config)
     makeFolder(data)
   } catch (error) {
     for (const path of made) rmSync(path)
     throw error
   }
-  process.stdout.write(`${madeOf(plan)}${proxyLines(plan)}${unitLines(plan)}`)
+  const warning = (await isTaken(plan.port)) ? portLine(plan) : ''
+  process.stdout.write(`${madeOf(plan)}${warning}${proxyLines(plan)}${unitLines(plan)}`)
+}
+
+/** Gives a file the group of its folder, which is that of the service where an operator made the folder for it. */
+function shareWithGroup(file: string): void {
+  try {
+    chownSync(file, userInfo().uid, statSync(dirname(file)).gid)
+  } catch {
+    // Of a group that this user is not in; the file keeps theirs, and the printed chgrp changes it.
+  }
+}
+
+/** Whether another process listens on the port. */
+async function isTaken(port: number): Promise<boolean> {
+  const server = createServer()
+  const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+    server.once('error', resolve).listen(port, '127.0.0.1', () => resolve(undefined))
+  })
+  server.close()
+  return error?.code === 'EADDRINUSE'
+}
+
+function portLine({ port, files }: Plan): string {
+  return `
+Port ${port} is in use by another process, so the server cannot start: end that process, or change port in
+${files.config} and in what follows.
+`
 }
 
 /** @throws {ConfigError} unless a server would start with it. */
@@ -148,7 +177,7 @@ ${stringify({ secretFile: files.secret })}
 
 function madeOf({ files }: Plan): string {
   return `Made:
-  ${files.config}
+  ${files.config}    readable by you and its group
   ${files.secret}    readable by you only; keep a copy elsewhere
   ${files.data}/    readable by you only
 
@@ -201,6 +230,9 @@ NoNewPrivileges=yes
 
 [Install]
 WantedBy=multi-user.target
+
+With another User= the group of that user has to read the configuration, such as:
+chgrp lychgate ${files.config}
 `
 }
 

@@ -268,6 +268,13 @@ function requireRedirectUris(
       'invalid_redirect_uri',
       `${flag} ${doubled + 1} contains a reserved authorization response parameter`,
     )
+    const pattern = uris.findIndex((uri) => uri.includes('*'))
+    check(
+      pattern < 0,
+      'rfc6749-3.1.2.3-simple-string-match',
+      'invalid_redirect_uri',
+      `${flag} ${pattern + 1} must not have a *: URIs are compared as text, so it would never match; name each one`,
+    )
     const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopbackUri(uri))
     if (wrong < 0) continue
     throw new OAuthError(

@@ -38,8 +38,9 @@ export function* examineClients(
   const clients = [...integrations, ...registeredClients]
   if (lax.length > 0) {
     yield warning`clients: PKCE is optional for a client: an attacker can redeem a leaked code of it
+      expected  required, if its app sends a code_challenge: one that cannot would no longer get a code
       found  ${named(lax)}
-      change  ${named(lax, (id) => `lychgate client set ${id} --pkce required`)}`
+      change  ${named(lax, (id) => `lychgate client set ${id} --pkce required   (if its app sends code_challenge)`)}`
   }
   if (silent.length > 0) {
     yield warning`logout: a client never responds: its users stay signed in there when they sign out here

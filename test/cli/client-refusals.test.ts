@@ -13,6 +13,12 @@ t.test('an invalid client is rejected in one line that names the reason, and not
   const refused: [string[], RegExp][] = [
     [['--name', ' ', '--redirect-uri', callback], /^name must have 1 to 200 characters/],
     [['--name', 'App'], /^redirect-uri is missing/],
+    [to('https://app.example.com/*'), /^redirect-uri 1 must not have a \*: URIs are compared as text/],
+    [
+      [...web, '--post-logout-redirect-uri', 'https://*.example/'],
+      /^post-logout-redirect-uri 1 must not have a \*/,
+    ],
+    [to('http://localhost:*/callback'), /^redirect-uri 1 must not have a \*/],
     [to(`${callback}?state=1`), /^redirect-uri 1 contains a reserved authorization response parameter/],
     [[...web, '--post-logout-redirect-uri', 'http://a.example/'], /^post-logout-redirect-uri 1 must be/],
     [

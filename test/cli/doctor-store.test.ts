@@ -11,6 +11,7 @@ import {
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { isInContainer } from '../../src/cli/doctor/examine.ts'
 import { compareClocks } from '../../src/cli/doctor/store.ts'
 import { addIntegration } from '../../src/clients/integration.ts'
 import { seedUsers } from '../../src/dev/users.ts'
@@ -277,7 +278,13 @@ t.test('a client with optional PKCE is found, with the command that changes it',
   const found = await faults(data)
   t.equal(found.length, 1)
   t.match(found, [
-    { check: 'clients', level: 'warning', found: id, change: [`lychgate client set ${id} --pkce required`] },
+    {
+      check: 'clients',
+      level: 'warning',
+      expected: 'required, if its app sends a code_challenge: one that cannot would no longer get a code',
+      found: id,
+      change: [`lychgate client set ${id} --pkce required   (if its app sends code_challenge)`],
+    },
   ])
 })
 
@@ -403,4 +410,21 @@ t.test('the command prints a line per check and the setting to change, and ends 
     findings: [{ check: 'settings', level: 'ok' }],
   })
   t.equal(json.code, 1)
+})
+
+t.test('a virtual machine that was made of an image is no container', async (t) => {
+  const root = t.testdir({
+    machine: { '.dockerenv': '', proc: { self: { ns: { pid: t.fixture('symlink', 'pid:[4026531836]') } } } },
+    container: {
+      '.dockerenv': '',
+      proc: { self: { ns: { pid: t.fixture('symlink', 'pid:[4026532201]') } } },
+    },
+    unknown: { run: { '.containerenv': '' } },
+    bare: {},
+  })
+  const found = ['machine', 'container', 'unknown', 'bare'].map((name) =>
+    isInContainer({}, `${root}/${name}`),
+  )
+  t.strictSame(found, [false, true, true, false])
+  t.ok(isInContainer({ KUBERNETES_SERVICE_HOST: '10.0.0.1' }, `${root}/bare`))
 })

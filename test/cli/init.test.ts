@@ -1,5 +1,6 @@
 /** `lychgate init`: from an empty folder to a server with its first user, in two commands. */
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { printed, run, start } from '../helpers/command.ts'
@@ -19,6 +20,11 @@ t.test('init and serve lead to the link of the first user', async (t) => {
   t.strictSame(readdirSync(folder).sort(), ['data', 'lychgate.yaml', 'secret'])
   t.equal(statSync(join(folder, 'data')).mode & 0o777, 0o700)
   t.equal(statSync(join(folder, 'secret')).mode & 0o777, 0o600)
+  const configuration = statSync(join(folder, 'lychgate.yaml'))
+  t.equal(configuration.mode & 0o777, 0o640, 'a password of a mail server may be in it')
+  t.equal(configuration.gid, statSync(folder).gid, 'the group of the folder')
+  t.match(made.stdout, `\nchgrp lychgate ${folder}/lychgate.yaml\n`)
+  t.notMatch(made.stdout, 'is in use')
   const secret = readFileSync(join(folder, 'secret'), 'utf8').trim()
   t.notMatch(made.stdout + readFileSync(join(folder, 'lychgate.yaml'), 'utf8'), secret)
 
@@ -50,6 +56,15 @@ t.test('a server on this computer listens on the port of its issuer, without a p
   const link = await printed(server, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
   t.equal((await fetch(link)).status, 200, 'the link works')
   t.notMatch(readFileSync(join(folder, 'lychgate.yaml'), 'utf8'), 'trustProxy')
+})
+
+t.test('init names a port that another process listens on', async (t) => {
+  const other = createServer()
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => other.close())
+  const { port } = other.address() as AddressInfo // `as`: it listens on TCP
+  const made = await run([...yes, '--port', String(port), '--folder', t.testdir({})])
+  t.match(made, { code: 0, stdout: `\nPort ${port} is in use by another process` })
 })
 
 t.test('init replaces nothing', async (t) => {

@@ -9,7 +9,7 @@ import { until } from '../../scripts/cluster/loopback.ts'
 import { getPrograms } from '../../scripts/cluster/packages.ts'
 import { type Roles, startCluster } from '../../scripts/cluster/start.ts'
 import { addIntegrations } from '../faults/load/integrations.ts'
-import { check, checkSingleUse } from '../faults/load/ledger.ts'
+import { atLeast, check, checkSingleUse } from '../faults/load/ledger.ts'
 import { createLoad } from '../faults/load/load.ts'
 import { createDice } from '../fuzz/dice.ts'
 import { startWatch } from './watch.ts'
@@ -77,12 +77,16 @@ t.test(
 )
 
 t.test('everything that was acknowledged is there, and no code or refresh token works twice', async (t) => {
+  const kinds = ['registration', 'consent', 'code', 'token', 'rotation', 'replay', 'revocation']
+  load.begin()
+  await atLeast(ledger, kinds, 5)
+  await load.end()
   await check(cluster, ledger, ledger)
   t.strictSame(ledger.faults.splice(0), [])
   await checkSingleUse(cluster, ledger)
   t.strictSame(ledger.faults, [])
   t.comment(JSON.stringify({ ...ledger.acknowledged, lost: ledger.lost, unavailable: ledger.unavailable }))
-  for (const what of ['registration', 'consent', 'code', 'token', 'rotation', 'replay', 'revocation']) {
+  for (const what of kinds) {
     t.ok((ledger.acknowledged[what] ?? 0) >= 5, `${ledger.acknowledged[what]} times: ${what}`)
   }
 })

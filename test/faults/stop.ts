@@ -5,7 +5,7 @@ import { createDice } from '../fuzz/dice.ts'
 import { newFolder } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
-import { check, checkSingleUse } from './load/ledger.ts'
+import { atLeast, check, checkSingleUse } from './load/ledger.ts'
 import { createLoad } from './load/load.ts'
 
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
@@ -21,6 +21,7 @@ t.test(
     for (let stop = 1; stop <= 3; stop += 1) {
       load.begin()
       await setTimeout(500 + dice.below(1000))
+      await atLeast(load.ledger, ['token'], stop)
       const end = running.stop('SIGTERM')
       // Like a load balancer: it sends no more once the server reports that it is not ready.
       while ((await fetch(`${server.issuer}/readyz`)).status === 200) await setTimeout(20)

@@ -201,6 +201,12 @@ t.test('another version of an asset is served but not cached', async (t) => {
     t.match(await app.inject(url), { statusCode: 200, headers: { 'cache-control': 'no-cache' } })
 })
 
+t.test('the icon that browsers ask for without a link is the one of the pages', async (t) => {
+  const { statusCode, headers } = await app.inject('/favicon.ico')
+  t.match({ statusCode, headers }, { statusCode: 302, headers: { location: /^\/assets\/icon\.svg/ } })
+  t.equal((await app.inject(String(headers['location']))).statusCode, 200)
+})
+
 t.test('below an issuer with a path the assets are below that path', async (t) => {
   const app = await buildSamples(ordinary, '/id')
   t.teardown(() => app.close())

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readlinkSync } from 'node:fs'
 import { examineClients } from '../../doctor/clients.ts'
 import { ok, problem, type Setup, setting, unchecked, upstreamOf } from '../../doctor/finding.ts'
 import { examineFiles, examineSettings, settingFault } from '../../doctor/settings.ts'
@@ -23,6 +23,24 @@ export interface Examination extends ConfigSources {
   readonly isContainer?: boolean
 }
 
+/** The PID namespace of a machine has the same number everywhere; a container has its own. */
+const machineProcesses = 'pid:[4026531836]'
+
+/**
+ * Returns whether this process is in a container. A virtual machine that was made of an image has the marker of one, but
+ * the processes of a machine.
+ * @param root The root of the file system.
+ */
+export function isInContainer(environment: NodeJS.ProcessEnv, root = ''): boolean {
+  if (environment['KUBERNETES_SERVICE_HOST'] !== undefined) return true
+  if (!['/.dockerenv', '/run/.containerenv'].some((file) => existsSync(root + file))) return false
+  try {
+    return readlinkSync(`${root}/proc/self/ns/pid`) !== machineProcesses
+  } catch {
+    return true
+  }
+}
+
 /** Returns every finding about a set-up, whether its server runs or not. Changes nothing. */
 export async function examine(examination: Examination): Promise<readonly Finding[]> {
   const { offline = false, isContainer, environment = {}, ...sources } = examination
@@ -35,10 +53,7 @@ export async function examine(examination: Examination): Promise<readonly Findin
     if (!(error instanceof ConfigError)) throw error
     return error.faults.map(settingFault)
   }
-  const inContainer =
-    ['/.dockerenv', '/run/.containerenv'].some((file) => existsSync(file)) ||
-    environment['KUBERNETES_SERVICE_HOST'] !== undefined
-  const setup = { ...resolved, environment, isContainer: isContainer ?? inContainer }
+  const setup = { ...resolved, environment, isContainer: isContainer ?? isInContainer(environment) }
   const { facts, findings } = await examineDatabase(setup)
   const keys = await examineKeys(setup, facts?.keys, systemClock())
   const network = offline

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import {
   authorizationUrl,
   callApi,
@@ -55,6 +56,15 @@ export interface Ledger {
 
 export function createLedger(): Ledger {
   return { clients: [], consents: [], approvals: [], faults: [], acknowledged: {}, lost: 0, unavailable: 0 }
+}
+
+/** Resolves once each kind of request was acknowledged this often; how long that takes depends on the machine. */
+export async function atLeast(
+  { acknowledged }: Ledger,
+  kinds: readonly string[],
+  times: number,
+): Promise<void> {
+  while (kinds.some((kind) => (acknowledged[kind] ?? 0) < times)) await setTimeout(50)
 }
 
 /** Asks the server about all of this, eight requests at a time; contradictions are added to the faults. */
