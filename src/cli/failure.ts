@@ -49,12 +49,24 @@ export function reportFailure(error: unknown): number {
 }
 
 function expectedLine(error: unknown): string | undefined {
+  const damage = damageOf(error)
+  if (damage !== undefined) {
+    const line = error instanceof CommandFailed ? error.message : `store: ${damage.message}`
+    return `${line}; stop the server, and replace the database by a backup: lychgate restore FILE`
+  }
   if (error instanceof WrongSecret) return `secret: ${error.message}`
   if (error instanceof ForeignKeys) return `store: ${error.message}`
   if (error instanceof CommandFailed || error instanceof OAuthError) return error.message
   if (!(error instanceof Error)) return undefined
   if (isUnavailable(error)) return `${unavailableLine(error)}; is another process writing, or the disk full?`
   return isSystemFault(error) ? systemLine(error) : undefined
+}
+
+/** Returns the error by which SQLite says that its file is damaged or none, wherever it is among the causes. */
+function damageOf(error: unknown): Error | undefined {
+  if (!(error instanceof Error)) return undefined
+  const code = 'code' in error ? String(error.code) : ''
+  return /^SQLITE_(?:CORRUPT|NOTADB)/.test(code) ? error : damageOf(error.cause)
 }
 
 /** Returns the message for a store that may be available again soon; undefined for any other error. */

@@ -17,6 +17,7 @@ import { type Clock, type RandomSource, systemClock, systemRandom } from '../sys
 import { isTraced } from '../tracing/is-traced.ts'
 import { makeLink } from '../users/one-time-links.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
+import { warnOfPastClock } from './clock-check.ts'
 import { passingLine } from './failure.ts'
 import type { ServerFlags } from './flags.ts'
 import { openConfiguredStore, readDevSecret, rememberIssuer } from './open.ts'
@@ -128,6 +129,7 @@ async function startServer(
     const before = rememberIssuer(config)
     if (before !== undefined && config.mode === 'serve')
       app.log.warn({ before }, 'the issuer has changed; clients and tokens know the one before')
+    if (config.mode === 'serve') await warnOfPastClock(app.log, store, clock)
     app.log.info({ issuer: config.issuer }, 'ready')
     let stopping: Stopping | undefined
     const delay = (config.drainSeconds + 10) * 1000

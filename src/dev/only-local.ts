@@ -15,8 +15,20 @@ const loopbackNames = ['localhost', '127.0.0.1', '[::1]'] as const
  */
 export function onlyKnownHosts(settings: Settings): Check {
   const names = ownNames(settings)
-  return async ({ headers: { host } }) => {
-    if (isHostOf(host, names)) return
+  const { host: own, port } = new URL(settings.issuer)
+  const sameServer = hostsOn(Number(port || 80))
+  let isExplained = false
+  return async ({ headers: { host }, log }) => {
+    if (host === own) return
+    if (isHostOf(host, names)) {
+      if (isExplained || host === undefined || !sameServer.includes(host)) return
+      isExplained = true
+      const advice = `use ${settings.issuer}, or start the server with --issuer http://${host}`
+      log.warn(
+        `a request came to http://${host}, and the issuer is ${settings.issuer}: cookies and clients tell them apart; ${advice}`,
+      )
+      return
+    }
     throw foreign(
       'Host is not a name of this development server: list it in dev.hosts (LYCHGATE_DEV_HOSTS)',
       'lychgate-dev-host',

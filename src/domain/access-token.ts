@@ -8,6 +8,7 @@ import {
   noPart,
   noRefresh,
 } from './current-grant.ts'
+import { OAuthError } from './errors.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { GrantOfToken, Scope, Seconds } from './model.ts'
 
@@ -121,8 +122,11 @@ export function whyInactive(
   const expiresAt = (kind === 'refresh' && seq === grant?.seq && grant.refreshExpiresAt) || token.expiresAt
   const expired = now >= expiresAt && { rule: endOfTime[kind], why: `it expired at ${expiresAt}` }
   if (grant === undefined) {
-    const gone = { rule: 'lychgate-grant-exists', why: 'its client or its user was removed' }
-    return expired ? { ...expired, why: `${expired.why}, and its grant is gone` } : gone
+    if (expired) return { ...expired, why: `${expired.why}, and its grant is no longer stored` }
+    return {
+      rule: 'lychgate-grant-exists',
+      why: `its grant is no longer stored; by its own times it is valid until ${token.expiresAt}`,
+    }
   }
   if (grant.revokedAt !== undefined) {
     return {
@@ -151,6 +155,18 @@ export function whyInactive(
   }
   const current = currentAccess(token, grant, policy)
   return isLoss(current) ? current : undefined
+}
+
+/**
+ * Says that a code or refresh token has expired where its grant is no longer stored: a genuine handle has its times.
+ * @throws {OAuthError} `invalid_grant`
+ */
+export function assertNotOver(grant: object | undefined, handle: OpenedHandle, now: Seconds): void {
+  const { kind, expiresAt } = handle
+  if (grant !== undefined || now < expiresAt) return
+  const what = kind === 'code' ? 'code' : 'refresh token'
+  const detail = { rule: endOfTime[kind], stored: expiresAt, received: now }
+  throw new OAuthError('invalid_grant', `the ${what} has expired`, detail)
 }
 
 function isLive(handle: OpenedHandle, grant: GrantOfToken | undefined): grant is GrantOfToken {

@@ -1,3 +1,4 @@
+import { assertNotOver } from './access-token.ts'
 import { check } from './check.ts'
 import { type AccessPolicy, requireCurrent } from './current-grant.ts'
 import type { Decision } from './decision.ts'
@@ -36,6 +37,7 @@ export function redeemCode(
   now: Seconds,
 ): Decision<Issued> {
   const { handle, client, redirectUri, codeVerifier } = redemption
+  assertNotOver(grant, handle, now)
   check(
     grant !== undefined && handleBelongsTo(handle, grant),
     'rfc6749-4.1.3-code-valid',

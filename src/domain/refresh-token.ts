@@ -1,3 +1,4 @@
+import { assertNotOver } from './access-token.ts'
 import type { Issued } from './authorization-code.ts'
 import { check, recordCheck } from './check.ts'
 import { type AccessPolicy, currentlyAllowed, kept, requireCurrent } from './current-grant.ts'
@@ -29,6 +30,7 @@ export function refresh(
   now: Seconds,
 ): Decision<Issued> {
   const { handle, client } = request
+  assertNotOver(grant, handle, now)
   check(
     grant !== undefined && handleBelongsTo(handle, grant),
     'rfc6749-6-invalid-refresh',

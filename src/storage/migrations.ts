@@ -44,5 +44,10 @@ export function schemaState(dialect: Dialect, applied: readonly number[]): 'olde
   return known.every((instant) => applied.includes(instant)) ? 'current' : 'older'
 }
 
+/** The instant at which the newest migration was made, in seconds: no clock was before it when this version ran first. */
+export function newestMigration(): number {
+  return Math.floor(Math.max(...readJournal('sqlite').map(({ when }) => when)) / 1000)
+}
+
 /** What the operator reads when a database has a migration that this build does not know. */
 export const newerVersion = 'the database was made by a newer version of Lychgate; it was left as it is'

@@ -183,11 +183,32 @@ t.test('an invalid token names the rule that ended it', async (t) => {
   }
 })
 
-t.test('a token whose client was removed is explained so', async (t) => {
+t.test('a code that expired is said to have expired, also when its grant is no longer stored', async (t) => {
+  const code = await obtainCode(server, client, { agent })
+  server.advance(server.deps.config.lifetimes.codeSeconds)
+  const rule = 'rfc6749-4.1.2-code-short-lived'
+  t.match(await explained(code), { active: false, rule, why: /^it expired at \d+$/ })
+  await server.maintain()
+  t.match(await explained(code), {
+    active: false,
+    rule,
+    why: /^it expired at \d+, and its grant is no longer stored$/,
+  })
+  const answer = await exchange(server, client, code)
+  t.strictSame(
+    [answer.status, await answer.json()],
+    [400, { error: 'invalid_grant', error_description: 'the code has expired' }],
+  )
+})
+
+t.test('a token whose grant is gone is explained without a guess at the cause', async (t) => {
   const gone = await register(server)
   const { access_token: token } = await obtainTokens(server, gone, { agent })
   await run(['client', 'remove', gone.id, '--yes'], { environment })
-  t.match(await explained(token), { active: false, why: 'its client or its user was removed' })
+  t.match(await explained(token), {
+    active: false,
+    why: /^its grant is no longer stored; by its own times it is valid until \d+$/,
+  })
 })
 
 t.test('a client secret is found by its hash, and never printed', async (t) => {

@@ -1,5 +1,7 @@
 import { request } from 'node:http'
+import type { FastifyRequest } from 'fastify'
 import t from 'tap'
+import { onlyKnownHosts } from '../../src/dev/only-local.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 
 const dev = { hosts: ['lychgate', 'app.test'], peers: ['172.17.0.1', '10.1.0.0/16'] }
@@ -197,4 +199,25 @@ t.test('a development route accepts only JSON', async (t) => {
   for (const body of ['{', '[]', '"advance"', '{"advanc":"1d"}', '{"advance":true}', '{"advance":"a day"}']) {
     t.equal((await send(development, '/_dev/clock', { method: 'POST', headers, body })).status, 400, body)
   }
+})
+
+t.test('a request by another name of this computer is explained once', async (t) => {
+  const said: string[] = []
+  const check = onlyKnownHosts({
+    issuer: 'http://localhost:9400',
+    dev: { loginHintSignsIn: 'off', autoConsent: 'off' },
+  })
+  const ask = (host: string | undefined) =>
+    // `as`: it reads no more of a request.
+    check({
+      headers: { host },
+      log: { warn: (line: string) => said.push(line) },
+    } as unknown as FastifyRequest)
+  for (const host of ['localhost:9400', undefined, '127.0.0.1:9999', '10.0.0.1:9400']) await ask(host)
+  t.strictSame(said, [])
+  await ask('127.0.0.1:9400')
+  await ask('[::1]:9400')
+  t.strictSame(said, [
+    'a request came to http://127.0.0.1:9400, and the issuer is http://localhost:9400: cookies and clients tell them apart; use http://localhost:9400, or start the server with --issuer http://127.0.0.1:9400',
+  ])
 })

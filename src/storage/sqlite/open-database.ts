@@ -97,7 +97,7 @@ function wasNotClosed(file: string): boolean {
 /** @throws {Error} when the file is damaged. */
 export function assertSound(client: Database.Database): void {
   const verdict = client.pragma('quick_check(1)', { simple: true })
-  if (verdict !== 'ok') throw new Error('it is damaged')
+  if (verdict !== 'ok') throw Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
 }
 
 /** Compares the tables of a file with those of this build. */
