@@ -184,4 +184,18 @@ export const interactionFaults = [
     replace: "if (knownBrowser === '') {",
     tests: throttle,
   },
+  {
+    id: 'language-on-the-profile-by-another-site',
+    file: 'src/pages/language-choice.ts',
+    find: "isSameText(single(form, 'csrf'), csrfOf(request))",
+    replace: 'true',
+    tests: ['test/conformance/language-choice.test.ts'],
+  },
+  {
+    id: 'language-form-leads-to-another-server',
+    file: 'src/pages/language-choice.ts',
+    find: 'url.origin === origin && url.href.startsWith(first) ? url.href : first',
+    replace: 'url.href',
+    tests: ['test/conformance/language-choice.test.ts'],
+  },
 ] as const satisfies readonly Fault[]
