@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { countOngoing } from '../http/count.ts'
 import type { Clock } from '../system.ts'
 import { type BudgetLimits, createBudgets, type Spender } from './budgets.ts'
 import { type Fetched, FetchFailed, fetchOnce, type Resolve } from './exchange.ts'
@@ -58,7 +59,11 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     const { timeoutSeconds } = post ?? limits
     const { responseBytes } = limits
     const exchange = { rule, timeoutSeconds, responseBytes, form: post?.form, resolve, authorities }
+    const ended = countOngoing('fetches_in_flight', 'Fetches that go on now, by purpose.', {
+      purpose: spender.purpose,
+    })
     const fetching = fetchOnce(url, exchange).finally(() => {
+      ended()
       place()
       inFlight.delete(key)
     })

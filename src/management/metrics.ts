@@ -67,9 +67,16 @@ export function createMetrics(): Metrics {
     commitSeconds.observe(seconds)
   }
   const counters = new Map<string, Counter>()
+  const gauges = new Map<string, Gauge>()
   const onCount = (message: unknown) => {
-    const { name, help, labels } = message as Counted
+    const { name, help, labels, change } = message as Counted
     const labelNames = Object.keys(labels)
+    if (change !== undefined) {
+      const gauge = gauges.get(name) ?? new Gauge({ name: `lychgate_${name}`, help, labelNames, registers })
+      gauges.set(name, gauge)
+      gauge.inc(labels, change)
+      return
+    }
     const counter =
       counters.get(name) ?? new Counter({ name: `lychgate_${name}`, help, labelNames, registers })
     counters.set(name, counter)

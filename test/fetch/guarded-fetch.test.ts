@@ -1,9 +1,11 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import t from 'tap'
 import type { FetchFailed, FetchFault } from '../../src/fetch/exchange.ts'
 import { createGuardedFetch, type FormPost, type GuardedFetchOptions } from '../../src/fetch/guarded-fetch.ts'
+import { type Counted, countChannel } from '../../src/http/count.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { testClock } from '../helpers/clock.ts'
 import { newFolder } from '../helpers/command.ts'
@@ -199,6 +201,15 @@ const faults: Readonly<Record<string, FetchFault | undefined>> = {
 }
 
 t.test('each way to respond has its end by the deadline', async (t) => {
+  let inFlight = 0
+  let most = 0
+  const onCount = (message: unknown) => {
+    const { name, change = 0 } = message as Counted // what the channel has
+    if (name === 'fetches_in_flight') inFlight += change
+    most = Math.max(most, inFlight)
+  }
+  subscribe(countChannel.name, onCount)
+  t.teardown(() => unsubscribe(countChannel.name, onCount))
   t.strictSame(Object.keys(faults).sort(), Object.keys(behaviours).sort(), 'none is left out')
   const fetchUrl = fetcher({ limits: { perOriginPerMinute: 10_000, timeoutSeconds: 60 } })
   const hurried = fetcher({ limits: { perOriginPerMinute: 10_000, timeoutSeconds: 1 } })
@@ -228,6 +239,8 @@ t.test('each way to respond has its end by the deadline', async (t) => {
     'no redirect was followed',
   )
   await plain.until(() => plain.open() === 0)
+  t.ok(most > 10, `${most} at once`)
+  t.equal(inFlight, 0, 'none is counted any more')
   t.equal(plain.open(), 0, 'no connection is left')
   // As many at once as there are places: none of them was left in use.
   for (const fetchAgain of [fetchUrl, hurried]) {
