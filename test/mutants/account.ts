@@ -105,7 +105,7 @@ export const accountFaults = [
   {
     id: 'account-deleted-by-any-word',
     file: 'src/pages/account/privacy.ts',
-    find: "if (canonicalUsername(single(form, 'username') ?? '') !== user.username)",
+    find: "if (!isSameName(single(form, 'username') ?? '', user.username))",
     replace: "if (single(form, 'username') === undefined)",
     tests: test('privacy'),
   },

@@ -215,8 +215,9 @@ export const adminFaults = [
     id: 'admin-locks-oneself',
     tests,
     file: 'src/admin-api/users.ts',
-    find: "if (kind === 'lock') assertOther(",
-    replace: "if (kind === 'unlock') assertOther(",
+    find: "      assertOther(call.caller, sub)\n      return call.store.transact('user', sub, (found) => {\n        const event = auditEvent('user-locked'",
+    replace:
+      "      return call.store.transact('user', sub, (found) => {\n        const event = auditEvent('user-locked'",
   },
   {
     id: 'admin-deletes-oneself',
@@ -377,8 +378,8 @@ export const adminFaults = [
     id: 'admin-last-is-locked-over-http',
     tests,
     file: 'src/admin-api/users.ts',
-    find: "return kind === 'lock' ? keepAdministrator(",
-    replace: "return kind === 'unlock' ? keepAdministrator(",
+    find: 'return keepAdministrator(whole, config.admin.group, context.at)',
+    replace: 'return whole',
   },
   {
     id: 'admin-last-is-removed-by-a-command',
