@@ -48,6 +48,12 @@ t.test('the tour opens eight files and names only what they contain', async (t) 
     .split(/^## (?=\d)/m)
     .slice(1)
   t.equal(stops.length, 8)
+  const lines = stops.flatMap((stop) => {
+    const file = /^\d+\. \[([^\]]+)\]/.exec(stop)?.[1] ?? ''
+    return read(`../${file}`).split('\n').slice(1)
+  }).length
+  const stated = Number(/some ([\d,]+) lines/.exec(read('../docs/reading.md'))?.[1]?.replace(',', ''))
+  t.ok(Math.abs(lines - stated) <= 50, `${lines} lines`)
   for (const stop of stops) {
     const [text = ''] = stop.split(/^## /m)
     const file = /^\d+\. \[([^\]]+)\]/.exec(text)?.[1] ?? ''

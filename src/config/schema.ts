@@ -199,7 +199,7 @@ export const CommonSettings = Type.Object(
     trustProxy: Type.Array(Type.String(), {
       default: [],
       description:
-        'Addresses or CIDR ranges of proxies. X-Forwarded-For is used from these only, and for rate limits only.',
+        'Addresses or CIDR ranges of proxies. X-Forwarded-For is used from these only: for rate limits, and for the network that sessions and the audit log show.',
       examples: [['10.0.0.7', '10.1.0.0/16']],
     }),
     rateLimits: Type.Union([Type.Literal('on'), Type.Literal('off')], {

@@ -100,6 +100,7 @@ const pagesAndHealth = [
   'POST /consent',
   'POST /device',
   'POST /device/confirm',
+  'POST /language',
   'POST /link',
   'POST /login',
   'POST /oauth/logout',
