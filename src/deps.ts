@@ -99,6 +99,8 @@ export type DeclaredClientMember = ClientMember & {
 
 /** How a grant type is declared. */
 export type DeclaredGrantType = ClientDeclarations['grantTypes'][string] & {
+  /** Names the option that keeps it from clients that no operator added; undefined: they can use it. */
+  readonly closedBy?: (config: Config) => string | undefined
   /** What the development server calls a token request. Absent: token. */
   readonly title?: string
   /** The parameters of its token request, without those of every token request. */

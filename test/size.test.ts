@@ -14,7 +14,7 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|clients|keys|guard|fetch|protected-api|client-id-metadata|rfc\d.*|oidc-.*|fapi2.*)$/,
-    lines: 17_700,
+    lines: 17_900,
   },
   'users and pages': { folders: /^(?:users|groups|pages)$/, lines: 8_500 },
   'what operators use': { folders: /^(?:admin-.*|cli|doctor)$/, lines: 15_400 },

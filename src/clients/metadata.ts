@@ -41,6 +41,8 @@ export interface RegistrationPolicy {
   /** What ID Tokens can be signed with. */
   readonly algorithms: readonly SigningAlgorithm[]
   readonly declared: ClientDeclarations
+  /** The grant types that such clients cannot use here, each with the option that says so. */
+  readonly closedGrantTypes?: ReadonlyMap<string, string>
   /** What an initial access token allows besides, RFC 7591 §3; absent: open registration. */
   readonly admission?: Pick<AdmittedClient, 'redirects'>
 }
@@ -285,7 +287,10 @@ function acceptedForm({ loopbackHosts, admission }: RegistrationPolicy): string 
   return [...forms, ...(admission?.redirects === 'https' ? ['https://host/path'] : [])].join(' or ')
 }
 
-function readGrantTypes(members: JsonObject, { declared }: RegistrationPolicy): readonly string[] {
+function readGrantTypes(
+  members: JsonObject,
+  { declared, closedGrantTypes: closed }: RegistrationPolicy,
+): readonly string[] {
   const asked = members['grant_types'] ?? defaultGrantTypes
   if (!isTextList(asked)) throw rejection('grant_types must be an array of strings')
   const open = Object.keys(openToAll(declared.grantTypes))
@@ -302,7 +307,14 @@ function readGrantTypes(members: JsonObject, { declared }: RegistrationPolicy): 
       received: asked,
     })
   }
-  return open.filter((name) => asked.includes(name))
+  const granted = open.filter((name) => asked.includes(name) && closed?.has(name) !== true)
+  if (granted.some(isStart)) return granted
+  // RFC 7591 §3.2.1: the server may leave one out, but not the only one.
+  const options = asked.flatMap((name) => closed?.get(name) ?? [])
+  throw rejection(`grant_types has none that clients which register themselves can use (${options})`, {
+    rule: 'lychgate-grant-type-open',
+    received: asked,
+  })
 }
 
 function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy): SigningAlgorithm {

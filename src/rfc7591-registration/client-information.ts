@@ -14,6 +14,12 @@ export function registrationPolicy(
     scopes: [...service.openScopes],
     algorithms: keys.algorithms,
     declared,
+    closedGrantTypes: new Map(
+      Object.entries(declared.grantTypes).flatMap(([name, { closedBy }]) => {
+        const option = closedBy?.(config)
+        return option === undefined ? [] : [[name, option] as const]
+      }),
+    ),
     ...(admission && { admission }),
   }
 }

@@ -14,6 +14,13 @@ const settings = {
         description:
           'How to treat a redirect URI that is not loopback: reject the registration (refuse), or ignore that entry (drop).',
       }),
+      deviceGrant: Type.Optional(
+        Type.Union([Type.Literal('on'), Type.Literal('off')], {
+          description:
+            'Whether clients that registered themselves, or come from a metadata document, may use device codes (RFC 8628); they get no refresh token from one, and no link with the code. By default off, and on for a development server.',
+          examples: ['on'],
+        }),
+      ),
     },
     section('What clients that register themselves may request.'),
   ),

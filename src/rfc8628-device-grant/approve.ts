@@ -1,11 +1,31 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import type { GrantBasis } from '../domain/decision.ts'
-import type { Client, Scope, Session } from '../domain/model.ts'
+import type { UserDenial } from '../domain/interaction.ts'
+import type { Client, Scope, Seconds, Session } from '../domain/model.ts'
+import type { Parameters } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
+import type { SignedIn } from '../pages/signed-in.ts'
 import { grantLimit } from '../users/sessions.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind } from './rules/device.ts'
+
+/** A device whose code was typed in this browser. */
+export interface Visit {
+  readonly device: DeviceAuthorization
+  readonly client: Client
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly browserSecret: string
+  readonly sent: Parameters
+  readonly now: Seconds
+}
+
+/** A visit of a user who is signed in. */
+export interface UserVisit extends Visit, SignedIn {
+  /** Why this user may not use the client. */
+  readonly denial: UserDenial | undefined
+}
 
 /** What a user approves. */
 interface Approved {

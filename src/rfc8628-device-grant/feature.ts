@@ -53,6 +53,11 @@ export const deviceGrant: Feature = {
     [grantType]: {
       withoutRedirect: true,
       title: 'poll of a device',
+      closedBy: ({ mode, registration }) =>
+        // Without RFC 7591 there is no such option.
+        (registration?.deviceGrant ?? (mode === 'dev' ? 'on' : 'off')) === 'on'
+          ? undefined
+          : 'registration.deviceGrant',
       parameters: {
         device_code: Type.Optional(Type.String({ description: `${grantType}: the code of the device.` })),
       },

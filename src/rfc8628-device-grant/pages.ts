@@ -5,8 +5,8 @@ import { currentRequest } from '../domain/current-grant.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { narrowByUser, type UserDenial } from '../domain/interaction.ts'
 import { clientWords } from '../domain/localized.ts'
-import type { Client, Scope, Seconds } from '../domain/model.ts'
-import { every, type Parameters, single } from '../domain/parameters.ts'
+import type { Scope, Seconds } from '../domain/model.ts'
+import { every, single } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { addressPrefix, userContext } from '../http/address-prefix.ts'
@@ -26,12 +26,19 @@ import {
 import { assertOwnForm, assertSameSite, type FormModel, recordBusy } from '../pages/forms.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../pages/scopes.ts'
-import { findSignedIn, type SignedIn } from '../pages/signed-in.ts'
+import { findSignedIn } from '../pages/signed-in.ts'
 import { whileSignedIn } from '../users/sessions.ts'
 import { throttled } from '../users/throttling.ts'
-import { deviceApproval, shownOf } from './approve.ts'
+import { deviceApproval, shownOf, type UserVisit, type Visit } from './approve.ts'
 import { formatUserCode, parseUserCode, wrongCodeBuckets } from './rules/codes.ts'
-import { type DeviceAuthorization, decideDevice, deviceKind, isWaiting, openDevice } from './rules/device.ts'
+import {
+  type DeviceAuthorization,
+  decideDevice,
+  deviceKind,
+  isRefreshable,
+  isWaiting,
+  openDevice,
+} from './rules/device.ts'
 
 declare module '../pages/pages.ts' {
   interface Pages {
@@ -58,23 +65,6 @@ declare module '../pages/pages.ts' {
     'device-done': { readonly clientName?: string; readonly accountUrl: string }
     'device-over': { readonly denied: boolean; readonly againUrl: string }
   }
-}
-
-/** A device whose code was typed in this browser. */
-interface Visit {
-  readonly device: DeviceAuthorization
-  readonly client: Client
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  readonly browserSecret: string
-  readonly sent: Parameters
-  readonly now: Seconds
-}
-
-/** A visit of a user who is signed in. */
-interface UserVisit extends Visit, SignedIn {
-  /** Why this user may not use the client. */
-  readonly denial: UserDenial | undefined
 }
 
 /**
@@ -106,10 +96,12 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       assertOwnForm(sent, app.browser.csrfToken(secret, 'device'), pageUrl)
       const typed = (single(sent, 'user_code') ?? '').slice(0, 40)
       const userCode = parseUserCode(typed)
-      const wrong = { userCode: typed, problem: msg('device.wrong'), status: 400 }
+      const isLinked = single(sent, 'linked') !== undefined
+      const problem = msg(isLinked ? 'device.about' : 'device.wrong')
+      const wrong = { userCode: isLinked ? '' : typed, problem, status: 400 }
       if (userCode === undefined) return showForm(request, reply, wrong)
       try {
-        const device = await openTyped(userCode, hashSecret(secret), addressPrefix(request.ip))
+        const device = await openTyped(userCode, hashSecret(secret), addressPrefix(request.ip), isLinked)
         if (device === undefined) return showForm(request, reply, wrong)
         return reply.redirect(prefix + confirmPath(device), 303)
       } catch (error) {
@@ -166,17 +158,18 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     { status = 200, ...shown }: { userCode?: string; problem?: Text; status?: number } | undefined = {},
   ): FastifyReply => {
     const secret = app.browser.ensureSecret(request, reply)
-    const hidden = { csrf: app.browser.csrfToken(secret, 'device') }
+    const isLinked = status === 200 && shown.userCode !== undefined
+    const hidden = { csrf: app.browser.csrfToken(secret, 'device'), ...(isLinked && { linked: '1' }) }
     return reply.page('device', { action: pageUrl, hidden, ...shown }, { status })
   }
 
   /** Opens the device with this code, counted and throttled; only what was wrong stays counted. */
-  const openTyped = (userCode: string, browser: string, network: string) => {
+  const openTyped = (userCode: string, browser: string, network: string, isLinked: boolean) => {
     const now = clock()
     const limits = config.signInThrottle
     const buckets = wrongCodeBuckets(browser, network, config.deviceGrant)
     return throttled(store, { buckets, limits, now }, () =>
-      store.transact(deviceKind, userCode, (found) => openDevice(found, browser, now)),
+      store.transact(deviceKind, userCode, (found) => openDevice(found, browser, now, isLinked)),
     )
   }
 
@@ -246,7 +239,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const { language } = request
     const userCode = formatUserCode(device.userCode)
     const requestedFrom = placeOf(device.from, request, service)
-    const outlives = client.grantTypes.includes('refresh_token')
+    const outlives = isRefreshable(client)
     return reply.page('device-confirm', {
       action: `${prefix}/device/confirm`,
       hidden: { user_code: userCode, csrf: csrfOf(visit), shown: shownOf(visit.client) },

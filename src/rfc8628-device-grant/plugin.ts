@@ -16,6 +16,7 @@ import { beginSession } from '../users/rules/session.ts'
 import { deviceApproval } from './approve.ts'
 import { formatUserCode, grantType, userCodeOf } from './rules/codes.ts'
 import {
+  assertOpenTo,
   type DeviceAuthorization,
   deviceKind,
   pollDevice,
@@ -31,7 +32,11 @@ const DeviceAuthorizationResponse = Type.Object(
     device_code: Type.String({ description: 'What the device polls the token endpoint with.' }),
     user_code: Type.String({ description: 'What the device shows, and its user types.' }),
     verification_uri: Type.String({ description: 'Where the user types it.' }),
-    verification_uri_complete: Type.String({ description: 'The same with the code, for a QR code.' }),
+    verification_uri_complete: Type.Optional(
+      Type.String({
+        description: 'The same with the code, for a QR code; only for a client that an operator added.',
+      }),
+    ),
     expires_in: Type.Integer({ description: 'Seconds.' }),
     interval: Type.Integer({ description: 'Seconds between two polls, at least.' }),
   },
@@ -44,10 +49,12 @@ const attempts = 3
 /** RFC 8628 §3.1: the device authorization endpoint, and §3.4: the grant type with which the device polls. */
 export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
   const { config, service, store, clock, random, declared } = deps
-  const { deviceGrant: limits, lifetimes } = config
+  const { lifetimes } = config
+  const limits = { ...config.deviceGrant, closedBy: declared.grantTypes[grantType]?.closedBy?.(config) }
   const approveDevice = deviceApproval(app, deps)
 
   app.addGrantType(grantType, async (client, parameters, request) => {
+    assertOpenTo(client, limits.closedBy)
     const deviceCode = single(parameters, 'device_code')
     check(deviceCode !== undefined, 'rfc8628-3.4-grant', 'invalid_request', 'device_code is missing', {
       passed: 'device_code is present',
@@ -122,7 +129,7 @@ export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps)
         device_code: deviceCode,
         user_code: userCode,
         verification_uri: page,
-        verification_uri_complete: `${page}?user_code=${userCode}`,
+        ...(!device.mustBeTyped && { verification_uri_complete: `${page}?user_code=${userCode}` }),
         expires_in: limits.seconds,
         interval: limits.intervalSeconds,
       }

@@ -19,7 +19,11 @@ import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { assertRejected, json } from '../helpers/wire.ts'
 
-const server = await startServer(t, { rateLimits: 'off', trustProxy: ['127.0.0.1', '::1'] })
+const server = await startServer(t, {
+  rateLimits: 'off',
+  trustProxy: ['127.0.0.1', '::1'],
+  registration: { deviceGrant: 'on' },
+})
 const client = await addDeviceClient(server)
 const confidential = await addDeviceClient(server, { authenticationMethod: 'client_secret_basic' })
 

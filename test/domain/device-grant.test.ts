@@ -178,7 +178,7 @@ t.test('the state of a device decides what a poll and a decision get', async (t)
 })
 
 t.test('of several polls that found the device approved, one redeems the grant', async (t) => {
-  const owner = { ...publicClient, grantTypes: [grantType, 'refresh_token'] }
+  const owner: Client = { ...publicClient, origin: 'integration', grantTypes: [grantType, 'refresh_token'] }
   const now = approvedAt + 1
   const redeem = (found: Grant | undefined, by: Client = owner) =>
     redeemDevice(found, device, by, [], policy, lifetimes, now)
@@ -206,7 +206,7 @@ t.test('of several polls that found the device approved, one redeems the grant',
 })
 
 t.test('a device starts with what it asks for, and its codes', async (t) => {
-  const owner = { ...publicClient, grantTypes: [grantType] }
+  const owner: Client = { ...publicClient, origin: 'integration', grantTypes: [grantType] }
   const scopes = new Set(['openid', 'courses:read'])
   const offered = { scopes, openScopes: scopes, scopeClaims: new Map(), resources }
   const times = { seconds: 600, intervalSeconds: 5 }

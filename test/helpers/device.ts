@@ -9,6 +9,7 @@ export interface StartedDevice {
   readonly device_code: string
   readonly user_code: string
   readonly verification_uri: string
+  /** Absent for a client that no operator added. */
   readonly verification_uri_complete: string
   readonly expires_in: number
   readonly interval: number

@@ -9,6 +9,34 @@ const tests = ['test/domain/device-grant.test.ts', 'test/conformance/rfc8628-dev
 /** Faults of the authorization of devices, RFC 8628. */
 export const deviceGrantFaults = [
   {
+    id: 'registered-client-starts-devices',
+    file: 'src/rfc8628-device-grant/rules/device.ts',
+    find: "origin !== 'registered' || closedBy === undefined",
+    replace: 'true',
+    tests: ['test/conformance/registered-devices.test.ts'],
+  },
+  {
+    id: 'registered-client-polls-on',
+    file: 'src/rfc8628-device-grant/plugin.ts',
+    find: 'assertOpenTo(client, limits.closedBy)',
+    replace: '',
+    tests: ['test/conformance/registered-devices.test.ts'],
+  },
+  {
+    id: 'registered-device-gets-a-refresh-token',
+    file: 'src/rfc8628-device-grant/rules/device.ts',
+    find: "return origin !== 'registered' && grantTypes",
+    replace: 'return grantTypes',
+    tests: ['test/conformance/registered-devices.test.ts'],
+  },
+  {
+    id: 'linked-code-need-not-be-typed',
+    file: 'src/rfc8628-device-grant/rules/device.ts',
+    find: 'isLinked && found.mustBeTyped',
+    replace: 'false',
+    tests: ['test/conformance/registered-devices.test.ts'],
+  },
+  {
     id: 'device-of-any-client',
     rule: 'rfc8628-3.1-request',
     file: device,

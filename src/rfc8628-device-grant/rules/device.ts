@@ -23,6 +23,8 @@ export interface DeviceAuthorization {
   readonly deviceHash: Hash
   readonly clientId: string
   readonly request: AuthorizationRequest
+  /** A link with the code is not enough: the user has to type it. */
+  readonly mustBeTyped?: true
   /** The network that the request came from, see address-prefix.ts. */
   readonly from: string
   readonly state: 'pending' | 'approved' | 'denied' | 'redeemed'
@@ -50,6 +52,27 @@ export const deviceKind = recordKind<DeviceAuthorization>('deviceAuthorization',
 })
 
 /**
+ * Checks that the client may use device codes at all: anyone can register a client, start a device with it, and send
+ * its code around, with no software on the computer of the user (RFC 8628 §5.4).
+ * @param closedBy The option that keeps them from clients that no operator added.
+ * @throws {OAuthError} `unauthorized_client`
+ */
+export function assertOpenTo({ origin }: Client, closedBy: string | undefined): void {
+  check(
+    origin !== 'registered' || closedBy === undefined,
+    'lychgate-grant-type-open',
+    'unauthorized_client',
+    `clients that no operator added get no device codes here (${closedBy}, or lychgate client add)`,
+    { stored: origin, passed: 'the client may use device codes' },
+  )
+}
+
+/** Whether a device of this client gets a refresh token. One that no operator added gets none. */
+export function isRefreshable({ origin, grantTypes }: Client): boolean {
+  return origin !== 'registered' && grantTypes.includes('refresh_token')
+}
+
+/**
  * Starts a device authorization, RFC 8628 §3.1. PKCE is the client's choice.
  * @param fresh 32 random bytes for each code.
  * @throws {OAuthError} `invalid_request`, `unauthorized_client`, `invalid_scope` or `invalid_target`.
@@ -58,11 +81,17 @@ export function startDevice(
   parameters: Parameters,
   client: Client,
   policy: AuthorizationPolicy,
-  { seconds, intervalSeconds }: { readonly seconds: Seconds; readonly intervalSeconds: Seconds },
+  limits: {
+    readonly seconds: Seconds
+    readonly intervalSeconds: Seconds
+    readonly closedBy?: string | undefined
+  },
   fresh: { readonly userCode: Buffer; readonly secret: Buffer; readonly from: string },
   now: Seconds,
 ): { readonly device: DeviceAuthorization; readonly deviceCode: string } {
+  const { seconds, intervalSeconds } = limits
   assertNoneRepeated(parameters)
+  assertOpenTo(client, limits.closedBy)
   check(
     client.grantTypes.includes(grantType),
     'rfc8628-3.1-request',
@@ -88,11 +117,17 @@ export function startDevice(
       redirectUri: '',
       redirectUriSent: false,
       responseMode: 'query',
-      ...parseRequestedAccess(parameters, client, policy),
+      // Where it gets no refresh token, offline_access is ignored.
+      ...parseRequestedAccess(
+        parameters,
+        isRefreshable(client) ? client : { ...client, grantTypes: [grantType] },
+        policy,
+      ),
       prompt: [],
       claims: { userinfo: [], idToken: [] },
       ...(codeChallenge !== undefined && { codeChallenge }),
     },
+    ...(client.origin === 'registered' && { mustBeTyped: true }),
     from: fresh.from,
     state: 'pending',
     intervalSeconds,
@@ -200,7 +235,7 @@ export function redeemDevice(
   const access = narrowAccess(current, current.scope, resource, policy.resources)
   const issue = {
     accessTokenSeconds: access.seconds,
-    refreshable: client.grantTypes.includes('refresh_token'),
+    refreshable: isRefreshable(client),
   }
   const decision = redeemGrant(current, issue, lifetimes, now)
   if ('rejection' in decision) return decision
@@ -224,13 +259,16 @@ const mostBrowsers = 5
 /**
  * Opens a device in the browser in which its code was typed; undefined if there is none with this code that waits. A
  * code that too many browsers opened ends: someone sends it around (RFC 8628 §5.4).
+ * @param isLinked The code came with a link.
  */
 export function openDevice(
   found: DeviceAuthorization | undefined,
   browser: Hash,
   now: Seconds,
+  isLinked = false,
 ): Decision<DeviceAuthorization | undefined> {
   if (found === undefined || !isWaiting(found, now)) return accept(undefined)
+  if (isLinked && found.mustBeTyped) return accept(undefined)
   if (found.browsers.includes(browser)) return accept(found)
   if (found.browsers.length >= mostBrowsers) {
     recordCheck('rfc8628-5.4-phishing', 'too many browsers opened this code: it ends')
