@@ -1,7 +1,7 @@
 /** What strangers can make the server fetch and store by naming documents (draft-ietf-oauth-client-id-metadata-document). */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { clientDocumentKind, deniedDocumentKind } from '../../src/domain/client-document.ts'
+import { clientDocumentKind } from '../../src/domain/client-document.ts'
 import { insert, update } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Client } from '../../src/domain/model.ts'
@@ -37,7 +37,7 @@ function fetchesOf({ id }: TestClient): number {
 }
 
 /** The reason that the error page of an authorization request shows. */
-async function reasonOf(server: TestServer, client: TestClient): Promise<string> {
+async function reasonOf(t: Test, server: TestServer, client: TestClient): Promise<string> {
   const response = await authorize(server, client)
   t.equal(response.status, 400)
   t.equal(response.headers.get('location'), null)
@@ -67,7 +67,8 @@ t.test(
     const keyed = { authenticationMethod: 'private_key_jwt', extra: { jwks_uri: keys.client.id } }
     await server.deps.store.write(update('client', { ...others, ...keyed }))
     const reasons = []
-    for (let count = 0; count < 40; count++) reasons.push(await reasonOf(server, invented(`/none/${count}`)))
+    for (let count = 0; count < 40; count++)
+      reasons.push(await reasonOf(t, server, invented(`/none/${count}`)))
     t.match(reasons[0], 'the response has status 404')
     t.match(reasons[14], 'the response has status 404')
     t.match(reasons[15], 'more than 15 fetches a minute (fetch.perNetworkPerMinute)')
@@ -78,7 +79,7 @@ t.test(
     const revocation = { token: 'x', ...withAssertion(proof) }
     t.equal((await post(server, '/api/oauth/revoke', revocation)).status, 200, 'the keys of a client')
     t.equal(fetchesOf(keys.client), 1, 'the keys are fetched')
-    t.match(await reasonOf(server, first.client), 'fetch.perNetworkPerMinute', 'an unknown one waits')
+    t.match(await reasonOf(t, server, first.client), 'fetch.perNetworkPerMinute', 'an unknown one waits')
     server.advance(60)
     await assertAccepted(t, server, first.client, 'for the next minute')
   },
@@ -89,11 +90,11 @@ t.test('each document has a part of the budget of its host', async (t) => {
   const server = await start(t, { clientDocuments: { mode: 'any' }, fetch: { timeoutSeconds: 1, ...limits } })
   const { client, document } = site.publish({})
   document.status = 500
-  for (const _ of [1, 2, 3]) t.match(await reasonOf(server, client), 'the response has status 500')
-  t.match(await reasonOf(server, client), 'more than 3 fetches a minute (fetch.perOriginPerMinute)')
+  for (const _ of [1, 2, 3]) t.match(await reasonOf(t, server, client), 'the response has status 500')
+  t.match(await reasonOf(t, server, client), 'more than 3 fetches a minute (fetch.perOriginPerMinute)')
   for (const _ of [4, 5, 6, 7, 8, 9]) await assertAccepted(t, server, site.publish({}).client, 'others')
   t.match(
-    await reasonOf(server, site.publish({}).client),
+    await reasonOf(t, server, site.publish({}).client),
     'more than 9 fetches a minute (fetch.perOriginPerMinute)',
     'until the budget of the host is used up',
   )
@@ -110,7 +111,7 @@ t.test('hosts that do not respond hold up neither known documents nor keys', asy
     clientDocuments: { mode: 'any', allowed: [known.client.id] },
     fetch: { timeoutSeconds: 3, perNetworkPerMinute: 500 },
   })
-  const waiting = slow.map((client) => reasonOf(server, client))
+  const waiting = slow.map((client) => reasonOf(t, server, client))
   const reason = await Promise.race(waiting)
   t.match(reason, '4 fetches of this kind are running', 'a host, and a network, has some places')
   await assertAccepted(t, server, known.client, 'which are not those of a known document')
@@ -126,7 +127,8 @@ t.test(
     for (const status of [404, 410]) {
       const { client, document } = site.publish({})
       document.status = status
-      for (const _ of [1, 2, 3]) t.match(await reasonOf(server, client), `the response has status ${status}`)
+      for (const _ of [1, 2, 3])
+        t.match(await reasonOf(t, server, client), `the response has status ${status}`)
       t.equal(fetchesOf(client), 1)
       document.status = 200
       server.advance(60)
@@ -150,7 +152,7 @@ t.test('a known document is used until the ceiling while it cannot be fetched', 
       for (const _ of [1, 2, 3]) await assertAccepted(t, server, client, JSON.stringify(failure))
       t.equal(fetchesOf(client), before + 1, 'it is tried once a minute')
     }
-    await reasonOf(server, unknown.client)
+    await reasonOf(t, server, unknown.client)
     Object.assign(named.document, { status: 200, silent: false })
     Object.assign(approved.document, { status: 200, silent: false })
   }
@@ -159,12 +161,12 @@ t.test('a known document is used until the ceiling while it cannot be fetched', 
   for (const { document } of [named, approved]) document.status = 500
   server.advance(86_401)
   for (const { client } of [named, approved])
-    t.match(await reasonOf(server, client), 'status 500', 'past the ceiling it is not used')
+    t.match(await reasonOf(t, server, client), 'status 500', 'past the ceiling it is not used')
   named.document.status = 200
   await assertAccepted(t, server, named.client, 'and no failure is remembered then')
   server.advance(301)
   named.document.text = '{}'
-  t.match(await reasonOf(server, named.client), 'client_id', 'a document that is wrong is no failure')
+  t.match(await reasonOf(t, server, named.client), 'client_id', 'a document that is wrong is no failure')
 })
 
 t.test('only the authorization endpoint and pushes fetch an unknown document', async (t) => {
@@ -199,7 +201,7 @@ t.test('a new server accepts the documents that it lists, and what users approve
   const server = await startServer(t, { nodes: 1 })
   const setting = 'its operator can add the URL or its host (clientDocuments.allowed)'
   const other = 'https://claude.ai/oauth/other.json'
-  t.match(await reasonOf(server, { ...invented(''), id: other }), setting)
+  t.match(await reasonOf(t, server, { ...invented(''), id: other }), setting)
   const old: Client = {
     id: other,
     origin: 'registered',
@@ -233,14 +235,14 @@ t.test('a new server accepts the documents that it lists, and what users approve
   await assertAccepted(t, server, stored, 'a client that a user approved when its host was the default')
   const tokens = await obtainTokens(server, stored)
   t.equal((await refresh(server, stored, tokens.refresh_token)).status, 200, 'as the last version stored it')
-  t.match(await reasonOf(server, { ...stored, id: `${other}?unused` }), setting)
-  t.match(await reasonOf(server, { ...stored, id: 'https://evil.example/client.json' }), setting)
+  t.match(await reasonOf(t, server, { ...stored, id: `${other}?unused` }), setting)
+  t.match(await reasonOf(t, server, { ...stored, id: 'https://evil.example/client.json' }), setting)
   const narrowed = await startServer(t, {
     nodes: 1,
     clientDocuments: { allowed: ['https://claude.ai/oauth/claude-code-client-metadata'] },
   })
   await narrowed.deps.store.write(insert('client', old), insert(clientDocumentKind, { id: other, ...times }))
-  t.match(await reasonOf(narrowed, stored), setting, 'a list of the operator is the whole list')
+  t.match(await reasonOf(t, narrowed, stored), setting, 'a list of the operator is the whole list')
 })
 
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -327,35 +329,12 @@ t.test('consent is for the document that was shown, and a changed one asks again
   }
 })
 
-t.test('a script without the page consents to the requested document alone', async (t) => {
-  const server = await start(t)
-  const { client, document } = site.publish({})
-  const agent = await signedIn(server, client)
-  const page = pageOf(await agent.open(authorizationUrl(server, client)))
-  document.body = { ...(document.body as object), software_version: '2' }
-  server.advance(301)
-  await authorize(server, client)
-  const landing = await agent.submit(page, { decision: 'approve', shown: [] })
-  t.match(textOf(pageOf(landing)), 'has changed its details')
-  t.equal(await server.deps.store.find('client', client.id), undefined)
-})
-
-t.test('a denied document is not stored by a page that was open', async (t) => {
-  const server = await start(t)
-  const { client } = site.publish({})
-  const agent = await signedIn(server, client)
-  const page = pageOf(await agent.open(authorizationUrl(server, client)))
-  await server.deps.store.write(insert(deniedDocumentKind, { id: client.id, deniedAt: server.now() }))
-  await agent.submit(page, { decision: 'approve' }).catch(() => undefined)
-  t.equal(await server.deps.store.find('client', client.id), undefined)
-})
-
 t.test('a document obeys the limit of client metadata', async (t) => {
   const server = await start(t, { limits: { clientMetadataBytes: 1024 } })
   await assertAccepted(t, server, site.publish({}).client, 'a small one')
   const uris = Array.from({ length: 40 }, (_, n) => `${webRedirect}/${n}`)
   t.match(
-    await reasonOf(server, site.publish({ redirect_uris: uris }).client),
+    await reasonOf(t, server, site.publish({ redirect_uris: uris }).client),
     'takes more than 1024 bytes (limits.clientMetadataBytes)',
   )
 })

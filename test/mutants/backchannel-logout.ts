@@ -186,7 +186,7 @@ export const backchannelLogoutFaults = [
   {
     id: 'one-form-for-two',
     file: 'src/fetch/guarded-fetch.ts',
-    find: 'const key = post ?? url.href',
+    find: 'const key = post ?? `${spender.purpose} ${url.href}`',
     replace: 'const key = url.href',
     tests: ['test/fetch/guarded-fetch.test.ts'],
   },

@@ -18,8 +18,8 @@ export const interactionFaults = [
   {
     id: 'consent-for-what-was-not-shown',
     file: consentSource,
-    find: 'approved && shown !== shownOf(pending)',
-    replace: "approved && shown === ''",
+    find: '(shown !== shownOf(pending) || isOfOtherDocument(pending))',
+    replace: "(shown === '' || isOfOtherDocument(pending))",
     tests: ['test/conformance/interaction-consent.test.ts'],
   },
   {

@@ -189,4 +189,18 @@ export const registrationFaults = [
     find: "const neverUsed = sql`origin = 'registered' and used_at = issued_at`",
     replace: "const neverUsed = sql`origin = 'registered'`",
   },
+  {
+    id: 'unused-clients-of-any-size',
+    tests: ['test/storage/sqlite.test.ts'],
+    file: 'src/storage/sweep.ts',
+    find: 'if (bytes + size > most) return { issuedAt, seq }',
+    replace: '',
+  },
+  {
+    id: 'records-of-a-swept-client-stay',
+    tests: ['test/storage/sqlite.test.ts'],
+    file: 'src/storage/sweep.ts',
+    find: "yield* change('deleteRecordsOfClient', { clientId: id })",
+    replace: '',
+  },
 ] as const satisfies readonly Fault[]
