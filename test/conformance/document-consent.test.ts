@@ -25,7 +25,7 @@ t.test('a form without what its page showed is for the requested version of a do
   t.equal(await server.deps.store.find('client', client.id), undefined)
 })
 
-t.test('a document that an operator denies is not stored by an approval at the same time', async (t) => {
+t.test('a document that an operator denies is not stored by a consent at the same time', async (t) => {
   const { client } = site.publish({})
   const clients = server.app.publishedClients
   if (clients === undefined) throw new Error('clients are known by documents')
