@@ -81,6 +81,8 @@ export interface AdminPage {
   readonly isForm?: true
   /** What is kept of a form that comes after another change, or without a sign-in that suffices. */
   readonly kept?: KeptFields
+  /** The fields of its form that may repeat. */
+  readonly repeats?: readonly string[]
   show(visit: AdminVisit): FastifyReply | Promise<FastifyReply>
   submit?(visit: AdminVisit): FastifyReply | Promise<FastifyReply>
 }
@@ -271,7 +273,8 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
     return visit === undefined ? reply : page.show(visit)
   })
   if (page.submit === undefined) return
-  app.post(path, { schema: { hide: true } }, async (request, reply) => {
+  const { repeats = [] } = page
+  app.post(path, { config: { repeats }, schema: { hide: true } }, async (request, reply) => {
     const visit = await enter(request, reply)
     return visit === undefined ? reply : submit(visit)
   })

@@ -15,6 +15,7 @@ import {
   clientKinds,
   offeredKinds,
   readClientForm,
+  repeatedClientFields,
   requestFor,
   type TypedClient,
 } from './client-form.ts'
@@ -84,6 +85,7 @@ export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
     section: 'clients',
     isForm: true,
     kept: { kind: undefined, once: undefined, ...clientFields },
+    repeats: repeatedClientFields,
     show,
     submit: async (visit) => {
       const { form, context, now, render, done } = visit

@@ -47,6 +47,9 @@ export interface TypedClient {
   readonly tosUri: string
 }
 
+/** The fields that are several check boxes. */
+export const repeatedClientFields: readonly string[] = ['scope', 'resource']
+
 /** The fields with their labels. None is for a secret. */
 export const clientFields = {
   name: msg('admin.name'),

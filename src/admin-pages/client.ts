@@ -14,7 +14,15 @@ import { msg } from '../pages/i18n/i18n.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { type ClientChoices, clientChoices } from './client-add.ts'
-import { type ClientKind, changeOf, clientFields, formOf, kindOf, readClientForm } from './client-form.ts'
+import {
+  type ClientKind,
+  changeOf,
+  clientFields,
+  formOf,
+  kindOf,
+  readClientForm,
+  repeatedClientFields,
+} from './client-form.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../pages/pages.ts' {
@@ -173,6 +181,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
     section: 'clients',
     isForm: true,
     kept: { version: undefined, ...clientFields },
+    repeats: repeatedClientFields,
     show,
     submit: async ({ store, param, form, context, done }) => {
       const clientId = param('id')

@@ -108,6 +108,7 @@ export function keysRotatePage(_app: FastifyInstance, { config, service, keys }:
     section: 'keys',
     isForm: true,
     kept: { algorithm: undefined, now: undefined },
+    repeats: ['algorithm'],
     show: (visit) => show(visit),
     submit: async (visit) => {
       const { form, context, done, requireAdministrator } = visit

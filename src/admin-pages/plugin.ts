@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { formBodies } from '../http/parameters.ts'
-import { assertSameSite } from '../pages/forms.ts'
+import { acceptOwnForms } from '../pages/forms.ts'
 import { type AdminPage, addAdminPage, adminRoot } from './admin-page.ts'
 import { auditExport, auditPage } from './audit.ts'
 import { clientEditPage, clientPage } from './client.ts'
@@ -52,6 +52,6 @@ export const adminPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   if (deps.config.admin.pages === 'off') return
   app.adminPages.url = deps.service.prefix + adminRoot
   await app.register(formBodies, { config: deps.config })
-  app.addHook('preValidation', assertSameSite)
+  acceptOwnForms(app)
   for (const page of adminPageOf.flatMap((pageOf) => pageOf(app, deps))) addAdminPage(app, deps, page)
 }

@@ -77,12 +77,16 @@ export function formatParameters(parameters: Parameters): string {
 }
 
 /**
- * Rejects any repeated parameter, RFC 6749 §3.1 and §3.2; `resource` alone may repeat, RFC 8707 §2.
+ * Rejects any repeated parameter, RFC 6749 §3.1 and §3.2.
+ * @param repeatable What may repeat: `resource` alone, RFC 8707 §2, or the fields of a page.
  * @throws {OAuthError} `invalid_request`
  */
-export function assertNoneRepeated(parameters: Parameters): void {
+export function assertNoneRepeated(
+  parameters: Parameters,
+  repeatable: readonly string[] = ['resource'],
+): void {
   for (const name in parameters) {
-    if (name === 'resource' || typeof parameters[name] === 'string') continue
+    if (typeof parameters[name] === 'string' || repeatable.includes(name)) continue
     const known = /^[a-z_]{1,40}$/.test(name) ? name : 'a parameter'
     throw new OAuthError('invalid_request', `${known} must not be repeated`, {
       rule: 'rfc6749-3.1-no-duplicate-request-params',

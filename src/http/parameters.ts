@@ -10,6 +10,13 @@ import {
   parseParameters,
 } from '../domain/parameters.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The fields of a page's form that may repeat, such as its check boxes of one name. */
+    repeats?: readonly string[]
+  }
+}
+
 /** Parameters that could not be read: a parser must not throw, so the error is kept for the handler. */
 class Unreadable {
   readonly rejection: OAuthError
@@ -41,9 +48,12 @@ export function parametersOf(parsed: unknown): Parameters {
 /** The longest URL to redirect a browser to: Node rejects request heads over 16 KiB, and cookies need room too. */
 export const longestUrl = 8000
 
-/** Rejects a form that could not be read or repeats a parameter, RFC 6749 §3.2; before any schema sees it. */
+/**
+ * Rejects a form that could not be read, or repeats a parameter that its route does not declare, RFC 6749 §3.2; before
+ * any schema sees it.
+ */
 export function assertForm(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
-  assertNoneRepeated(parametersOf(request.body))
+  assertNoneRepeated(parametersOf(request.body), request.routeOptions.config?.repeats)
   done()
 }
 

@@ -1,10 +1,11 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { check } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { recordRejection } from '../http/errors.ts'
+import { assertForm } from '../http/parameters.ts'
 import { passwordFault, preparePassword } from '../users/passwords.ts'
 import { msg } from './i18n/i18n.ts'
 
@@ -24,8 +25,17 @@ export function isFromElsewhere({ headers }: FastifyRequest): boolean {
   return site !== undefined && site !== 'same-origin' && site !== 'none'
 }
 
+/**
+ * Accepts only forms of our pages in this scope: none that another site sent, and none that repeats a field which its
+ * route does not declare as `repeats`.
+ */
+export function acceptOwnForms(app: FastifyInstance): void {
+  app.addHook('preValidation', assertSameSite)
+  app.addHook('preValidation', assertForm)
+}
+
 /** Rejects a form that another site sent, before it is read, RFC 6749 §10.12. */
-export async function assertSameSite(request: FastifyRequest): Promise<void> {
+async function assertSameSite(request: FastifyRequest): Promise<void> {
   check(
     request.method !== 'POST' || !isFromElsewhere(request),
     'rfc6749-10.12-csrf-approval',

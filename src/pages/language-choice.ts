@@ -8,9 +8,9 @@ import type { User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import { userContext } from '../http/address-prefix.ts'
-import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
+import { formBodies, parametersOf } from '../http/parameters.ts'
 import { changeProfile } from '../users/rules/user.ts'
-import { assertSameSite } from './forms.ts'
+import { acceptOwnForms } from './forms.ts'
 import type { LanguageForm } from './pages.ts'
 import { findSignedIn } from './signed-in.ts'
 
@@ -46,9 +46,8 @@ export const languageChoice: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   })
 
   await app.register(formBodies, { config })
-  app.addHook('preValidation', assertSameSite)
-  const hooks = { schema: { hide: true }, preValidation: assertForm } as const
-  app.post(path, hooks, async (request, reply) => {
+  acceptOwnForms(app)
+  app.post(path, { schema: { hide: true } }, async (request, reply) => {
     const form = parametersOf(request.body)
     const language = languages.find((each) => each === single(form, 'language'))
     const to = localUrl(single(form, 'to') ?? '')

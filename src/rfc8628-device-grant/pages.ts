@@ -10,7 +10,7 @@ import { every, single } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { addressPrefix, userContext } from '../http/address-prefix.ts'
-import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
+import { formBodies, parametersOf } from '../http/parameters.ts'
 import {
   ago,
   type ClientLink,
@@ -23,7 +23,7 @@ import {
   type NamedUser,
   placeOf,
 } from '../pages/describe.ts'
-import { assertOwnForm, assertSameSite, type FormModel, recordBusy } from '../pages/forms.ts'
+import { acceptOwnForms, assertOwnForm, type FormModel, recordBusy } from '../pages/forms.ts'
 import { msg } from '../pages/i18n/i18n.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../pages/scopes.ts'
 import { findSignedIn } from '../pages/signed-in.ts'
@@ -77,7 +77,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const approveDevice = deviceApproval(app, deps)
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   await app.register(formBodies, { config })
-  app.addHook('preValidation', assertSameSite)
+  acceptOwnForms(app)
   const pageUrl = `${prefix}/device`
   const confirmPath = ({ userCode }: Pick<DeviceAuthorization, 'userCode'>) =>
     `/device/confirm?user_code=${formatUserCode(userCode)}`
@@ -87,33 +87,29 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     return showForm(request, reply, userCode === undefined ? {} : { userCode: formatUserCode(userCode) })
   })
 
-  app.post(
-    '/device',
-    { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm },
-    async (request, reply) => {
-      const sent = parametersOf(request.body)
-      const secret = app.browser.ensureSecret(request, reply)
-      assertOwnForm(sent, app.browser.csrfToken(secret, 'device'), pageUrl)
-      const typed = (single(sent, 'user_code') ?? '').slice(0, 40)
-      const userCode = parseUserCode(typed)
-      const isLinked = single(sent, 'linked') !== undefined
-      const problem = msg(isLinked ? 'device.about' : 'device.wrong')
-      const wrong = { userCode: isLinked ? '' : typed, problem, status: 400 }
-      if (userCode === undefined) return showForm(request, reply, wrong)
-      try {
-        const device = await openTyped(userCode, hashSecret(secret), addressPrefix(request.ip), isLinked)
-        if (device === undefined) return showForm(request, reply, wrong)
-        return reply.redirect(prefix + confirmPath(device), 303)
-      } catch (error) {
-        const busy = recordBusy(error, reply)
-        return showForm(request, reply, {
-          userCode: typed,
-          problem: throttledText(busy),
-          status: busy.status,
-        })
-      }
-    },
-  )
+  app.post('/device', { config: { limit: 'signIn' }, schema: { hide: true } }, async (request, reply) => {
+    const sent = parametersOf(request.body)
+    const secret = app.browser.ensureSecret(request, reply)
+    assertOwnForm(sent, app.browser.csrfToken(secret, 'device'), pageUrl)
+    const typed = (single(sent, 'user_code') ?? '').slice(0, 40)
+    const userCode = parseUserCode(typed)
+    const isLinked = single(sent, 'linked') !== undefined
+    const problem = msg(isLinked ? 'device.about' : 'device.wrong')
+    const wrong = { userCode: isLinked ? '' : typed, problem, status: 400 }
+    if (userCode === undefined) return showForm(request, reply, wrong)
+    try {
+      const device = await openTyped(userCode, hashSecret(secret), addressPrefix(request.ip), isLinked)
+      if (device === undefined) return showForm(request, reply, wrong)
+      return reply.redirect(prefix + confirmPath(device), 303)
+    } catch (error) {
+      const busy = recordBusy(error, reply)
+      return showForm(request, reply, {
+        userCode: typed,
+        problem: throttledText(busy),
+        status: busy.status,
+      })
+    }
+  })
 
   app.get(
     '/device/confirm',
@@ -131,7 +127,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 
   app.post(
     '/device/confirm',
-    { schema: { hide: true }, preValidation: assertForm },
+    { config: { repeats: ['scope'] }, schema: { hide: true } },
     async (request, reply) => {
       const visit = await enter(request, reply, request.body)
       if (visit === undefined) return reply

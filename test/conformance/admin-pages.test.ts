@@ -17,6 +17,7 @@ import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
+import { tickBoxes } from '../helpers/boxes.ts'
 import { inBetween } from '../helpers/in-between.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
@@ -247,6 +248,8 @@ t.test(
         t.equal((await other.send(root + path)).status, 403, 'not an administrator')
         const byWeak = await weak.send(root + path)
         t.ok(byWeak.status === 200 || isSignIn(byWeak), 'a sign-in with one factor')
+        // A form of another page: it reaches the check of its fields, and changes nothing.
+        await tickBoxes(t, agent, () => open(agent, path), { csrf: 'of another page' })
         if (form === undefined) return
         const hidden = hiddenIn(page)
         const sent = { ...hidden, ...form }
@@ -658,11 +661,14 @@ t.test('a key is retired once, and its page says what ends with it', async (t) =
   const page = await open(agent, path)
   t.match(page.html, 'ID Tokens that it signed become invalid. The last of them would have expired')
   t.notMatch(page.html, 'JWT access tokens that it signed', 'no API takes them')
-  t.match(page.html, 'With one that it signed, both fail')
+  t.match(page.html, 'With one that it signed, signing in fails')
   t.match(page.html, 'refresh tokens stay valid')
   const hint = await keys.sign('ES256', 'JWT', { iss: server.issuer, sub: ids.alice })
-  const signOut = async () => (await fetch(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)).status
-  t.equal(await signOut(), 200)
+  const isHintUsed = async () => {
+    const response = await fetch(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)
+    return response.headers.get('x-request-id') === null
+  }
+  t.equal(await isHintUsed(), true)
   t.match(page.html, 'Another key takes its place at once.')
   const form = { ...hiddenIn(page), confirm: key?.id.slice(0, 8) }
   t.equal((await post(agent, path, { ...form, confirm: 'ES256' })).status, 400)
@@ -673,7 +679,7 @@ t.test('a key is retired once, and its page says what ends with it', async (t) =
   t.match(await lastEvent('key-retired'), { by: 'operator', facts: { actor: ids.alice, key: key?.id } })
   t.equal((await post(agent, path, form)).headers.get('location'), '/admin/keys?done=gone', 'twice')
   t.strictSame(await store.list('key'), ring, 'its successor stays')
-  t.equal(await signOut(), 400, 'as its page said')
+  t.equal(await isHintUsed(), false, 'as its page said')
   t.notMatch((await open(agent, '/keys')).html, path)
   t.equal((await agent.send(`${root}/keys/none/retire`)).status, 404)
   const waiting = await keyOf('ES256', 'waiting')

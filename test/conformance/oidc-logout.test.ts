@@ -203,16 +203,19 @@ t.test(
   },
 )
 
-t.test('without a session and an ID Token, the user continues to the client by a button', async (t) => {
-  const agent = new UserAgent(server.issuer)
-  const fields = { client_id: portal.id, post_logout_redirect_uri: goodbye, state: 's' }
-  const page = pageOf(await signOut(agent, fields))
-  t.equal(title(page), 'No user is signed in')
-  const foreign = await agent.submit(page, { decision: 'logout', csrf: 'made up' })
-  t.equal(title(pageOf(foreign)), 'No user is signed in', 'only by the button of this browser')
-  const landing = await agent.submit(page, { decision: 'logout' })
-  t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
-})
+t.test(
+  '[oidc-rpl-3-no-hint-no-redirect] without a session and an ID Token, the user continues to the client by a button',
+  async (t) => {
+    const agent = new UserAgent(server.issuer)
+    const fields = { client_id: portal.id, post_logout_redirect_uri: goodbye, state: 's' }
+    const page = pageOf(await signOut(agent, fields))
+    t.equal(title(page), 'No user is signed in')
+    const foreign = await agent.submit(page, { decision: 'logout', csrf: 'made up' })
+    t.equal(title(pageOf(foreign)), 'No user is signed in', 'only by the button of this browser')
+    const landing = await agent.submit(page, { decision: 'logout' })
+    t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
+  },
+)
 
 t.test('[oidc-rpl-6-csrf] a form of another site that has no cookie ends no session', async (t) => {
   const agent = await signedIn(server, client)

@@ -103,6 +103,8 @@ export class UserAgent {
       const change = changes[name]
       if (type === 'checkbox') {
         if (Array.isArray(change) ? change.includes(value) : checked) body.append(name, value)
+      } else if (type === 'radio') {
+        if (typeof change === 'string' ? change === value : checked) body.append(name, value)
       } else body.append(name, typeof change === 'string' ? change : value)
     }
     for (const [name, value] of Object.entries(changes)) {

@@ -62,6 +62,13 @@ export const headerFaults = [
     replace: '',
   },
   {
+    id: 'page-fields-repeat',
+    rule: 'rfc6749-3.1-no-duplicate-request-params',
+    file: 'src/pages/forms.ts',
+    find: "  app.addHook('preValidation', assertForm)\n",
+    replace: '',
+  },
+  {
     id: 'pages-may-be-framed',
     rule: 'rfc6749-10.13-frame-protection',
     file: pages,

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { formBodies } from '../../http/parameters.ts'
-import { assertSameSite } from '../forms.ts'
+import { acceptOwnForms } from '../forms.ts'
 import { addAccountPage, sectionPath } from './account-page.ts'
 import { activityPage } from './activity.ts'
 import { appsPage } from './apps.ts'
@@ -34,7 +34,7 @@ const accountPageOf = [
 export const accountPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { accounts } = deps.config
   await app.register(formBodies, { config: deps.config })
-  app.addHook('preValidation', assertSameSite)
+  acceptOwnForms(app)
   for (const pageOf of accountPageOf) {
     if (pageOf === deletePage && accounts.deletion !== 'on') continue
     if (pageOf === emailPage && !(accounts.editable.includes('email') && app.emails.canSend)) continue

@@ -4,7 +4,7 @@ import type { Seconds } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
-import { assertForm, parametersOf } from '../../http/parameters.ts'
+import { parametersOf } from '../../http/parameters.ts'
 import { countRequest, requestBucket, throttleKind } from '../../users/rules/throttle.ts'
 import { findByLogin } from '../../users/search.ts'
 import { assertOwnForm, type FormModel } from '../forms.ts'
@@ -45,7 +45,7 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
     return reply.page('forgot-password', { action, hidden, ...backTo(query) })
   })
 
-  const options = { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm } as const
+  const options = { config: { limit: 'signIn' }, schema: { hide: true } } as const
   app.post('/forgot-password', options, async (request, reply) => {
     const form = parametersOf(request.body)
     const now = clock()

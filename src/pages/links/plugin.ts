@@ -6,9 +6,9 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { single } from '../../domain/parameters.ts'
-import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
+import { formBodies, parametersOf } from '../../http/parameters.ts'
 import { linkPath } from '../../users/one-time-links.ts'
-import { assertOwnForm, assertSameSite } from '../forms.ts'
+import { acceptOwnForms, assertOwnForm } from '../forms.ts'
 import { confirmEmail } from './confirm-email.ts'
 import { forgotPassword } from './forgot-password.ts'
 import { donePage, linkOpener, type OpenedLink } from './open-link.ts'
@@ -21,7 +21,7 @@ import { setPassword } from './set-password.ts'
 export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service } = deps
   await app.register(formBodies, { config })
-  app.addHook('preValidation', assertSameSite)
+  acceptOwnForms(app)
   const open = linkOpener(app, deps)
   const [passwords, emails, showDone] = [setPassword(deps), confirmEmail(app, deps), donePage(app, deps)]
   const pageOf = ({ purpose }: OpenedLink) =>
@@ -34,16 +34,12 @@ export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     return pageOf(opened).show(opened)
   })
 
-  app.post(
-    linkPath,
-    { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm },
-    async (request, reply) => {
-      const opened = await open(request.body, reply)
-      const { csrf, ...query } = opened.hidden
-      assertOwnForm(opened.sent, csrf, `${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
-      return pageOf(opened).submit(opened)
-    },
-  )
+  app.post(linkPath, { config: { limit: 'signIn' }, schema: { hide: true } }, async (request, reply) => {
+    const opened = await open(request.body, reply)
+    const { csrf, ...query } = opened.hidden
+    assertOwnForm(opened.sent, csrf, `${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
+    return pageOf(opened).submit(opened)
+  })
 
   if (app.emails.canSend) forgotPassword(app, deps)
 }

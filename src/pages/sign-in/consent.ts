@@ -113,7 +113,7 @@ export function consentPage(
     return show(pending, session, user)
   })
 
-  app.post('/consent', { schema: { hide: true } }, async (request, reply) => {
+  app.post('/consent', { config: { repeats: ['scope'] }, schema: { hide: true } }, async (request, reply) => {
     const pending = await load(request.body, reply)
     const { session, sent } = pending
     const approved = single(sent, 'decision') === 'approve'

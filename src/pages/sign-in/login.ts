@@ -5,7 +5,6 @@ import { methodsOf } from '../../domain/authentication-context.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { userContext } from '../../http/address-prefix.ts'
-import { assertForm } from '../../http/parameters.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { secondStepOf } from '../../users/rules/second-factor.ts'
 import { findByLogin } from '../../users/search.ts'
@@ -50,22 +49,18 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: Con
     return forms.showLogin(pending, { username })
   })
 
-  app.post(
-    '/login',
-    { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm },
-    async (request, reply) => {
-      const pending = await load(request.body, reply)
-      const { sent } = pending
-      assertOwnForm(sent, forms.csrfOf(pending), forms.pageUrl(pending))
-      const [chosen, decision] = [single(sent, 'account'), single(sent, 'decision')]
-      if (chosen !== undefined) return chooser.choose(pending, chosen)
-      const user = await listed(single(sent, 'as'))
-      if (user !== undefined) return finish(pending, withPassword(user))
-      if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
-      if (single(sent, 'step') === 'second') return bySecondFactor(pending)
-      return decision === 'passkey' ? byPasskey(pending) : byPassword(pending)
-    },
-  )
+  app.post('/login', { config: { limit: 'signIn' }, schema: { hide: true } }, async (request, reply) => {
+    const pending = await load(request.body, reply)
+    const { sent } = pending
+    assertOwnForm(sent, forms.csrfOf(pending), forms.pageUrl(pending))
+    const [chosen, decision] = [single(sent, 'account'), single(sent, 'decision')]
+    if (chosen !== undefined) return chooser.choose(pending, chosen)
+    const user = await listed(single(sent, 'as'))
+    if (user !== undefined) return finish(pending, withPassword(user))
+    if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
+    if (single(sent, 'step') === 'second') return bySecondFactor(pending)
+    return decision === 'passkey' ? byPasskey(pending) : byPassword(pending)
+  })
 
   const byPassword = async (pending: Pending) => {
     const username = single(pending.sent, 'username') ?? ''

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { errorOf } from '../../domain/interaction.ts'
 import { formBodies } from '../../http/parameters.ts'
-import { assertSameSite } from '../forms.ts'
+import { acceptOwnForms } from '../forms.ts'
 import { clientLogo } from './client-logo.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
@@ -17,7 +17,7 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store } = deps
   const { prefix } = service
   await app.register(formBodies, { config })
-  app.addHook('preValidation', assertSameSite)
+  acceptOwnForms(app)
   const issueCode = codeIssuer(app, deps)
 
   const continueFlow = async (pending: Pending) => {
