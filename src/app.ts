@@ -3,6 +3,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { appDepsOf } from './app-deps.ts'
 import { rejectionRecord } from './audit/rejection-record.ts'
 import type { AppOptions, Deps } from './deps.ts'
+import { forwarding } from './doctor/forwarding.ts'
 import { registerAll } from './feature.ts'
 import { registerFeatures } from './features.ts'
 import { clientKeys } from './fetch/client-keys.ts'
@@ -64,7 +65,14 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Decorators and hooks that everything else builds on.
   await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog, rejectionRecord])
   await app.register(drain, { seconds: config.drainSeconds })
-  await registerAll(app, deps, [jsonBodies, securityHeaders, anyOrigin, wellFormedHttp, adminListener])
+  await registerAll(app, deps, [
+    jsonBodies,
+    securityHeaders,
+    anyOrigin,
+    forwarding,
+    wellFormedHttp,
+    adminListener,
+  ])
   await registerAll(app, below, [rateLimits, pages, metadata, endpoints, cookies, browser])
   await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
   await registerFeatures(app, deps)

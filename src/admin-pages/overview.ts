@@ -45,7 +45,7 @@ const shownDays = 7
 const shownErrors = 5
 
 /** The first page: what there is, what happened, and what to do next. */
-export function overviewPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+export function overviewPage(app: FastifyInstance, deps: AppDeps): AdminPage {
   const { config, service, store } = deps
   const { prefix } = service
   const isFactorNeeded = needsSecondFactor(config)
@@ -66,13 +66,15 @@ export function overviewPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
       ])
       const countOf = new Map(found.map(({ day, count }) => [day, count]))
       const examined = deps.examine(ring, now)
+      const forwarding = app.forwardingFinding()
+      const allFindings = [...examined.findings, ...(forwarding ? [forwarding] : [])]
       return render('admin/overview', {
         counts,
         most,
         ...(activeGrants !== undefined && { grants: activeGrants }),
         days: numbers.map((day) => ({ day, at: day * daySeconds, count: countOf.get(day) ?? 0 })),
         errors: errors.map(({ row }) => row),
-        findings: examined.findings.filter(({ level }) => level !== 'ok'),
+        findings: allFindings.filter(({ level }) => level !== 'ok'),
         ...(examined.clientsAt !== undefined && { clientsAgoSeconds: ago(examined.clientsAt, now) }),
         keys: keyAlgorithms.flatMap((algorithm) => {
           const { acting } = termsOf(ring, algorithm, now)

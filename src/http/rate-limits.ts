@@ -1,8 +1,16 @@
 import rateLimit from '@fastify/rate-limit'
+import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { addressPrefix } from './address-prefix.ts'
+
+const untrusted = '; X-Forwarded-For of this proxy does not count (trustProxy)'
+
+/** Whether the address that a proxy forwarded does not count, because the proxy is not trusted. */
+function isForwarded({ headers, ip, socket }: FastifyRequest): boolean {
+  return headers['x-forwarded-for'] !== undefined && ip === socket.remoteAddress
+}
 
 /**
  * Request rate limits by address prefix, RFC 6749 §2.3.1 and RFC 7009 §5. A route names its limit in its `config`; the
@@ -28,10 +36,10 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
     await app.register(rateLimit, {
       global: false,
       keyGenerator: (request) => addressPrefix(request.ip),
-      errorResponseBuilder: (_request, { ttl }) =>
+      errorResponseBuilder: (request, { ttl }) =>
         new OAuthError(
           'temporarily_unavailable',
-          'too many requests from this network; slow down (requestsPerMinute)',
+          `too many requests from this network; slow down (requestsPerMinute)${isForwarded(request) ? untrusted : ''}`,
           {
             rule: 'lychgate-rate-limit',
             status: 429,

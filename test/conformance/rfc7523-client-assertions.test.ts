@@ -117,6 +117,13 @@ t.test(
         rule,
         `[${rule}] ${JSON.stringify(claims).slice(0, 60)}`,
       )
+    const whyOf = async (aud: unknown) => {
+      await ask(assertionOf({ claims: { aud } }))
+      return server.log.findLast((text) => text.includes('invalid_client'))
+    }
+    t.match(await whyOf(server.issuer + tokenPath), 'lychgate client set --legacy-audience true accepts it')
+    t.match(await whyOf([server.issuer]), 'lychgate client set --legacy-audience true accepts it')
+    t.notMatch(await whyOf('https://other.example'), 'legacy-audience')
     const other = await ask(assertionOf(), { client_id: 'client_other' })
     await assertFails(t, other, 'rfc7523-3-client-id-agrees', '[rfc7523-3-client-id-agrees]')
     const late = await ask(assertionOf({ claims: { exp: server.now() - 60 } }))

@@ -60,7 +60,9 @@ export function assertClaims(
   must(
     isAudience(aud, client, audience),
     'rfc7523-3-aud',
-    'aud is not the issuer alone',
+    isLegacyAudience(aud, audience)
+      ? 'aud is not the issuer alone (lychgate client set --legacy-audience true accepts it)'
+      : 'aud is not the issuer alone',
     aud,
     audience.issuer,
   )
@@ -126,9 +128,11 @@ export function must(
 }
 
 /** The issuer as one string; other forms only where an operator marked the client, RFC 7523 §3 and RFC 9126 §2. */
-function isAudience(aud: unknown, { extra }: Client, { issuer, endpoints }: Audience): boolean {
-  if (aud === issuer) return true
-  if (extra?.['legacy_audience'] !== true) return false
+function isAudience(aud: unknown, { extra }: Client, audience: Audience): boolean {
+  return aud === audience.issuer || (extra?.['legacy_audience'] === true && isLegacyAudience(aud, audience))
+}
+
+function isLegacyAudience(aud: unknown, { issuer, endpoints }: Audience): boolean {
   return [aud].flat().some((name) => name === issuer || endpoints.includes(String(name)))
 }
 

@@ -1,0 +1,74 @@
+/** What the first requests say about the proxy in front of the server. */
+import t, { type Test } from 'tap'
+import { type ServerOptions, startServer } from '../helpers/server.ts'
+
+const forwarded = { 'x-forwarded-for': '203.0.113.7' }
+type Sent = readonly Record<string, string>[]
+
+async function warnings(t: Test, options: ServerOptions, sent: Sent, path = '/api/oauth/jwks') {
+  const server = await startServer(t, options)
+  for (const headers of sent) await server.app.inject({ url: path, headers })
+  const warned = server.log
+    .map((line) => JSON.parse(line) as { level: number; msg: string })
+    .filter(({ level }) => level === 40)
+    .map(({ msg }) => msg)
+  return { warned, finding: server.app.forwardingFinding() }
+}
+
+const times = (count: number, headers: Record<string, string> = {}): Sent =>
+  Array.from({ length: count }, () => headers)
+
+t.test('a proxy that is not trusted is named once, with the setting', async (t) => {
+  const { warned, finding } = await warnings(t, {}, times(12, forwarded))
+  t.equal(warned.length, 1)
+  t.match(
+    warned[0],
+    /^forwarded address: X-Forwarded-For of (?:127\.0\.0\.1|::1) does not count: .*\(trustProxy\)$/,
+  )
+  t.match(finding, {
+    level: 'problem',
+    check: 'forwarded address',
+    change: [/trustProxy|LYCHGATE_TRUST_PROXY/],
+  })
+})
+
+t.test('a trusted proxy that sends no X-Forwarded-For is named once', async (t) => {
+  const { warned, finding } = await warnings(t, { trustProxy: ['127.0.0.1', '::1'] }, times(12))
+  t.equal(warned.length, 1)
+  t.match(warned[0], /^forwarded address: the proxy at \S+ sends no X-Forwarded-For: .*\(trustProxy\)$/)
+  t.match(finding?.change, [/proxy_set_header X-Forwarded-For/])
+})
+
+t.test('there is no warning where addresses arrive, or without a proxy', async (t) => {
+  const trustProxy = ['127.0.0.1', '::1']
+  const silent: [ServerOptions, Sent, string?][] = [
+    [{}, times(12)],
+    [{}, times(9, forwarded)],
+    [{}, [...times(9, forwarded), {}, ...times(12, forwarded)]],
+    [{}, times(12, forwarded), '/livez'],
+    [{ trustProxy }, times(12, forwarded)],
+    [{ trustProxy }, [...times(9), forwarded, ...times(12)]],
+  ]
+  for (const [options, sent, path] of silent)
+    t.strictSame(await warnings(t, options, sent, path), { warned: [], finding: undefined })
+})
+
+t.test('a rejection by the rate limit names trustProxy where X-Forwarded-For does not count', async (t) => {
+  const limits = { rateLimits: 'on', requestsPerMinute: { token: 1 } } as const
+  const describe = async (options: ServerOptions, headers: Record<string, string>) => {
+    const server = await startServer(t, { ...limits, ...options })
+    const ask = () =>
+      fetch(`${server.issuer}/api/oauth/token`, { method: 'POST', headers, body: new URLSearchParams() })
+    await ask()
+    const slowed = await ask()
+    t.equal(slowed.status, 429)
+    return ((await slowed.json()) as Record<string, string>)['error_description']
+  }
+  const plain = 'too many requests from this network; slow down (requestsPerMinute)'
+  t.equal(await describe({}, {}), plain)
+  t.equal(await describe({ trustProxy: ['127.0.0.1', '::1'] }, forwarded), plain)
+  t.equal(
+    await describe({}, forwarded),
+    `${plain}; X-Forwarded-For of this proxy does not count (trustProxy)`,
+  )
+})
