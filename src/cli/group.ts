@@ -6,6 +6,7 @@ import {
   changeGroup,
   createGroup,
   deleteGroup,
+  ensureGroup,
   type Group,
   groupKind,
   groupNameKind,
@@ -60,6 +61,7 @@ Examples:
 
 const membersHelp = `
 Users are named by user name, email address or sub. The next refresh and the next call of UserInfo have the change.
+The group of administrators (admin.group) is created with its first member.
 
 Examples:
   lychgate group add staff alice bob@example.com
@@ -258,6 +260,13 @@ async function groupAdd(named: string, logins: readonly string[], flags: Operato
   )
 }
 
+/** Creates the group of administrators when its first member is added, as the link of the first user does. */
+async function ensureAdministrators(store: Store, named: string, { admin }: Config): Promise<void> {
+  const name = canonicalGroupName(admin.group)
+  if (canonicalGroupName(named.trim()) !== name || (await store.find(groupNameKind, name))) return
+  await changeGroups(store, (groups) => ensureGroup(groups, admin.group, systemRandom(16), operatorContext()))
+}
+
 /** `lychgate group remove`: removes users from a group. */
 async function groupRemove(
   named: string,
@@ -280,9 +289,10 @@ async function changeMembers(
   changeOne: (store: Store, group: Group, userId: string, config: Config) => Promise<boolean | undefined>,
 ): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const group = await findGroup(store, named)
     // All of them first: a misspelt name changes nothing.
     const users = await Promise.all(logins.map((login) => findUser(store, login)))
+    if (done === 'added') await ensureAdministrators(store, named, config)
+    const group = await findGroup(store, named)
     const changed: string[] = []
     for (const { id, username } of users) {
       const isChanged = await changeOne(store, group, id, config)

@@ -2,9 +2,12 @@ import { hostname, userInfo } from 'node:os'
 import { Writable } from 'node:stream'
 import type { Config } from '../config/schema.ts'
 import type { AuditContext } from '../domain/audit.ts'
+import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
 import { CommandFailed } from './failure.ts'
 import type { DestructiveFlags, ForceFlag } from './flags.ts'
+import { visible } from './print.ts'
+import { shellWord } from './started-as.ts'
 
 /** Returns who runs this command, for the audit log: `user@host`, where the user is the one who called sudo. */
 export function operatorName(): string {
@@ -19,6 +22,40 @@ export function operatorContext(): AuditContext {
 /** Returns the group of administrators that a command keeps a member of; undefined with `--force`. */
 export function administratorsIn({ admin }: Config, { force }: ForceFlag): string | undefined {
   return force ? undefined : admin.group
+}
+
+/** Whether this server has something that administrators alone can open. */
+export function needsAdministrator({ admin }: Config): boolean {
+  return admin.pages === 'on' || admin.api === 'on'
+}
+
+/** Returns the commands that make a user an administrator: one who exists, and a new one. */
+export function administratorCommands({ admin }: Config, username = 'USER'): readonly string[] {
+  return [`lychgate group add ${shellWord(admin.group)} ${username}`, 'lychgate user add NAME --admin']
+}
+
+/** Returns a line about a store in which no user is an administrator, with the command; undefined otherwise. */
+export async function lineWithoutAdministrator(
+  store: Pick<Store, 'holds'>,
+  config: Config,
+  username?: string,
+): Promise<string | undefined> {
+  if (!needsAdministrator(config)) return undefined
+  const { hasAdministrator } = await import('../users/administrators.ts')
+  if (await store.holds((read) => hasAdministrator(config.admin.group, read))) return undefined
+  const [existing, added] = administratorCommands(config, username)
+  return `no administrator can sign in, and only administrators open ${config.issuer}/admin; make one: ${existing}, or ${added}`
+}
+
+/** Says on standard error that the user who was just added leaves the store without an administrator. */
+export async function warnWithoutAdministrator(
+  store: Pick<Store, 'holds'>,
+  config: Config,
+  username: string,
+): Promise<void> {
+  const line = await lineWithoutAdministrator(store, config, username)
+  if (line === undefined) return
+  process.stderr.write(`lychgate: ${visible(line)}; the link that lychgate serve printed has ended\n`)
 }
 
 /** A container may run as a user that its system has no name for. */

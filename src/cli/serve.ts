@@ -21,6 +21,7 @@ import { warnOfPastClock } from './clock-check.ts'
 import { passingLine } from './failure.ts'
 import type { ServerFlags } from './flags.ts'
 import { openConfiguredStore, readDevSecret, rememberIssuer } from './open.ts'
+import { lineWithoutAdministrator } from './operator.ts'
 
 /** What a command does with the store before the server accepts requests. */
 type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
@@ -40,7 +41,7 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
   if (secret === readDevSecret(config.data)) {
     throw new ConfigError('secret: is the one of the development server in this data folder; make a new one')
   }
-  let link: string | undefined
+  let line: string | undefined
   const prepare: Preparation = async (store, clock, random) => {
     const { seeded } = await store.population()
     if (seeded.length > 0) {
@@ -48,14 +49,15 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
         `store: made by the development server, with known passwords: ${seeded.join(', ')}; lychgate user remove ${seeded[0]}`,
       )
     }
-    link = await linkForFirstUser(config, store, clock, random)
+    const link = await linkForFirstUser(config, store, clock, random)
+    const hours = Math.max(1, Math.round(config.lifetimes.firstUserSeconds / 3600))
+    line =
+      link === undefined
+        ? await lineWithoutAdministrator(store, config)
+        : `No users yet. Open this link within ${hours} hours to create the first one:\n${link}`
   }
   await runServer({ ...config, secret }, prepare, { origins })
-  if (link === undefined) return
-  const hours = Math.max(1, Math.round(config.lifetimes.firstUserSeconds / 3600))
-  process.stderr.write(
-    `lychgate: No users yet. Open this link within ${hours} hours to create the first one:\n${link}\n`,
-  )
+  if (line !== undefined) process.stderr.write(`lychgate: ${line}\n`)
 }
 
 /**

@@ -16,7 +16,7 @@ import { CommandFailed } from './failure.ts'
 import { changeUser, findUser, requireUser, userEvent } from './find.ts'
 import type { DestructiveFlags, ForceFlag, OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
-import { administratorsIn, confirmOrAbort, operatorContext } from './operator.ts'
+import { administratorsIn, confirmOrAbort, operatorContext, warnWithoutAdministrator } from './operator.ts'
 import { instant, printResult } from './print.ts'
 import { attributesOf, type ClaimFlags, newClaims, taken, unlessTaken } from './user-profile.ts'
 
@@ -43,6 +43,7 @@ export async function userInvite(email: string, flags: InviteFlags): Promise<voi
       await unlessTaken(store.write(insert('user', user), userEvent('user-invited', user.id)))
     } else if (flags.username !== undefined && known.username !== user.username) throw taken()
     await giveLink(store, config, 'invitation', known ?? user, flags)
+    await warnWithoutAdministrator(store, config, user.username)
   })
 }
 

@@ -6,6 +6,7 @@ import { isGrantAlive } from '../domain/grant.ts'
 import type { User } from '../domain/model.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { addAdministrator } from '../users/administrators.ts'
 import { describeSignIn } from '../users/factors.ts'
 import { groupsOf, inOrder } from '../users/groups.ts'
 import { type ClaimFault, claimFault } from '../users/rules/editable-claims.ts'
@@ -16,7 +17,7 @@ import { CommandFailed, WrongUsage } from './failure.ts'
 import { changeUser, findUser, userEvent } from './find.ts'
 import type { OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
-import { readNewPassword } from './operator.ts'
+import { operatorContext, readNewPassword, warnWithoutAdministrator } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 
 /** Flags of commands that name claims: `--given-name` is commander's `givenName`. */
@@ -28,11 +29,16 @@ export interface ClaimFlags extends OperatorFlags {
 interface AddFlags extends ClaimFlags {
   readonly email?: string
   readonly emailVerified?: true
+  readonly admin?: true
 }
 
-/** `lychgate user add`: adds a user with a password that the operator knows. */
+/**
+ * `lychgate user add`: adds a user with a password that the operator knows. It says so on standard error if there is no
+ * administrator afterwards, as the first user of a store would be by the link that `serve` prints.
+ */
 export async function userAdd(username: string, flags: AddFlags): Promise<void> {
-  await withStore(flags, async (store, { accounts }) => {
+  await withStore(flags, async (store, config) => {
+    const { accounts, admin } = config
     const profile = {
       username,
       email: flags.email,
@@ -45,8 +51,13 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
     if (await store.find('userByLogin', canonical)) throw taken()
     const passwordHash = await readPasswordHash()
     const user = createUser({ ...profile, passwordHash }, systemRandom(16), systemClock())
-    await unlessTaken(store.write(insert('user', user), userEvent('user-added', user.id)))
+    const writes = [insert('user', user), userEvent('user-added', user.id)]
+    const added = flags.admin
+      ? addAdministrator(store, admin.group, user.id, systemRandom(16), operatorContext(), ...writes)
+      : store.write(...writes)
+    await unlessTaken(added)
     printResult(flags, describeUser(user), { sub: user.id, username: user.username, email: user.email })
+    await warnWithoutAdministrator(store, config, user.username)
   })
 }
 

@@ -16,11 +16,13 @@ import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile
 
 const addHelp = `
 Asks for the password, or reads it from the first line of standard input; it is never an argument. To let users
-choose their own password, invite them.
+choose their own password, invite them. The first user is an administrator by the link that lychgate serve prints, and
+by this command with --admin only; once there is a user, no such link works.
 
 Examples:
   lychgate user add carol --email carol@example.com --name 'Carol Cooper'
   pwgen 20 1 | lychgate user add carol
+  lychgate user add ada --email ada@example.com --admin
 `
 
 const inviteHelp = `
@@ -86,6 +88,7 @@ export function addUserCommands(program: Command): void {
   const add = command('add <username>', 'add a user with a password')
     .option('--email <address>', 'the email address, with which the user can sign in as well')
     .option('--email-verified', 'the address is verified')
+    .option('--admin', 'make the user an administrator, who can open the admin pages')
   addOperatorFlags(addClaimFlags(add), addHelp).action(userAdd)
   const invite = command('invite <email>', 'add a user who chooses a name and a password')
     .option('--username <name>', 'the user name (default: the email address)')

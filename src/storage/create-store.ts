@@ -45,6 +45,7 @@ export function createStore(database: Database): Store {
     auditPage: (filter) => read(reads.auditPage(filter)),
     audit: (filter) => read(reads.audit(filter)),
     population: () => read(reads.population()),
+    holds: (condition) => read(reads.holds(condition)),
     activity: async () => ({
       ...(sweep.activeGrants !== undefined && { activeGrants: sweep.activeGrants }),
       refusalsKept: await read(reads.rejectionCount()),

@@ -1,3 +1,4 @@
+import type { Condition } from '../domain/decision.ts'
 import type { Store, StoreFacts, StoreOptions } from './store.ts'
 
 /**
@@ -19,13 +20,17 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 
 /**
  * Examines a store while its server runs, or while it does not; undefined when there is none yet.
+ * @param isAdministered Whether there is an administrator.
  * @throws {Error} with one line for the operator when it cannot be opened.
  */
-export async function examineStore(url: string): Promise<StoreFacts | undefined> {
+export async function examineStore(
+  url: string,
+  isAdministered: Condition['holds'],
+): Promise<StoreFacts | undefined> {
   if (url.startsWith('sqlite:')) {
     const { examineDatabase } = await import('./sqlite/examine-database.ts')
-    return examineDatabase(url.slice('sqlite:'.length))
+    return examineDatabase(url.slice('sqlite:'.length), isAdministered)
   }
   const { examinePostgres } = await import('./postgres/examine-postgres.ts')
-  return await examinePostgres(url)
+  return await examinePostgres(url, isAdministered)
 }

@@ -1,4 +1,5 @@
 import { consentKind } from '../domain/connections.ts'
+import type { Condition, RecordReads } from '../domain/decision.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { AuditEvent, Grant, Rejection, Seconds, Session } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
@@ -282,16 +283,31 @@ export function* counts(most: number): Script<Counts> {
 /** Reads what a start has to know of the users. */
 export function* population(): Script<Population> {
   const users = yield* many('anyUser', {}, same)
-  return { isEmpty: users.length === 0, seeded: yield* seededUsers() }
+  const seeded = yield* many('seededUsers', {}, ({ username }) => username)
+  return { isEmpty: users.length === 0, seeded }
 }
 
-/** Reads the part of the facts that is in the tables. */
-export function* storedFacts(): Script<
+const recordReads: RecordReads = { find: load, listOf, listFrom, listKind } as RecordReads // its `find` finds less
+
+/** Reads whether a condition holds. */
+export function holds(condition: Condition['holds']): Script<boolean> {
+  // `as`: it yields what `recordReads` yields.
+  return condition(recordReads) as Script<boolean>
+}
+
+/**
+ * Reads the part of the facts that is in the tables.
+ * @param isAdministered Whether there is an administrator.
+ */
+export function* storedFacts(
+  isAdministered: Condition['holds'],
+): Script<
   Required<
     Pick<
       StoreFacts,
       | 'keys'
-      | 'seededUsers'
+      | 'population'
+      | 'isAdministered'
       | 'clientsWithoutPkce'
       | 'integrations'
       | 'registeredClients'
@@ -301,7 +317,8 @@ export function* storedFacts(): Script<
 > {
   return {
     keys: yield* list('key'),
-    seededUsers: yield* seededUsers(),
+    population: yield* population(),
+    isAdministered: yield* holds(isAdministered),
     integrations: yield* many('integrations', {}, toClient),
     registeredClients: yield* many('registeredClients', {}, toClient),
     clientsWithoutPkce: yield* many('clientsWithoutPkce', {}, ({ id }) => id),
@@ -311,10 +328,6 @@ export function* storedFacts(): Script<
 
 /** More than that many deliveries tell no more about a client. */
 const mostDeliveries: RecordPage = { madeUntil: Number.MAX_SAFE_INTEGER, limit: 10_000 }
-
-function seededUsers(): Script<readonly string[]> {
-  return many('seededUsers', {}, ({ username }) => username)
-}
 
 /** Counts the stored rejections. */
 export function* rejectionCount(): Script<number> {

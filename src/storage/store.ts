@@ -337,8 +337,9 @@ export interface StoreFacts {
   readonly faults: readonly StoreFault[]
   /** Every key, oldest first; absent when the schema is not the current one, as the next. */
   readonly keys?: readonly StoredKey[]
-  /** User names of the users a development server made. */
-  readonly seededUsers?: readonly string[]
+  readonly population?: Population
+  /** Whether there is an administrator. */
+  readonly isAdministered?: boolean
   /** Client ids of those that may leave PKCE out. */
   readonly clientsWithoutPkce?: readonly string[]
   /** The clients that operators added, without resource servers. */
@@ -439,6 +440,8 @@ export interface Store {
   sweep(bounds: SweepBounds): Promise<SweepResult>
   activity(): Promise<StoreActivity>
   population(): Promise<Population>
+  /** Whether a condition holds, outside of any transaction. */
+  holds(condition: Condition['holds']): Promise<boolean>
   /** All of it, as of one instant. For development servers, which have little. */
   contents(): Promise<StoreContents>
   /** Replaces all contents in one transaction. */

@@ -1,7 +1,7 @@
 import { consentKind } from '../domain/connections.ts'
-import type { RecordReads, Write } from '../domain/decision.ts'
+import type { Write } from '../domain/decision.ts'
 import { type AtSessionEnd, atSessionEnd, atSessionEndKind, atSessionEndOf } from '../domain/session-end.ts'
-import { listFrom, listKind, listOf, load } from './reads.ts'
+import { holds, listOf, load } from './reads.ts'
 import {
   auditEventRow,
   clientRow,
@@ -61,8 +61,6 @@ export function* apply(writes: readonly Write[]): Script<void> {
   }
 }
 
-const recordReads: RecordReads = { find: load, listOf, listFrom, listKind } as RecordReads // its `find` finds less
-
 /** The writes that need more than their statements. */
 const withReads: ReadonlySet<Write['op']> = new Set<Write['op']>([
   'endSession',
@@ -108,8 +106,7 @@ function* consequencesOf(write: Write): Script<(() => Script<readonly Write[]>) 
       yield* requireSession(write)
       return undefined
     case 'require':
-      // `as`: it yields what `recordReads` yields.
-      if (!(yield* write.condition.holds(recordReads) as Script<boolean>))
+      if (!(yield* holds(write.condition.holds)))
         throw write.condition.error?.() ?? new Overtaken('require', write.condition)
       return undefined
     default:

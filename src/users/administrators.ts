@@ -89,7 +89,7 @@ export function keepAdministrator<T>(
 }
 
 /** Whether a user is in the group, or in one below it, who is not locked and has something to sign in with. */
-function* hasAdministrator(administrators: string, read: RecordReads): Reading<boolean> {
+export function* hasAdministrator(administrators: string, read: RecordReads): Reading<boolean> {
   const named = yield* read.find(groupNameKind, canonicalGroupName(administrators))
   if (named === undefined) return false
   if (yield* hasUser(named.id, read)) return true

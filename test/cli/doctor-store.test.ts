@@ -398,7 +398,8 @@ t.test('the command prints a line per check and the setting to change, and ends 
     run(['doctor', '--offline', '--json'], { environment: bad }),
   ])
   t.match(healthy, { code: 0, stderr: '', stdout: /^ok {11}settings: valid for lychgate serve\n/ })
-  t.match(healthy.stdout, /\n\d+ ok, 0 warnings, 0 problems, 1 not checked\n$/)
+  t.match(healthy.stdout, /\nwarning {6}administrators: there are no users yet/)
+  t.match(healthy.stdout, /\n\d+ ok, 1 warning, 0 problems, 1 not checked\n$/)
   t.match(ill, { code: 1, stderr: 'lychgate: doctor: 1 problem found\n' })
   t.match(
     ill.stdout,

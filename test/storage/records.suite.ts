@@ -2,6 +2,7 @@ import type { Test } from 'tap'
 import { connectionsOf, consentKey, consentKind } from '../../src/domain/connections.ts'
 import {
   accept,
+  type Condition,
   endSession,
   endSessionsOf,
   insert,
@@ -254,6 +255,16 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     const seeded = { ...sample.user, id: 'account-9', username: 'zoe', seeded: true }
     await store.write(insert('user', seeded), insert('user', sample.fullUser))
     t.strictSame(await store.population(), { isEmpty: false, seeded: ['grace', 'zoe'] })
+  })
+
+  t.test('a store reports whether a condition holds, outside of a transaction', async (t) => {
+    const store = await openEmpty(t)
+    const isThere: Condition['holds'] = function* (read) {
+      return (yield* read.find('user', sample.user.id)) !== undefined
+    }
+    t.equal(await store.holds(isThere), false)
+    await store.write(insert('user', sample.user))
+    t.equal(await store.holds(isThere), true)
   })
 
   t.test('an open store responds to a ping', async (t) => {

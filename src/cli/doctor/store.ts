@@ -1,3 +1,4 @@
+import type { Config } from '../../config/schema.ts'
 import { ok, problem, type Setup, setting, unchecked, warning } from '../../doctor/finding.ts'
 import { examineDisk, examineTerms } from '../../doctor/inside.ts'
 import type { Finding } from '../../domain/finding.ts'
@@ -8,7 +9,9 @@ import { keyPolicy } from '../../settings/key-policy.ts'
 import { storeUrl } from '../../settings/load.ts'
 import { examineStore } from '../../storage/open.ts'
 import type { StoreFacts } from '../../storage/store.ts'
+import { hasAdministrator } from '../../users/administrators.ts'
 import { readDevSecret, secretOf } from '../open.ts'
+import { administratorCommands, needsAdministrator } from '../operator.ts'
 
 /** Every response that changes something waits for one commit. */
 const slowCommitMilliseconds = 200
@@ -33,7 +36,8 @@ export async function examineDatabase(
   const url = storeUrl(setup.config)
   if (url === 'sqlite::memory:') return { findings: [] }
   try {
-    const facts = await examineStore(url)
+    const { group } = setup.config.admin
+    const facts = await examineStore(url, (read) => hasAdministrator(group, read))
     return { ...(facts && { facts }), findings: [...judge(facts, setup), ...examineDisk(url)] }
   } catch (error) {
     const finding = problem`database: ${error instanceof Error ? error.message : String(error)}
@@ -61,12 +65,12 @@ function* judge(facts: StoreFacts | undefined, { config }: Setup): Generator<Fin
   }
   if (facts.faults.length === 0) yield ok`database: ${facts.engine} opens and is sound`
   yield schemaFindings[facts.schema]
-  yield* judgeContents(facts, config.mode)
+  yield* judgeContents(facts, config)
 }
 
 function* judgeContents(
-  { commitMilliseconds, seededUsers = [] }: StoreFacts,
-  mode: 'dev' | 'serve',
+  { commitMilliseconds, population, isAdministered }: StoreFacts,
+  config: Config,
 ): Generator<Finding> {
   if (commitMilliseconds !== undefined) {
     const milliseconds = Math.ceil(commitMilliseconds * 10) / 10
@@ -78,10 +82,23 @@ function* judgeContents(
         change  put the data folder (or PostgreSQL) on a faster disk, near the server`
     }
   }
-  if (mode === 'serve' && seededUsers.length > 0) {
+  // A development server makes its users, and needs no administrator.
+  if (config.mode !== 'serve' || population === undefined) return
+  const { isEmpty, seeded } = population
+  if (seeded.length > 0) {
     yield problem`users: the store has users of the development server, whose passwords are public
-      found  ${seededUsers}
-      change  ${seededUsers.map((name) => `lychgate user remove ${name}`)}`
+      found  ${seeded}
+      change  ${seeded.map((name) => `lychgate user remove ${name}`)}`
+  }
+  if (!needsAdministrator(config)) return
+  if (isAdministered) yield ok`administrators: there is one who can sign in`
+  else if (isEmpty) {
+    yield warning`administrators: there are no users yet; the link that the server prints creates the first one
+      change  lychgate serve`
+  } else {
+    yield warning`administrators: no user is one, or the only one cannot sign in
+      expected  a user in the group ${config.admin.group}, with a password or a passkey
+      change  ${administratorCommands(config)}`
   }
 }
 

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { Condition } from '../../domain/decision.ts'
 import { connectionFault } from '../../domain/server-url.ts'
 import { systemClock } from '../../system.ts'
 import { schemaState } from '../migrations.ts'
@@ -13,7 +14,7 @@ const oldestVersion = 15
  * Looks at a database through one connection that reads.
  * @throws {Error} with one line for the operator, without the URL, when it cannot be opened.
  */
-export async function examinePostgres(url: string): Promise<StoreFacts> {
+export async function examinePostgres(url: string, isAdministered: Condition['holds']): Promise<StoreFacts> {
   const client = new pg.Client({
     ...numbers,
     connectionString: url,
@@ -25,7 +26,7 @@ export async function examinePostgres(url: string): Promise<StoreFacts> {
   try {
     await client.connect()
     await client.query('set default_transaction_read_only = on')
-    return await factsOf(client)
+    return await factsOf(client, isAdministered)
   } catch (fault) {
     throw new Error(`the PostgreSQL database cannot be used: ${connectionFault(url, fault)}`, {
       cause: fault,
@@ -35,7 +36,7 @@ export async function examinePostgres(url: string): Promise<StoreFacts> {
   }
 }
 
-async function factsOf(client: pg.Client): Promise<StoreFacts> {
+async function factsOf(client: pg.Client, isAdministered: Condition['holds']): Promise<StoreFacts> {
   const settings = await client.query(
     "select current_setting('server_version') as version, current_setting('fsync') as fsync, pg_is_in_recovery() as standby",
   )
@@ -49,7 +50,7 @@ async function factsOf(client: pg.Client): Promise<StoreFacts> {
     schema,
     faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
     clock,
-    ...(schema === 'current' && (await run(client, storedFacts(), 'find'))),
+    ...(schema === 'current' && (await run(client, storedFacts(isAdministered), 'find'))),
     ...(standby !== true && (await quickestCommit(client))),
   }
 }

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
+import type { Condition } from '../../domain/decision.ts'
 import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { assertSound, schemaOf } from './open-database.ts'
@@ -10,7 +11,7 @@ import { runnerOf } from './prepared.ts'
  * Looks at a database file; undefined when there is none.
  * @throws {Error} with one line for the operator when it cannot be opened.
  */
-export function examineDatabase(file: string): StoreFacts | undefined {
+export function examineDatabase(file: string, isAdministered: Condition['holds']): StoreFacts | undefined {
   if (!existsSync(file) || statSync(file).size === 0) return undefined
   let client: Database.Database | undefined
   try {
@@ -21,7 +22,7 @@ export function examineDatabase(file: string): StoreFacts | undefined {
       engine: `SQLite ${client.prepare('select sqlite_version()').pluck().get()}`,
       schema,
       faults: damageOf(client),
-      ...(schema === 'current' && runnerOf(client)(storedFacts())),
+      ...(schema === 'current' && runnerOf(client)(storedFacts(isAdministered))),
       ...(commitMilliseconds !== undefined && { commitMilliseconds }),
     }
   } catch (fault) {
