@@ -16,6 +16,7 @@ import type { ServerFlags } from './flags.ts'
 import { keepDevSecret, makeFolder } from './open.ts'
 import { readableLog } from './readable-log.ts'
 import { runServer } from './serve.ts'
+import { startedAs } from './started-as.ts'
 
 /** Flags of a development server alone. */
 export interface DevFlags extends ServerFlags {
@@ -109,7 +110,7 @@ function banner({ issuer, data }: Config, { users, taken, clock }: Scene): strin
 ${time}  data        ${resolve(data)}
 
   A token:
-  lychgate token --issuer ${issuer} --user ${own[0]?.username ?? 'alice'}
+  ${startedAs()} token --issuer ${issuer} --user ${own[0]?.username ?? 'alice'}
 
   Register a client:
   curl -s ${issuer}/api/oauth/register -H 'content-type: application/json' -d '${registration}'

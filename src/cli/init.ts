@@ -12,6 +12,7 @@ import { CommandFailed, WrongUsage } from './failure.ts'
 import { addYesFlag } from './flags.ts'
 import { makeFolder } from './open.ts'
 import { ask } from './operator.ts'
+import { shellWord, startedAs } from './started-as.ts'
 
 interface InitFlags {
   readonly issuer?: string
@@ -182,7 +183,7 @@ function madeOf({ files }: Plan): string {
   ${files.data}/    readable by you only
 
 Start it, and open the link it prints to create the first user:
-  lychgate serve --config ${files.config}
+  ${startedAs()} serve --config ${shellWord(files.config)}
 
 Other commands need the same file. To leave it out: export LYCHGATE_CONFIG=${files.config}
 `

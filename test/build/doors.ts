@@ -23,8 +23,9 @@ t.test('the executable: init, serve, and the link that it prints', async (t) => 
   const { code, stdout } = await ended(init)
   t.equal(code, 0)
   // As it says, in the same words.
-  const [, command = ''] = /^ {2}lychgate (serve --config \S+)$/m.exec(stdout) ?? []
-  const server = spawnFile(file, command.split(' '), {}, folder)
+  const [, command = ''] = /^ {2}(\S+ serve --config \S+)$/m.exec(stdout) ?? []
+  const [program = '', ...args] = command.split(' ')
+  const server = spawnFile(program, args, {}, folder)
   t.teardown(() => server.kill('SIGKILL'))
   await walk(t, { name: 'executable', issuer, link: await printed(server, linkOfFirstUser) })
 })

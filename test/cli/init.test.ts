@@ -14,7 +14,7 @@ t.test('init and serve lead to the link of the first user', async (t) => {
   const port = String(await freePort())
   const made = await run([...yes, '--name', 'Courses: "one"', '--port', port, '--folder', folder])
   t.match(made, { code: 0, stderr: '' })
-  t.match(made.stdout, `lychgate serve --config ${folder}/lychgate.yaml`)
+  t.match(made.stdout, `lychgate.js serve --config ${folder}/lychgate.yaml`)
   t.match(made.stdout, `auth.example.org {\n\treverse_proxy 127.0.0.1:${port}\n}`)
   t.match(made.stdout, /^ExecStart=\S+ .*serve --config \S+\/lychgate\.yaml$/m)
   t.strictSame(readdirSync(folder).sort(), ['data', 'lychgate.yaml', 'secret'])
