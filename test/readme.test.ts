@@ -43,6 +43,15 @@ t.test('the README states the number of ledger clauses, and fits a terminal', as
   )
 })
 
+t.test('README runs and tests it by one command each, and these are the steps of CI', async (t) => {
+  const blocks = [...read('../README.md').matchAll(/^```(?:sh server|bash)\n(.*)\n```$/gm)]
+  const commands = blocks.map(([, line = '']) => line.replace(/ +#.*/, ''))
+  t.strictSame(commands, ['npm ci && npm start', 'npm ci && npm test'])
+  const run = read('../.ci/run')
+  const steps = ['install', 'tests'].map((name) => new RegExp(`step '${name}' ([^;\n]*)`).exec(run)?.[1])
+  t.equal(steps.join(' && '), commands[1])
+})
+
 t.test('the tour opens eight files and names only what they contain', async (t) => {
   const stops = read('../docs/reading.md')
     .split(/^## (?=\d)/m)

@@ -67,9 +67,11 @@ beside() {
   const parts = steps.map(({ block: { content, word } }, index) => {
     const lines = content.trimEnd().split('\n')
     const last = lines.pop() ?? ''
-    return [`printf '${mark}%s\\n' ${index}`, ...lines, word === 'server' ? `beside ${last}` : last].join(
-      '\n',
-    )
+    return [
+      `printf '${mark}%s\\n' ${index}`,
+      ...lines,
+      word === 'server' ? last.replace(/^(.* && )?/, '$1beside ') : last,
+    ].join('\n')
   })
   return `${prelude}${parts.join('\n')}\n`
 }
