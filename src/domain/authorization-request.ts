@@ -143,8 +143,10 @@ export function assertRegisteredRedirect(redirectUri: string, client: Client): v
   const matches = client.redirectUris.some((registered) =>
     redirectUriMatches(registered, redirectUri, { anyPort }),
   )
-  const remedy =
-    client.origin === 'integration' ? ' (lychgate client set --redirect-uri)' : '; only its port may differ'
+  // Of an https redirect nothing may differ.
+  const portMayDiffer = anyPort && isLoopbackUri(redirectUri) && client.redirectUris.some(isLoopbackUri)
+  const hint = portMayDiffer ? '; only its port may differ' : ''
+  const remedy = client.origin === 'integration' ? ' (lychgate client set --redirect-uri)' : hint
   check(
     matches,
     matches ? 'rfc8252-7.3-any-port' : 'rfc6749-3.1.2.3-simple-string-match',

@@ -64,6 +64,30 @@ async function consentOf(client: TestClient, agent: UserAgent, fields: Fields = 
 }
 
 t.test(
+  '[rfc6749-3.1.2.3-simple-string-match] only a loopback redirect is said to have a port that may differ',
+  async (t) => {
+    const web = site.publish({ redirect_uris: ['https://app.example/cb'] }).client
+    const native = site.publish({ redirect_uris: ['http://127.0.0.1:51004/cb'] }).client
+    const rows = [
+      [web, 'https://app.example:8443/cb', false],
+      [web, 'http://127.0.0.1:51004/cb', false],
+      [native, 'https://app.example/cb', false],
+      [native, 'http://127.0.0.1:51004/other', true],
+    ] as const
+    for (const [by, redirect, isSaid] of rows) {
+      const response = await authorize(server, by, { redirect_uri: redirect })
+      t.equal(response.status, 400, redirect)
+      t.equal(response.headers.get('location'), null, `${redirect}: no redirect`)
+      const html = await response.text()
+      t.match(html, 'redirect_uri is not registered for this client')
+      t.equal(html.includes('only its port may differ'), isSaid, redirect)
+    }
+    const otherPort = await authorize(server, native, { redirect_uri: 'http://127.0.0.1:9/cb' })
+    t.equal(otherPort.status, 303, 'and it may')
+  },
+)
+
+t.test(
   '[mcp-overview-cimd] [cimd-4-fetch] [cimd-5-advertise] a URL is a client: its document is fetched, and tokens are issued to it',
   async (t) => {
     for (const name of ['oauth-authorization-server', 'openid-configuration']) {

@@ -286,6 +286,9 @@ t.test('the redirect URI is verified before any other error is sent to it', asyn
   const two = { ...integration, redirectUris: ['https://app.example/cb', 'https://app.example/2'] }
   t.throws(() => resolve(fixed, two), { code: 'invalid_request' })
   t.throws(() => resolve({ redirect_uri: 'https://evil.example/callback' }), {
+    message: /^redirect_uri is not registered for this client$/,
+  })
+  t.throws(() => resolve({ redirect_uri: 'http://127.0.0.1:1/other' }), {
     message: 'redirect_uri is not registered for this client; only its port may differ',
   })
   t.throws(() => resolve({ ...fixed, redirect_uri: 'https://app.example:444/cb' }, integration), {
