@@ -104,8 +104,8 @@ export function assertAuthentication({ client, proof = '', realm }: Authenticate
 
 /**
  * Returns what is stored with a request that a client of the profile pushes. A request object has a signature of its
- * own, FAPI 2.0 Security Profile §5.4.1.
- * @throws {OAuthError} `invalid_request`
+ * own, FAPI 2.0 Security Profile §5.4.1, and one that cannot be accepted has an error of its own, RFC 9101 §6.2.
+ * @throws {OAuthError} `invalid_request_object`
  */
 export function extraOfPush(parameters: Parameters): NonNullable<AuthorizationRequest['extra']> {
   const object = single(parameters, 'request')
@@ -113,7 +113,7 @@ export function extraOfPush(parameters: Parameters): NonNullable<AuthorizationRe
   check(
     object === undefined || isAccepted(algorithm),
     'fapi2-5.4.1-algorithms',
-    'invalid_request',
+    'invalid_request_object',
     'FAPI 2.0: a request object is signed with PS256, ES256 or EdDSA',
     { received: shown(algorithm), passed: 'the request is signed with no other algorithm' },
   )

@@ -197,7 +197,7 @@ t.test(
     const times = { iat: server.now(), nbf: server.now(), exp: server.now() + 60 }
     const request = signJws(both, { alg: 'RS256', kid: 'old' }, { ...claims, ...times })
     const object = await ask(mixed, { request }, parPath, [])
-    await assertFails(t, object, 'invalid_request', rule, 'a request object')
+    await assertFails(t, object, 'invalid_request_object', rule, '[rfc9101-6.2-signature] a request object')
 
     const tokens = await tokensOf(party)
     const algorithm = (jws: unknown) =>

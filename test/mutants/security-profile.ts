@@ -64,6 +64,14 @@ export const securityProfileFaults = [
     replace: 'object === undefined || algorithm !== undefined',
   },
   {
+    id: 'profile-rejects-request-objects-by-another-code',
+    rule: 'rfc9101-6.2-signature',
+    tests,
+    file: rules,
+    find: "'invalid_request_object',",
+    replace: "'invalid_request',",
+  },
+  {
     id: 'profile-without-push',
     tests,
     file: rules,
