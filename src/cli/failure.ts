@@ -52,6 +52,8 @@ function expectedLine(error: unknown): string | undefined {
   const damage = damageOf(error)
   if (damage !== undefined) {
     const line = error instanceof CommandFailed ? error.message : `store: ${damage.message}`
+    // Another file, such as a backup, is not replaced by a backup.
+    if (!line.startsWith('store: ')) return line
     return `${line}; stop the server, and replace the database by a backup: lychgate restore FILE`
   }
   if (error instanceof WrongSecret) return `secret: ${error.message}`

@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
+import { cookieName } from '../http/cookies.ts'
 import type { Store } from '../storage/store.ts'
 import { onlyOwnPages } from './only-local.ts'
 import type { DevDeps } from './part.ts'
@@ -77,7 +78,7 @@ export interface NestedIssuer {
  * @param prepare Adds hooks before it is ready.
  */
 export async function openNested(
-  { keys, clock, random, buildNested }: DevDeps,
+  { keys, clock, random, buildNested, config: { issuer: above } }: DevDeps,
   outer: Mounts['outer'],
   { config, store, prepare }: { config: Config; store: Store; prepare?: (app: FastifyInstance) => void },
 ): Promise<NestedIssuer> {
@@ -86,6 +87,8 @@ export async function openNested(
   const { pathname: path } = new URL(issuer)
   app.addHook('onRequest', async (request) => {
     request.id = outer(request)?.id ?? request.id
+    // A fork continues with the sessions of the server that it was made from.
+    request.headers.cookie = withCookiesOf(above, issuer, request.headers.cookie)
   })
   app.addHook('onSend', async (request, reply) => {
     const host = outer(request)
@@ -105,4 +108,19 @@ export async function openNested(
     await store.close()
   }
   return { issuer, app, close }
+}
+
+/** Adds the cookies of one issuer under the names of another, where the browser has none of those. */
+function withCookiesOf(from: string, to: string, header: string | undefined): string | undefined {
+  if (header === undefined) return undefined
+  const [fromEnd, toEnd] = [from, to].map((issuer) => cookieName(issuer, 'session').split('session')[1] ?? '')
+  const sent = header.split(/; */)
+  const nameOf = (pair: string) => pair.split('=', 1)[0] ?? ''
+  const names = new Set(sent.map(nameOf))
+  const twins = sent.flatMap((pair) => {
+    const name = nameOf(pair)
+    const twin = name.slice(0, name.length - (fromEnd ?? '').length) + toEnd
+    return name.endsWith(fromEnd ?? '') && !names.has(twin) ? [twin + pair.slice(name.length)] : []
+  })
+  return [...sent, ...twins].join('; ')
 }

@@ -129,7 +129,7 @@ export const pages = fp<PagesOptions>(
       this.header('content-language', translator.language).header('vary', 'Accept-Language')
       const { method } = this.request
       // What a form showed once, such as recovery codes, would not be there in another language.
-      const isOnce = name === 'form-post' || (method === 'POST' && this.statusCode < 400)
+      const isOnce = once.has(name) || (method === 'POST' && this.statusCode < 400)
       const choice = isOnce
         ? undefined
         : app.languageChoice.form?.(this.request, hiddenOf(model), name === 'error')
@@ -147,6 +147,9 @@ function hiddenOf(model: object): LanguageForm['hidden'] | undefined {
   // `hidden` of FormModel: not every page has a form.
   return 'hidden' in model ? (model.hidden as LanguageForm['hidden']) : undefined
 }
+
+/** What these say has happened is not there when they are asked for again. */
+const once: ReadonlySet<keyof Pages> = new Set(['form-post', 'signed-out'])
 
 /**
  * Browsers apply `form-action` to every redirect after the POST, also to those of the client's callback, which may lead

@@ -123,7 +123,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] [oidc-rpl-4-errors-stay] what is not valid costs the redirect, and never the sign-out',
+  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-client-id-match] [oidc-rpl-4-errors-stay] what is not valid costs the redirect, and never the sign-out',
   async (t) => {
     const [header = '', claims = '', signature = ''] = hint.split('.')
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')

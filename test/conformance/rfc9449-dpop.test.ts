@@ -466,7 +466,7 @@ t.test('[rfc9449-8-nonce] pages of other origins may send proofs and read nonces
       'access-control-request-headers': 'dpop',
     },
   })
-  t.match(preflight.headers.get('access-control-allow-headers'), /\bDPoP\b/)
+  t.match(preflight.headers.get('access-control-allow-headers'), /\bdpop\b/)
   const { headers } = await postProven(server, machine, tokenPath, asking)
   t.match(headers.get('access-control-expose-headers'), /\bDPoP-Nonce\b/, '[rfc9449-8-nonce]')
   t.match(headers.get('access-control-expose-headers'), /\bWWW-Authenticate\b/)

@@ -60,7 +60,7 @@ const description = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
 const leaks =
   /\bat (?:[\w.<>]+ \()?\S*:\d+:\d+|node_modules|\/src\/|SQLITE_|FST_ERR|ERR_[A-Z]|TypeError|RangeError|"statusCode"|\[object |\$argon2/
 const tags = new Set(
-  'html head meta title link script body div header svg path span main h1 h2 p form input label button section dl dt dd code bdi ul li a footer table thead tbody tr th td fieldset legend strong small em br details summary caption'.split(
+  'html head meta title link script body div header svg path span main h1 h2 p form input label button section dl dt dd code bdi ul li a footer table thead tbody tr th td fieldset legend select option strong small em br details summary caption'.split(
     ' ',
   ),
 )

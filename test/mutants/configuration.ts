@@ -35,9 +35,9 @@ export const configurationFaults = [
   },
   {
     id: 'database-password-printed',
-    file: 'src/settings/effective.ts',
-    find: "if (url.password !== '') url.password = '***'",
-    replace: "if (url.password === '') url.password = '***'",
+    file: 'src/domain/server-url.ts',
+    find: "password && ':***'",
+    replace: 'password && `:${password}`',
     tests: ['test/cli/config.test.ts'],
   },
   {

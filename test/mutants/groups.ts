@@ -40,7 +40,7 @@ export const groupFaults = [
   {
     id: 'group-condition-never-read',
     file: 'src/storage/writes.ts',
-    find: 'if (!(yield* write.condition.holds(recordReads) as Script<boolean>))',
+    find: 'if (!(yield* holds(write.condition.holds)))',
     replace: 'if (false)',
     tests: over,
   },

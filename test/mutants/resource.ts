@@ -15,8 +15,8 @@ export const resourceFaults = [
     id: 'one-resource-only',
     rule: 'rfc8707-2-repeatable',
     file: 'src/domain/parameters.ts',
-    find: "name === 'resource' || ",
-    replace: '',
+    find: "repeatable: readonly string[] = ['resource']",
+    replace: 'repeatable: readonly string[] = []',
   },
   {
     id: 'no-default-resource',

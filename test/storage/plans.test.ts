@@ -118,6 +118,9 @@ function recordSqlite(t: Test): Set<string> {
   return ran
 }
 
+/** No tables: one row of values, and rows that the same statement has looked up by key. */
+const scannedAnyway = /^SCAN (?:CONSTANT ROW|\(subquery-\d+\)|record)$/
+
 t.test('on SQLite every request looks rows up by key', async (t) => {
   const ran = recordSqlite(t)
   const file = `${t.testdir()}/lychgate.db`
@@ -136,7 +139,7 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
   const plans = [...ran].filter((source) => /^(select|insert|update|delete)/i.test(source)).map(planOf)
   for (const { source, details } of plans) {
     t.notOk(
-      details.some((detail) => detail.startsWith('SCAN') && detail !== 'SCAN CONSTANT ROW'),
+      details.some((detail) => detail.startsWith('SCAN') && !scannedAnyway.test(detail)),
       source,
     )
   }
