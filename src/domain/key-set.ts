@@ -74,9 +74,14 @@ function readPem(content: string): unknown {
   }
 }
 
-/** Whether a JWK has a member of a private or symmetric key. */
+/** Whether a JWK has a member of a private or symmetric key that says something. */
 export function hasPrivatePart(jwk: unknown): boolean {
-  return isObject(jwk) && privateMembers.some((name) => name in jwk)
+  return isObject(jwk) && privateMembers.some((name) => !isEmpty(jwk[name]))
+}
+
+/** Whether a member says nothing, null as in RFC 7591 §2: .NET writes members that a key does not have. */
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
 /** Reads one JWK, RFC 7517 §4; undefined for what cannot verify a signature of `clientAlgorithms`. */
@@ -86,16 +91,16 @@ export function parseKey(jwk: unknown): PublicKey | undefined {
   const material = parseMaterial(jwk)
   if (material === undefined) return undefined
   // RFC 7517 §4.2 and §4.3: a key that is for something else.
-  if (use !== undefined && use !== 'sig') return undefined
-  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify')))
+  if (!isEmpty(use) && use !== 'sig') return undefined
+  if (!isEmpty(operations) && !(Array.isArray(operations) && operations.includes('verify')))
     return undefined
   const algorithm = algorithmNamed(alg)
-  if (alg !== undefined && (algorithm === undefined || typeOfAlgorithm[algorithm] !== material.kty))
+  if (!isEmpty(alg) && (algorithm === undefined || typeOfAlgorithm[algorithm] !== material.kty))
     return undefined
-  if (kid !== undefined && (typeof kid !== 'string' || kid.length > longestKid)) return undefined
+  if (!isEmpty(kid) && (typeof kid !== 'string' || kid.length > longestKid)) return undefined
   const key = { ...material, ...(algorithm !== undefined && { alg: algorithm }) }
   const prepared = prepareKey(key)
-  return prepared && { ...key, kid: kid ?? prepared.thumbprint }
+  return prepared && { ...key, kid: typeof kid === 'string' ? kid : prepared.thumbprint }
 }
 
 type Material = Omit<PublicKey, 'kid' | 'alg'>

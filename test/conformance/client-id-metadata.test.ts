@@ -463,6 +463,28 @@ t.test(
   },
 )
 
+t.test('[cimd-6.2-key-auth] empty members of a key are absent, and a private one is not', async (t) => {
+  const key = makeClientKey('ES256', 'first')
+  const dotNet = { alg: null, d: null, k: null, n: null, oth: [], key_ops: [], x5c: [], x5u: null }
+  const publish = (more: object) =>
+    site.publish({
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks: { keys: [{ ...key.jwk, ...more }] },
+    }).client
+  for (const more of [{ alg: null }, { d: null }, { key_ops: [], x5c: [] }, dotNet]) {
+    const client = publish(more)
+    const assertion = signAssertion(key, { id: client.id, issuer: server.issuer, now: server.now() })
+    const code = await obtainCode(server, client)
+    const response = await exchange(server, client, code, withAssertion(assertion))
+    t.equal(response.status, 200, JSON.stringify(more))
+  }
+  for (const more of [{ d: '' }, { d: 'AQAB' }, { ...dotNet, k: 'AQAB' }]) {
+    const response = await authorize(server, publish(more))
+    t.equal(response.status, 400, JSON.stringify(more))
+    t.match(await response.text(), 'has a private or symmetric key')
+  }
+})
+
 t.test('[cimd-6.2-key-auth] keys at a URL are fetched by the same rules', async (t) => {
   const key = makeClientKey('EdDSA', 'first')
   const keys = site.publish({}, '/keys.json')

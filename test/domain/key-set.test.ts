@@ -98,6 +98,17 @@ t.test('keys that cannot verify are left out, and a set without any is rejected'
   }
 })
 
+t.test('a member that is null or an empty list is absent', async (t) => {
+  const lists = { key_ops: [], x5c: [], oth: [] }
+  const nothing = { alg: null, use: null, kid: null, x5u: null, d: null, p: null, k: null }
+  for (const name of ['ec', 'rsa', 'ed'] as const)
+    t.strictSame(parseKey({ ...publicJwk(name), ...nothing, ...lists }), parseKey(publicJwk(name)), name)
+  t.equal(parseKeySet({ keys: [{ ...publicJwk('ec'), ...nothing, ...lists, n: null }] }).length, 1)
+  const secret = { message: 'has a private or symmetric key' }
+  for (const d of ['', 'AQAB', 0, false, {}, [null]])
+    t.throws(() => parseKeySet({ keys: [{ ...publicJwk('ec'), ...nothing, d }] }), secret, JSON.stringify(d))
+})
+
 t.test('what is no set of public keys is rejected', async (t) => {
   for (const value of [undefined, null, [], 'x', {}, { keys: {} }])
     t.throws(() => parseKeySet(value), { message: 'is not a JWK set' })

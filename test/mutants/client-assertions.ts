@@ -186,6 +186,14 @@ export const clientAssertionFaults = [
     replace: "['ES256', 'PS256', 'EdDSA'] as const",
   },
   {
+    id: 'private-member-not-noticed',
+    rule: 'rfc9449-4.3-private-key',
+    tests: ['test/conformance/rfc9449-dpop.test.ts'],
+    file: 'src/domain/key-set.ts',
+    find: '!isEmpty(jwk[name])',
+    replace: "!isEmpty(jwk[name]) && name !== 'd'",
+  },
+  {
     id: 'keys-without-owner',
     rule: 'rfc7523-2.2-registration',
     file: registration,
