@@ -43,7 +43,12 @@ export function takeSnapshot({ signing, handle }: OpenedKeys, now: Seconds, befo
     )
     if (signer !== undefined) signers.set(algorithm, signer)
   }
-  const keys = verifying.map(({ publicJwk }) => publicJwk)
+  // RS256 first, the default algorithm, and the key that signs before others: some clients take the first key.
+  const keys = signingAlgorithms.flatMap((algorithm) => {
+    const isSigner = (key: SigningKey) => Number(key === signers.get(algorithm))
+    const own = verifying.filter((key) => key.algorithm === algorithm)
+    return own.sort((one, other) => isSigner(other) - isSigner(one)).map(({ publicJwk }) => publicJwk)
+  })
   const isSame = before?.jwks.keys.map(({ kid }) => kid).join() === keys.map(({ kid }) => kid).join()
   return {
     ...boundaries([...signing, ...handle], now),

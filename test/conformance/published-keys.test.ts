@@ -1,5 +1,7 @@
-import { createRemoteJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createRemoteJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import t from 'tap'
+import { keyAlgorithms } from '../../src/domain/key-term.ts'
+import { rotateKeys, rotationNeeds } from '../../src/keys/rules.ts'
 import { register } from '../helpers/flow.ts'
 import { assertRejected, json, startFlow } from '../helpers/wire.ts'
 
@@ -45,5 +47,34 @@ t.test(
       t.equal(keys.filter(({ kid }) => kid === protectedHeader.kid).length, 1)
       t.equal(keys.find(({ kid }) => kid === protectedHeader.kid)?.alg, alg)
     }
+  },
+)
+
+t.test(
+  '[oidc-core-10.1-published-key] the key that signs by RS256 is the first of the set, before and after a rotation',
+  async (t) => {
+    const policy = {
+      algorithms: keyAlgorithms,
+      rotationSeconds: 1000,
+      publishAheadSeconds: 100,
+      overlapSeconds: { signing: 500, handle: 2000 },
+    }
+    const first = await published()
+    const algorithms = (keys: readonly { readonly alg?: string }[]) => keys.map(({ alg }) => alg)
+    t.strictSame(algorithms(first.keys), ['RS256', 'ES256', 'EdDSA'])
+    await server.deps.keys.change(
+      {
+        needs: (ring, now) => rotationNeeds(ring, keyAlgorithms, now),
+        decide: (ring, fresh, now) =>
+          rotateKeys(ring, { algorithms: keyAlgorithms, at: 'once' }, fresh, policy, now),
+      },
+      {},
+    )
+    const { keys } = await published()
+    t.strictSame(algorithms(keys), ['RS256', 'RS256', 'ES256', 'ES256', 'EdDSA', 'EdDSA'])
+    const former = keys.filter((_, index) => index % 2 === 1)
+    t.strictSame(former, first.keys, 'the keys of before follow those that sign')
+    const { id_token: idToken } = await tokens()
+    t.equal(decodeProtectedHeader(idToken).kid, keys[0]?.kid)
   },
 )
