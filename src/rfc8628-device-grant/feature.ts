@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import type { Config } from '../config/schema.ts'
 import { type Feature, section } from '../feature.ts'
 import { grantType } from './rules/codes.ts'
 
@@ -45,6 +46,9 @@ declare module '../domain/errors.ts' {
   }
 }
 
+/** Without RFC 7591 there is no such option. */
+type WithRegistration = Config & { readonly registration?: { readonly deviceGrant?: 'on' | 'off' } }
+
 /** RFC 8628: a device without a browser shows a code, and its user approves in a browser elsewhere. */
 export const deviceGrant: Feature = {
   spec: 'RFC 8628',
@@ -53,8 +57,7 @@ export const deviceGrant: Feature = {
     [grantType]: {
       withoutRedirect: true,
       title: 'poll of a device',
-      closedBy: ({ mode, registration }) =>
-        // Without RFC 7591 there is no such option.
+      closedBy: ({ mode, registration }: WithRegistration) =>
         (registration?.deviceGrant ?? (mode === 'dev' ? 'on' : 'off')) === 'on'
           ? undefined
           : 'registration.deviceGrant',
