@@ -92,8 +92,7 @@ export function parseKey(jwk: unknown): PublicKey | undefined {
   if (material === undefined) return undefined
   // RFC 7517 §4.2 and §4.3: a key that is for something else.
   if (!isEmpty(use) && use !== 'sig') return undefined
-  if (!isEmpty(operations) && !(Array.isArray(operations) && operations.includes('verify')))
-    return undefined
+  if (!isEmpty(operations) && !(Array.isArray(operations) && operations.includes('verify'))) return undefined
   const algorithm = algorithmNamed(alg)
   if (!isEmpty(alg) && (algorithm === undefined || typeOfAlgorithm[algorithm] !== material.kty))
     return undefined
