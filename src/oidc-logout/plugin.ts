@@ -22,7 +22,13 @@ declare module '../pages/pages.ts' {
       readonly user?: NamedUser
       readonly clientName?: string
     }
-    'signed-out': { readonly clientName?: string }
+    'signed-out': {
+      readonly clientName?: string
+      /** The app's own page, if an ID Token proves that the user signed in to it. */
+      readonly appUrl?: string
+      /** The account page, which asks to sign in. */
+      readonly againUrl: string
+    }
   }
 }
 
@@ -57,7 +63,11 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     if (session !== undefined) await end(session, wanted, { at: now, from: addressPrefix(request.ip) })
     app.browser.dropSession(reply)
     const { redirectUri, state, client } = wanted
-    if (redirectUri === undefined) return reply.page('signed-out', nameOf(client, request))
+    if (redirectUri === undefined) {
+      const { clientUri: appUrl } = client && wanted.isHinted ? clientWords(client, request.language) : {}
+      const links = { againUrl: `${service.prefix}/account`, ...omitUndefined({ appUrl }) }
+      return reply.page('signed-out', { ...nameOf(client, request), ...links })
+    }
     const query =
       state === undefined ? '' : `${redirectUri.includes('?') ? '&' : '?'}${new URLSearchParams({ state })}`
     return reply

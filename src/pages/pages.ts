@@ -75,12 +75,13 @@ const pageHeaders = {
 
 const javascript = 'text/javascript; charset=utf-8'
 
-/** The pages with a script. Only passkeys need it. */
+/** The pages with a script. Each but the form post works without it, apart from passkeys. */
 const scripted: ReadonlySet<keyof Pages> = new Set([
   'form-post',
   'login',
   'second-factor',
   'account-passkeys',
+  'account-one-time-codes',
 ])
 
 /** Decorates `reply.page`, and serves stylesheet, images and scripts from memory, RFC 9700 §4.2.4. */
@@ -100,6 +101,7 @@ export const pages = fp<PagesOptions>(
       icon: serve('icon.svg', 'image/svg+xml', theme.icon),
       formPost: serve('form-post.js', javascript, readAsset('views/form-post.js')),
       passkeys: serve('passkeys.js', javascript, readAsset('views/passkeys.js')),
+      recoveryCodes: serve('recovery-codes.js', javascript, readAsset('views/recovery-codes.js')),
       logo: serveLogo('logo', theme.logo),
       logoDark: serveLogo('logo-dark', theme.logoDark),
       logoHasName: theme.logo !== undefined && service.logoName === 'inside',

@@ -86,6 +86,7 @@ const pagesAndHealth = [
   'GET /assets/form-post.js',
   'GET /assets/icon.svg',
   'GET /assets/passkeys.js',
+  'GET /assets/recovery-codes.js',
   'GET /assets/style.css',
   'GET /client-logo',
   'GET /consent',

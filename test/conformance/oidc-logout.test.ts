@@ -10,10 +10,11 @@ const client = await register(server, {
   post_logout_redirect_uris: ['http://127.0.0.1:51004/bye'],
   client_name: 'Zed CLI',
 })
-const portal = await integrate(server, {
-  consent: 'skip',
-  postLogoutRedirectUris: [goodbye, `${goodbye}?from=here`],
-})
+const portal = await integrate(
+  server,
+  { consent: 'skip', postLogoutRedirectUris: [goodbye, `${goodbye}?from=here`] },
+  { clientUri: 'https://portal.example/' },
+)
 const hintOf = async (user = alice) => {
   const agent = await signedIn(server, client, user)
   const { code = '' } = sentAway(await ask(server, portal, {}, agent))
@@ -102,6 +103,17 @@ t.test(
     const stays = pageOf(await signOut(agent, { id_token_hint: hint, state: 'lost', ui_locales: 'xx' }))
     t.equal(title(stays), 'You are signed out')
     t.match(stays.html, 'Portal')
+    t.match(stays.html, '<a class="button" href="/account">Sign in again</a>')
+    const link =
+      '<a class="button" href="https://portal.example/" rel="noopener noreferrer">Go back to <bdi>Portal</bdi></a>'
+    t.match(stays.html, link)
+    t.match(stays.headers.get('content-security-policy'), "script-src 'none';")
+    const named = await signedIn(server, client)
+    const question = pageOf(await signOut(named, { client_id: portal.id }))
+    const unproven = pageOf(await named.submit(question, { decision: 'logout' }))
+    t.equal(title(unproven), 'You are signed out')
+    t.match(unproven.html, '<a class="button" href="/account">Sign in again</a>')
+    t.notMatch(unproven.html, 'https://portal.example/', 'a client_id proves no app')
   },
 )
 
@@ -167,7 +179,9 @@ t.test(
             page = pageOf(await agent.submit(page, { decision: 'logout' }))
           }
           t.equal(title(page), 'You are signed out', about)
-          t.notMatch(page.html, /evil|http-equiv|<script/)
+          // The choice of language leads back to this same path and query.
+          const html = page.html.replace(/<input type="hidden" name="to" value="\/oauth\/logout[^"]*">/, '')
+          t.notMatch(html, /evil|http-equiv|<script/)
           t.equal(await isSignedIn(agent), false, about)
         }
       }

@@ -229,7 +229,7 @@ export const ordinary = {
     model: { action: '/oauth/logout', hidden, user, clientName: 'Course Sync CLI' },
   },
   'logout-nobody': { page: 'logout', model: { action: '/oauth/logout', hidden } },
-  'signed-out': { page: 'signed-out', model: { clientName: 'Course Sync CLI' } },
+  'signed-out': { page: 'signed-out', model: { clientName: 'Course Sync CLI', againUrl: '/account' } },
   'form-post': {
     page: 'form-post',
     model: {
@@ -403,7 +403,10 @@ export const hostile = {
     page: 'logout',
     model: { action: hostileText, hidden: hostileHidden, user: hostileAccount, clientName: hostileText },
   },
-  'hostile-signed-out': { page: 'signed-out', model: { clientName: hostileText } },
+  'hostile-signed-out': {
+    page: 'signed-out',
+    model: { clientName: hostileText, appUrl: `https://evil.test/?q=${hostileText}`, againUrl: '/account' },
+  },
   'hostile-form-post': {
     page: 'form-post',
     model: {

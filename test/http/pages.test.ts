@@ -59,7 +59,8 @@ t.test('only form_post and passkeys need a script, and it is a file', async (t) 
     const scripts = parseElements(await html(name)).filter((element) => element.name === 'script')
     const { page, model } = samples[name as keyof typeof samples]
     const asksDevice = 'passkey' in model || 'creation' in model
-    const file = page === 'form-post' ? 'form-post' : asksDevice ? 'passkeys' : undefined
+    const other = page === 'form-post' ? page : 'fresh' in model ? 'recovery-codes' : undefined
+    const file = asksDevice ? 'passkeys' : other
     t.equal(scripts.length, file === undefined ? 0 : 1, name)
     for (const script of scripts)
       t.match(script.attributes.get('src'), new RegExp(`^/assets/${file}\\.js\\?v=`))
@@ -73,7 +74,8 @@ t.test(
     for (const name of names) {
       const { model } = samples[name as keyof typeof samples]
       const links: readonly { url: string }[] = 'client' in model ? model.client.links : []
-      const named = new Set([documentation, policy, terms, ...links.map(({ url }) => url)])
+      const own = 'appUrl' in model ? [model.appUrl] : []
+      const named = new Set([documentation, policy, terms, ...own, ...links.map(({ url }) => url)])
       for (const { name: element, attributes } of parseElements(await html(name))) {
         const [src, href] = [attributes.get('src'), attributes.get('href')]
         if (src !== undefined) t.match(src, /^\/assets\//, `${name}: ${src}`)
@@ -110,9 +112,13 @@ t.test(
         'cross-origin-opener-policy': 'same-origin',
         'permissions-policy': /camera=\(\)/,
       })
-      const script = ['form-post', 'login', 'second-factor', 'account-passkeys'].includes(
-        samples[name as keyof typeof samples].page,
-      )
+      const script = [
+        'form-post',
+        'login',
+        'second-factor',
+        'account-passkeys',
+        'account-one-time-codes',
+      ].includes(samples[name as keyof typeof samples].page)
       t.equal(
         headers['content-security-policy'],
         `default-src 'none'; script-src ${script ? "'self'" : "'none'"}; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
