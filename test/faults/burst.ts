@@ -40,7 +40,7 @@ t.test(
     }
     const working = work()
     await flooded
-    // Of how many requests the flood left room for, only that there was some depends on the server.
+    // How many refreshes fit into a flood depends on the machine; that some do is the server's part.
     isOver = true
     await working
     agent.destroy()
