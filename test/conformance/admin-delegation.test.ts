@@ -522,16 +522,19 @@ t.test('a delegate changes names, and no claim that gives or proves something', 
 t.test('a delegate sees no attributes, and invites without any', async (t) => {
   const headers = { 'if-match': '*' }
   const path = `/users/${member.id}`
-  const set = { headers, body: { attributes: { badge: 'B7' } } }
-  t.match(await call(full, 'PATCH', path, set), { status: 200, body: { attributes: { badge: 'B7' } } })
+  const set = { headers, body: { attributes: { badge: 'badge 7 of B' } } }
+  t.match(await call(full, 'PATCH', path, set), {
+    status: 200,
+    body: { attributes: { badge: 'badge 7 of B' } },
+  })
   t.strictSame((await call(delegate, 'GET', path)).body['attributes'], {})
   const lists = await Promise.all(
     ['/users', `/users?login=${member.username}`].map((list) => call(delegate, 'GET', list)),
   )
-  for (const { body } of lists) t.notMatch(JSON.stringify(body), 'B7')
+  for (const { body } of lists) t.notMatch(JSON.stringify(body), 'badge 7 of B')
   const renamed = await call(delegate, 'PATCH', path, { headers, body: { claims: { name: 'New' } } })
   t.strictSame([renamed.status, renamed.body['attributes']], [200, {}])
-  t.match((await call(full, 'GET', path)).body, { attributes: { badge: 'B7' } }, 'they stay')
+  t.match((await call(full, 'GET', path)).body, { attributes: { badge: 'badge 7 of B' } }, 'they stay')
   const invited = { email: 'badge@example.test', group_id: course.id, attributes: { badge: 'B9' } }
   t.strictSame(errorOf(await call(delegate, 'POST', '/users', { body: invited })), [403, 'access_denied'])
 })
