@@ -107,7 +107,7 @@ export const pages = fp<PagesOptions>(
       logoHasName: theme.logo !== undefined && service.logoName === 'inside',
     }
     // Browsers ask for it wherever a document names no icon, such as JSON.
-    app.get('/favicon.ico', { schema: { hide: true } }, (_, reply) => reply.redirect(site.icon, 302))
+    app.get('/favicon.ico', { schema: { hide: true } }, (_, reply) => reply.redirect(site.icon, 303))
     const texts = createI18n({ service: service.name }, config.texts)
     app.decorate('texts', texts)
     app.decorate('adminPages', {})

@@ -104,6 +104,7 @@ function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World):
   if (status !== 303 || location === undefined) return `a redirect by ${status} to ${location}`
   if (
     location === '/' ||
+    /^\/assets\/icon\.svg\?v=[\w-]+$/.test(location) ||
     /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&(?:switch|another|changed)=1)?$/.test(location)
   )
     return undefined
@@ -114,6 +115,9 @@ function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World):
     return undefined
   if (/^\/oauth\/(?:authorize|logout)\?/.test(location) && sent.method === 'POST') return undefined
   if (!/^https?:\/\//.test(location)) return `a redirect to ${location}`
+  // The choice of a language leads back to a page of this server, whatever the form says.
+  if (/^[^?]*\/language(?:$|\?)/.test(sent.target) && location.startsWith(`${world.issuer}/`))
+    return undefined
   const at = location.search(/[?&](?:code|error|state)=/)
   const [uri, parameters] = at < 0 ? [location, ''] : [location.slice(0, at), location.slice(at + 1)]
   if (/^[^?]*\/oauth\/logout/.test(sent.target)) return faultOfLogout(uri, world)

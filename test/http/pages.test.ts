@@ -209,7 +209,7 @@ t.test('another version of an asset is served but not cached', async (t) => {
 
 t.test('the icon that browsers ask for without a link is the one of the pages', async (t) => {
   const { statusCode, headers } = await app.inject('/favicon.ico')
-  t.match({ statusCode, headers }, { statusCode: 302, headers: { location: /^\/assets\/icon\.svg/ } })
+  t.match({ statusCode, headers }, { statusCode: 303, headers: { location: /^\/assets\/icon\.svg/ } })
   t.equal((await app.inject(String(headers['location']))).statusCode, 200)
 })
 
