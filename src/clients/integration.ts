@@ -1,5 +1,6 @@
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
+import { isDeceptive } from '../domain/deceptive.ts'
 import { accept, type Decision, insert, remove, update, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { type Client, defaultGrantTypes, type Seconds, type SigningAlgorithm } from '../domain/model.ts'
@@ -236,7 +237,7 @@ export function rotateClientSecret(
 
 function requireName(name: string): void {
   check(
-    name.trim() !== '' && [...name].length <= 200 && !/[\p{C}\p{Zl}\p{Zp}]/u.test(name),
+    name.trim() !== '' && [...name].length <= 200 && !isDeceptive(name),
     'lychgate-integration-name',
     'invalid_client_metadata',
     'name must have 1 to 200 characters, none of them invisible',

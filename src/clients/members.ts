@@ -1,3 +1,4 @@
+import { isDeceptive } from '../domain/deceptive.ts'
 import type { Write } from '../domain/decision.ts'
 import { type ErrorDetail, OAuthError } from '../domain/errors.ts'
 import type { Client, SigningAlgorithm } from '../domain/model.ts'
@@ -147,10 +148,6 @@ const longestText = 200
 const longestUri = 2048
 const longestSeconds = 2_147_483_647
 
-// Control characters, lone surrogates, line separators, and everything that is invisible or turns the direction of
-// what follows: a name with these can pass for another one on the consent page.
-const deceptive = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
-
 /** The rejection of a member of client metadata, RFC 7591 §3.2.2. */
 export function rejection(description: string, detail: Partial<ErrorDetail> = {}): OAuthError {
   return new OAuthError('invalid_client_metadata', description, {
@@ -170,7 +167,7 @@ export function readText(members: JsonObject, name: string): string | undefined 
 /** Rejects a text that is too long or has deceptive characters. */
 export function assertText(text: string, name: string): void {
   if (text.length > longestText) throw rejection(`${name} is longer than ${longestText} characters`)
-  if (deceptive.test(text)) throw rejection(`${name} has control or invisible characters`)
+  if (isDeceptive(text)) throw rejection(`${name} has control or invisible characters`)
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isDeceptive } from './deceptive.ts'
 import type { ClaimsRequest, Scope, User, UserClaims } from './model.ts'
 import type { CatalogueScope } from './scope-catalogue.ts'
 
@@ -28,13 +29,11 @@ export const reservedClaims: ReadonlySet<string> = new Set([
 export type TextClaim = (typeof textClaims)[number]
 
 const longestText = 200
-/** Characters that could disguise a name or change the direction of the text around it. */
-const deceptive = /[\p{C}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
 
 /** What is wrong with one line of text about a user. */
 export function textFault(text: string, longest: number = longestText): 'tooLong' | 'invisible' | undefined {
   if (text.length > longest) return 'tooLong'
-  return deceptive.test(text) ? 'invisible' : undefined
+  return isDeceptive(text) ? 'invisible' : undefined
 }
 
 /** Which claims each scope opens, OpenID Connect Core §5.4. */

@@ -1,5 +1,6 @@
 import { type AuditContext, auditEvent } from './audit.ts'
 import { check } from './check.ts'
+import { isDeceptive } from './deceptive.ts'
 import { accept, type Decision, insert, put, remove, update, type Write } from './decision.ts'
 import type { Client, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
@@ -273,7 +274,7 @@ function requireName(text: string): string {
 function requireDescription(text: string | undefined): string | undefined {
   const description = text?.trim() ?? ''
   check(
-    description.length <= longestDescription && !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(description),
+    description.length <= longestDescription && !isDeceptive(description),
     'lychgate-group-description',
     'invalid_request',
     `the description of a group has at most ${longestDescription} characters, and none that is invisible`,

@@ -138,6 +138,22 @@ t.test(
   },
 )
 
+t.test('[service-2-reg-client-name] a name keeps the joiners that its script or emoji needs', async (t) => {
+  for (const name of [
+    'کتاب\u200cخانه',
+    'क्\u200dष',
+    'ශ්\u200dරී',
+    'র\u200d্যাব',
+    '👨🏽\u200d👩\u200d👧 Family',
+    '❤️\u200d🔥',
+  ]) {
+    const client = await register({ client_name: name, 'client_name#fa': name })
+    t.equal(client['client_name'], name)
+    t.equal(client['client_name#fa'], name)
+    t.match(await firstPage(client['client_id']), name, 'the sign-in page shows it')
+  }
+})
+
 t.test(
   '[rfc7591-2.2-language-tags] names in other languages are stored, and the untagged one is shown',
   async (t) => {
@@ -306,6 +322,26 @@ t.test(
     ]) {
       const answer = await post({ redirect_uris: [loopback], ...metadata })
       const about = `[rfc7591-3.2.2-invalid-client-metadata] ${JSON.stringify(metadata)}`
+      assertRejected(t, answer, 'invalid_client_metadata', about)
+    }
+    const joined = [
+      'pay\u200dpal',
+      'pay\u200cpal',
+      '\u200cکتاب',
+      'کتاب\u200c',
+      'کتاب\u200c\u200cخانه',
+      'क्\u200d',
+    ]
+    for (const name of [
+      ...joined,
+      '👨\u200d',
+      '👨\u200d\u200d👧',
+      '1\u200d2',
+      'p\u200bp',
+      'کتاب\u202eخانه',
+    ]) {
+      const answer = await post({ redirect_uris: [loopback], client_name: name })
+      const about = `[rfc7591-3.2.2-invalid-client-metadata] ${escape(name)}`
       assertRejected(t, answer, 'invalid_client_metadata', about)
     }
     const none = await post({ client_name: 'x' })

@@ -173,6 +173,9 @@ t.test('a line of text is short and visible', async (t) => {
   t.strictSame([textFault('four', 4), textFault('fours', 4)], [undefined, 'tooLong'])
   for (const character of ['\0', '\u202e', '\u2028', '\u2029', '\u3164', '\u034f'])
     t.equal(textFault(`a${character}b`), 'invisible', String(character.codePointAt(0)))
+  for (const name of ['می\u200cخواهم', 'क्\u200dष', '🏳️\u200d🌈']) t.equal(textFault(name), undefined, name)
+  for (const name of ['a\u200db', 'م\u200dی', 'म\u200cष', '©\u200d®', 'می\u200c', '\u200d🌈'])
+    t.equal(textFault(name), 'invisible', escape(name))
 })
 
 t.test(

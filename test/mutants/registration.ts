@@ -123,8 +123,15 @@ export const registrationFaults = [
     id: 'deceptive-name-registered',
     rule: 'rfc7591-3.2.2-invalid-client-metadata',
     file: 'src/clients/members.ts',
-    find: 'if (deceptive.test(text))',
-    replace: 'if (deceptive.test(text) && text.length > longestText)',
+    find: 'if (isDeceptive(text))',
+    replace: 'if (isDeceptive(text) && text.length > longestText)',
+  },
+  {
+    id: 'joiners-anywhere-in-names',
+    rule: 'rfc7591-3.2.2-invalid-client-metadata',
+    file: 'src/domain/deceptive.ts',
+    find: "text.replaceAll(needed, '')",
+    replace: "text.replaceAll(/[\\u200c\\u200d]/g, '')",
   },
   {
     id: 'any-token-configures',
