@@ -45,6 +45,11 @@ export function parametersOf(parsed: unknown): Parameters {
   return (parsed ?? {}) as Parameters // the only other thing the parser returns
 }
 
+/** Whether a form body could be decoded, RFC 6749 appendix B; limits and repeated parameters are not looked at. */
+export function isFormEncoded(parsed: unknown): boolean {
+  return !(parsed instanceof Unreadable) || parsed.rejection.detail.rule !== 'rfc6749-B-form-encoding'
+}
+
 /** The longest URL to redirect a browser to: Node rejects request heads over 16 KiB, and cookies need room too. */
 export const longestUrl = 8000
 

@@ -1,12 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { errorCodes, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { bearerError } from '../domain/bearer.ts'
+import { bearerError, readToken } from '../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../domain/claims.ts'
 import { offeredAlgorithms, signingAlgorithms } from '../domain/key-term.ts'
 import { securityFor } from '../http/openapi.ts'
-import { assertForm, formBodies } from '../http/parameters.ts'
+import { assertForm, formBodies, isFormEncoded } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const UserInfoResponse = Type.Object(
@@ -43,6 +43,14 @@ export const userInfo: FastifyPluginAsyncTypebox<
     ],
   })
   await app.register(formBodies, { config })
+  const hasToken = ({ headers }: FastifyRequest) =>
+    readToken(headers.authorization, app.tokenSchemes()).credentials.kind !== 'absent'
+  // OpenID Connect Core §5.3.1: with the token in the header, the body means nothing, and any type of it is accepted.
+  const anyBody = { parseAs: 'buffer', bodyLimit: config.limits.tokenBodyBytes } as const
+  app.addContentTypeParser('*', anyBody, (request, _body, done) => {
+    if (hasToken(request)) done(null, undefined)
+    else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
+  })
   const answer = async ({ access }: FastifyRequest, reply: FastifyReply) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
     const user = access.kind === 'user' ? await store.find('user', access.sub) : undefined
@@ -103,7 +111,10 @@ export const userInfo: FastifyPluginAsyncTypebox<
         summary: 'Claims about the user, by POST',
         consumes: ['application/x-www-form-urlencoded'],
       },
-      preValidation: assertForm,
+      preValidation: (request, reply, done) => {
+        if (hasToken(request) && !isFormEncoded(request.body)) request.body = undefined
+        assertForm(request, reply, done)
+      },
       preHandler: app.requireScope('openid'),
     },
     answer,

@@ -2,6 +2,7 @@ import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
 import { removeUser, update } from '../../src/domain/decision.ts'
 import { callApi, claimsOf, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { send } from '../helpers/raw.ts'
 import { bob } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { addClient, assertRejected, challengeOf, json, startFlow } from '../helpers/wire.ts'
@@ -81,6 +82,71 @@ t.test(
     t.match(all['email'], /^[^@\s]+@[^@\s]+$/, '[oidc-core-5.1-email-syntax]')
     t.match(all['birthdate'], /^\d{4}(-\d\d-\d\d)?$/)
     t.match(Intl.getCanonicalLocales(String(all['locale'])), ['sv-SE'])
+  },
+)
+
+t.test(
+  '[oidc-core-5.3-get-and-post] with the token in the header, UserInfo by POST accepts any body and ignores it',
+  async (t) => {
+    const { access_token: token } = await tokens({ scope: 'openid profile' })
+    const sent = await claims(token)
+    const form = 'application/x-www-form-urlencoded'
+    const bodies = [
+      ['application/json', '{"a": 1}'],
+      ['application/json', ''],
+      ['application/json', `{"access_token":"${token}"}`],
+      ['text/plain', 'access_token=other'],
+      ['multipart/form-data; boundary=x', '--x--'],
+      ['application/octet-stream', '\0'],
+      [undefined, 'a=b'],
+      [undefined, ''],
+      [form, '{"a": 1}'],
+      [form, '%'],
+      [form, 'a=b'],
+      [form, ''],
+    ] as const
+    const post = (type: string | undefined, body: string, authorization?: string) =>
+      send(server, {
+        method: 'POST',
+        path,
+        headers: [
+          ...(type === undefined ? [] : [['Content-Type', type] as const]),
+          ...(authorization === undefined ? [] : [['Authorization', authorization] as const]),
+          ['Content-Length', String(Buffer.byteLength(body))],
+        ],
+        body,
+      })
+    for (const [type, body] of bodies) {
+      const answer = await post(type, body, `Bearer ${token}`)
+      t.equal(answer.status, 200, `${type} ${body}`)
+      t.strictSame(JSON.parse(answer.body), sent, `${type} ${body}`)
+      t.equal((await post(type, body, 'Bearer wrong')).status, 401, 'the token decides')
+    }
+    for (const [type, body] of [
+      ['application/json', JSON.stringify({ access_token: token })],
+      ['text/plain', `access_token=${token}`],
+      ['multipart/form-data; boundary=x', `access_token=${token}`],
+      [undefined, `access_token=${token}`],
+    ] as const) {
+      for (const authorization of [undefined, 'Basic eDp5']) {
+        const answer = await post(type, body, authorization)
+        t.equal(answer.status, 415, `[oidc-core-5.3-post-body-token] ${type}: only a form has a token`)
+        t.match(JSON.parse(answer.body), {
+          error: 'invalid_request',
+          error_description: 'the Content-Type must be application/x-www-form-urlencoded',
+        })
+      }
+    }
+    t.equal((await post(form, `access_token=${token}`)).status, 200, '[oidc-core-5.3-post-body-token]')
+    const twice = await post(form, `access_token=${token}`, `Bearer ${token}`)
+    t.equal(twice.status, 400, 'one token by one method')
+    t.equal((await post(form, 'a=b&a=c', `Bearer ${token}`)).status, 400, 'a repeated parameter')
+    const long = await post(
+      'text/plain',
+      'a'.repeat(server.deps.config.limits.tokenBodyBytes + 1),
+      `Bearer ${token}`,
+    )
+    t.equal(long.status, 413)
   },
 )
 

@@ -92,6 +92,13 @@ export const openidFaults = [
     replace: 'app.requireScope(),\n    },\n    answer,\n  )\n  app.post',
   },
   {
+    id: 'any-body-has-a-token',
+    rule: 'oidc-core-5.3-post-body-token',
+    file: 'src/oidc-core/userinfo.ts',
+    find: 'if (hasToken(request)) done(null, undefined)',
+    replace: 'if (_body.length > 0) done(null, { access_token: /[\\w-]{20,}/.exec(String(_body))?.[0] })',
+  },
+  {
     id: 'prompt-none-shows-a-page',
     rule: 'oidc-core-3.1.2.1-prompt-none',
     file: authorizeSource,
