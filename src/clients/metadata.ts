@@ -8,7 +8,12 @@ import {
   type SigningAlgorithm,
 } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { hasResponseParameter, isHttpsRedirect, isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import {
+  hasResponseParameter,
+  isHttpsRedirect,
+  isLoopbackRedirect,
+  missingOfLoopback,
+} from '../domain/redirect-uri.ts'
 import { formatScope, isScope, narrowScope, parseScope } from '../domain/scope.ts'
 import {
   assertText,
@@ -225,7 +230,7 @@ function readRedirectUris(
     accepted.length > 0,
     'service-5-registration-loopback-only',
     'invalid_redirect_uri',
-    `redirect_uris has no entry of the form ${acceptedForm(policy)}; ${remedyFor(uris[0] ?? '', false)}`,
+    `redirect_uris has no entry of the form ${acceptedForm(policy)}; ${remedyFor(uris[0] ?? '', policy, false)}`,
     { received: uris, passed: 'every redirect URI that is kept is accepted' },
   )
   return accepted
@@ -262,7 +267,7 @@ function acceptedOf(
   )
   if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted
   const description = `${member}[${foreign}] is not of the form ${acceptedForm(policy)}`
-  const remedy = remedyFor(uris[foreign] ?? '', accepted.length > 0)
+  const remedy = remedyFor(uris[foreign] ?? '', policy, accepted.length > 0)
   throw new OAuthError(code, `${description}; ${remedy}`, {
     rule: 'service-5-registration-loopback-only',
     received: uris[foreign],
@@ -273,10 +278,15 @@ function isAccepted(uri: string, { loopbackHosts, admission }: RegistrationPolic
   return isLoopbackRedirect(uri, loopbackHosts) || (admission?.redirects === 'https' && isHttpsRedirect(uri))
 }
 
-/** The setting or command that would accept the redirect URI, for the developer of the client. */
-function remedyFor(uri: string, isMixed: boolean): string {
-  if (isLoopbackRedirect(uri, ['localhost']))
-    return 'the setting registration.loopbackHosts can add localhost'
+/** What would make the redirect URI accepted: a part that it lacks, a setting or a command. */
+function remedyFor(uri: string, policy: RegistrationPolicy, isMixed: boolean): string {
+  const lack = missingOfLoopback(uri)
+  const setting = 'the setting registration.loopbackHosts can add localhost'
+  if (lack !== undefined) {
+    const said = `it has no ${lack.missing.join(' and no ')}, the form is ${lack.form}`
+    return isAccepted(lack.form, policy) ? said : `${said}, and ${setting}`
+  }
+  if (isLoopbackRedirect(uri, ['localhost'])) return setting
   if (isMixed) return 'the setting registration.foreignRedirects=drop would drop it and keep the others'
   return 'an operator adds a client with https redirects by lychgate client add'
 }

@@ -34,6 +34,20 @@ export function isLoopbackUri(uri: string): boolean {
   return splitLoopback(uri) !== undefined
 }
 
+/** What a text that means a loopback redirect lacks of one, and the form with both. */
+export function missingOfLoopback(
+  text: string,
+): { readonly missing: readonly ('scheme' | 'path')[]; readonly form: string } | undefined {
+  const written = splitLoopback(text)
+  const meant = written ?? splitLoopback(`http://${text}`)
+  if (meant === undefined) return undefined
+  const missing = [
+    ...(written === undefined ? (['scheme'] as const) : []),
+    ...(meant.rest.startsWith('/') ? [] : (['path'] as const)),
+  ]
+  return missing.length === 0 ? undefined : { missing, form: `http://${meant.host}${meant.port}/path` }
+}
+
 /**
  * Whether the text is an absolute https URI without userinfo and fragment, RFC 6749 §3.1.2. Its path may be empty,
  * RFC 3986 §4.3: express-openid-connect and Spring Security send `https://app.example.com` after a logout.
@@ -80,10 +94,12 @@ const responseParameters: readonly string[] = [
   'error_uri',
 ]
 
-function splitLoopback(uri: string): { readonly host: string; readonly rest: string } | undefined {
+function splitLoopback(
+  uri: string,
+): { readonly host: string; readonly port: string; readonly rest: string } | undefined {
   const { host, port, rest } = (uri.length <= longestUri && loopbackForm.exec(uri)?.groups) || {}
   if (host === undefined || rest === undefined || !isPort(port)) return undefined
-  return { host, rest }
+  return { host, port: port === undefined ? '' : `:${port}`, rest }
 }
 
 function isPort(text: string | undefined): boolean {

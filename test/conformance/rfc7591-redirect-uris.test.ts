@@ -102,6 +102,51 @@ t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is reject
 })
 
 t.test(
+  '[rfc7591-3.2.2-invalid-redirect-uri] the error says which part a loopback redirect lacks',
+  async (t) => {
+    const forms = 'http://127.0.0.1:port/path or http://[::1]:port/path or http://localhost:port/path'
+    for (const [uri, said] of [
+      ['localhost:3000', 'it has no scheme and no path, the form is http://localhost:3000/path'],
+      ['localhost', 'it has no scheme and no path, the form is http://localhost/path'],
+      ['localhost:3000/cb', 'it has no scheme, the form is http://localhost:3000/path'],
+      ['[::1]:3000/cb?a=b', 'it has no scheme, the form is http://[::1]:3000/path'],
+      ['http://localhost:3000', 'it has no path, the form is http://localhost:3000/path'],
+      ['http://localhost:3000?a=b', 'it has no path, the form is http://localhost:3000/path'],
+      ['http://127.0.0.1', 'it has no path, the form is http://127.0.0.1/path'],
+    ] as const) {
+      const answer = await post({ redirect_uris: [uri] })
+      assertRejected(t, answer, 'invalid_redirect_uri', uri)
+      t.equal(answer.body['error_description'], `redirect_uris[0] is not of the form ${forms}; ${said}`)
+      const second = await post({ redirect_uris: [loopback], post_logout_redirect_uris: [uri] })
+      assertRejected(t, second, 'invalid_client_metadata', uri)
+      t.equal(
+        second.body['error_description'],
+        `post_logout_redirect_uris[0] is not of the form ${forms}; ${said}`,
+      )
+    }
+    for (const uri of [
+      'localhost.evil.example',
+      'localhost:0',
+      'localhost:3000@evil.example',
+      '//localhost',
+      'a.example',
+    ])
+      t.notMatch((await post({ redirect_uris: [uri] })).body['error_description'], /it has no/, uri)
+    t.equal(
+      (await post({ redirect_uris: ['http://localhost:3000/path'] })).status,
+      201,
+      'the form is accepted',
+    )
+    const narrow = registrationAt((await startServer(t, { registration: { loopbackHosts: [] } })).issuer)
+    const closed = await narrow.post({ redirect_uris: ['localhost:3000'] })
+    t.match(
+      closed.body['error_description'],
+      /no path, the form is .+, and the setting registration\.loopbackHosts/,
+    )
+  },
+)
+
+t.test(
   '[rfc8252-8.4-private-scheme-period] [mcp-security-redirects] private-use schemes are rejected',
   async (t) => {
     for (const uri of ['myapp:/cb', 'com.example.app:/cb', 'vscode://cb', 'urn:ietf:wg:oauth:2.0:oob']) {
