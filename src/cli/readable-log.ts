@@ -15,6 +15,9 @@ interface Line {
   readonly rule?: string
   readonly stored?: unknown
   readonly received?: unknown
+  readonly client?: string
+  /** Scopes that a registration asked for and did not get. */
+  readonly dropped?: readonly string[]
   readonly err?: { readonly stack?: string }
   readonly cause?: { readonly stack?: string }
 }
@@ -46,6 +49,9 @@ function describe(line: Line, issuer: string): string | undefined {
     return [`${clock(time)} ${status} ${method} ${visible(path)} ${ms} ms`, ...rejection(line, issuer)].join(
       '\n',
     )
+  }
+  if (line.dropped !== undefined) {
+    return `${clock(time)} ${line.client}: unknown scopes were left out (the setting scopes): ${show(line.dropped)}`
   }
   // The banner shows where the server listens.
   if (level < warning) return undefined

@@ -7,7 +7,7 @@ import { bearerChallenge, readToken } from '../domain/bearer.ts'
 import { accept, remove, update } from '../domain/decision.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { assertKey } from '../http/token-scheme.ts'
-import { clientInformation, registrationPolicy } from './client-information.ts'
+import { clientInformation, logDroppedScopes, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
 import { assertMayConfigure, requireRegistrationToken, updateClient } from './rules.ts'
 import { registrationRoutes } from './schema.ts'
@@ -63,15 +63,17 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       const { params, body, ip } = request
       const key = clientKey(params.client_id)
       const { token, scheme } = await authorize(request, reply, key)
+      const metadata = requireJsonObject(body)
       const updated = await store.transact('client', key, (client) => {
         assertMayConfigure(client, token, scheme)
         const policy = registrationPolicy({ config, service, keys, declared }, client.admitted)
-        const replaced = updateClient(client, requireJsonObject(body), policy)
+        const replaced = updateClient(client, metadata, policy)
         // An update without a change causes no write and no event.
         if (isDeepStrictEqual(replaced, client)) return accept(client)
         const event = eventOf('registration-changed', client.id, ip)
         return accept(replaced, update('client', replaced), event)
       })
+      logDroppedScopes(request.log, metadata['scope'], updated)
       return clientInformation(service, updated, token)
     },
   )

@@ -1,6 +1,9 @@
+import type { FastifyBaseLogger } from 'fastify'
 import { clientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
 import type { AppDeps } from '../deps.ts'
 import type { AdmittedClient, Client } from '../domain/model.ts'
+import { parseScope } from '../domain/scope.ts'
+import { boundedList } from '../http/log.ts'
 
 /** What the configuration, the current keys and an initial access token allow at registration, RFC 7591 §2 and §3. */
 export function registrationPolicy(
@@ -34,4 +37,12 @@ export function clientInformation(service: AppDeps['service'], client: Client, r
     registration_client_uri: `${service.issuer}/api/oauth/register/${client.id}`,
     registration_access_token: registrationToken,
   }
+}
+
+/** Logs the scopes that a client asked for and did not get, as the `scope` of its response shows, RFC 7591 §3.2.1. */
+export function logDroppedScopes(log: FastifyBaseLogger, asked: unknown, { id, scope }: Client): void {
+  if (typeof asked !== 'string' || scope === undefined) return
+  const dropped = parseScope(asked).filter((name) => !scope.includes(name))
+  if (dropped.length === 0) return
+  log.info({ client: id, dropped: boundedList(dropped, (name) => name) }, 'scopes were left out')
 }

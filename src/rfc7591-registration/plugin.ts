@@ -14,7 +14,7 @@ import { hashSecret, secretBytes } from '../domain/secret.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { acceptOnlyJson } from '../http/json-bodies.ts'
 import { clientConfiguration } from './client-configuration.ts'
-import { clientInformation, registrationPolicy } from './client-information.ts'
+import { clientInformation, logDroppedScopes, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
 import { assertProven, readInitialToken, registerClient } from './rules.ts'
 import { registrationRoutes } from './schema.ts'
@@ -82,6 +82,7 @@ export const registration: FastifyPluginAsyncTypebox<
       const { client, clientSecret, registrationToken } = await (initialToken === undefined
         ? register()
         : registerWith(initialToken))
+      logDroppedScopes(request.log, metadata['scope'], client)
       return reply.code(201).send({
         ...clientInformation(service, client, registrationToken),
         ...(clientSecret !== undefined && { client_secret: clientSecret }),

@@ -44,6 +44,20 @@ t.test('an error has the link of its trace and its stack', async (t) => {
   )
 })
 
+t.test('a registration without some of its scopes is one line', async (t) => {
+  const line = {
+    level: 30,
+    time,
+    client: 'client_a',
+    dropped: ['x', 'a\u001b[2J\nb'],
+    msg: 'scopes were left out',
+  }
+  t.match(
+    written(line),
+    /^\S+ client_a: unknown scopes were left out \(the setting scopes\): x a\ufffd\[2J\ufffdb\n$/,
+  )
+})
+
 t.test('received text cannot control the terminal', async (t) => {
   const refused = written({
     ...{ level: 30, time, method: 'POST', path: '/\u009b2J', status: 400, ms: 2, msg: 'rejected' },

@@ -112,6 +112,30 @@ t.test('[rfc7591-2-scope-string] scope limits what a client may request', async 
   }
 })
 
+t.test(
+  '[rfc7591-3.2.1-all-metadata-returned] scope of the response leaves out unknown scopes, and the log says which',
+  async (t) => {
+    const logged = () =>
+      server.log.map((line) => JSON.parse(line)).filter(({ dropped }) => dropped !== undefined)
+    const before = logged().length
+    await register({ scope: 'openid courses:read' })
+    await register()
+    t.equal(logged().length, before, 'nothing was left out')
+    const client = await register({ scope: 'openid made:up courses:read other' })
+    t.equal(client['scope'], 'openid courses:read')
+    t.match(logged().at(-1), { level: 30, client: client['client_id'], dropped: ['made:up', 'other'] })
+    const update = { client_id: client['client_id'], redirect_uris: [loopback], scope: 'openid later' }
+    t.equal((await configure(client, 'PUT', update)).body['scope'], 'openid')
+    t.match(logged().at(-1), { client: client['client_id'], dropped: ['later'] })
+    const many = Array.from({ length: 200 }, (_, at) => `unknown:${at}`).join(' ')
+    await register({ scope: `openid ${many} ${'x'.repeat(2000)}` })
+    const { dropped } = logged().at(-1) ?? {}
+    t.ok(JSON.stringify(dropped).length < 600, 'bounded')
+    t.match(dropped.at(-1), /^… and \d+ more$/)
+    t.equal(logged().length, before + 3, 'one line for each')
+  },
+)
+
 t.test('[rfc7591-2-uri-members-valid] URI members are absolute http or https', async (t) => {
   for (const name of ['client_uri', 'logo_uri', 'tos_uri', 'policy_uri', 'jwks_uri']) {
     for (const uri of ['javascript:alert(1)', 'data:text/html,x', '/relative', 'ftp://x.example/', 5]) {
