@@ -9,9 +9,11 @@ import { devAlice, startProcess } from '../helpers/process.ts'
 
 const registrations = 10_000
 const connections = 64
+/** The flood goes on until there were as many, however slow the machine is. */
+const leastRefreshes = 21
 
 t.test(
-  `${registrations} simultaneous registrations are all acknowledged and kept, and other clients continue to work`,
+  `${registrations} simultaneous registrations or more are all acknowledged and kept, and other clients continue to work`,
   async (t) => {
     const [data, port] = [newFolder(t), await freePort()]
     const running = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
@@ -21,15 +23,13 @@ t.test(
 
     const agent = new Agent({ keepAlive: true, maxSockets: connections })
     const ids = new Set<string>()
-    let [left, refreshed] = [registrations, 0]
+    let [sent, refreshed, isOver] = [0, 0, false]
     const flood = async () => {
-      while (left > 0) {
-        left -= 1
+      while (!isOver && (sent < registrations || refreshed < leastRefreshes)) {
+        sent += 1
         ids.add(await registerBy(agent, port))
       }
     }
-    const flooded = Promise.all(Array.from({ length: connections }, flood))
-    let isOver = false
     const work = async () => {
       while (!isOver) {
         const answer = await refresh(server, client, token)
@@ -38,19 +38,20 @@ t.test(
         refreshed += 1
       }
     }
-    const working = work()
-    await flooded
-    // How many refreshes fit into a flood depends on the machine; that some do is the server's part.
-    isOver = true
-    await working
+    const flooded = Promise.all(Array.from({ length: connections }, flood))
+    const end = () => {
+      isOver = true
+    }
+    await Promise.all([flooded.finally(end), work().finally(end)])
     agent.destroy()
-    t.equal(ids.size, registrations, 'each has an identifier of its own')
-    t.ok(refreshed > 0, `${refreshed} refreshes in the meantime`)
+    t.ok(sent >= registrations, `${sent} registrations`)
+    t.equal(ids.size, sent, 'each has an identifier of its own')
+    t.ok(refreshed >= leastRefreshes, `${refreshed} refreshes in the meantime`)
 
     await running.stop('SIGKILL')
     const { stdout } = await run(['client', 'list', '--data', data])
     const kept = new Set(stdout.match(/^client_\S+/gm))
-    t.equal(kept.size, registrations + 1)
+    t.equal(kept.size, sent + 1)
     t.ok([...ids].every((id) => kept.has(id)))
   },
 )
