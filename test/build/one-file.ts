@@ -114,6 +114,6 @@ t.test('PostgreSQL works like SQLite', async (t) => {
     environment,
     input: 'a password for carol\n',
   })
-  t.match(added, { code: 0, stderr: '' })
+  t.match(added, { code: 0, stderr: /^lychgate: no administrator can sign in, [^\n]*\n$/ })
   t.match(await run(['user', 'list'], { environment }), { code: 0, stdout: /carol/ })
 })

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { printed, run, start } from '../helpers/command.ts'
+import { executable, printed, run, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
 const issuer = 'https://auth.example.org'
@@ -14,7 +14,7 @@ t.test('init and serve lead to the link of the first user', async (t) => {
   const port = String(await freePort())
   const made = await run([...yes, '--name', 'Courses: "one"', '--port', port, '--folder', folder])
   t.match(made, { code: 0, stderr: '' })
-  t.match(made.stdout, `lychgate.js serve --config ${folder}/lychgate.yaml`)
+  t.match(made.stdout, `${executable ?? 'lychgate.js'} serve --config ${folder}/lychgate.yaml`)
   t.match(made.stdout, `auth.example.org {\n\treverse_proxy 127.0.0.1:${port}\n}`)
   t.match(made.stdout, /^ExecStart=\S+ .*serve --config \S+\/lychgate\.yaml$/m)
   t.strictSame(readdirSync(folder).sort(), ['data', 'lychgate.yaml', 'secret'])

@@ -113,7 +113,7 @@ function faultOfPage({ status, headers, body, cookies }: Answer): string | undef
   )
   if (foreign) return `a tag ${foreign[0]} that is not ours`
   if (/<[^>]*\son[a-z]+\s*=/i.test(body.replaceAll(/"[^"]*"/g, ''))) return 'an event handler'
-  if (/(?:href|src|action)="(?!\/|https?:\/\/)/i.test(body)) return 'a link that is no http link'
+  if (/\s(?:href|src|action)="(?!\/|https?:\/\/)/i.test(body)) return 'a link that is no http link'
   const scripts = [...body.matchAll(/<script\b[^>]*>/g)].map(([tag]) => tag)
   if (
     scripts.some((tag) => !/^<script src="\/assets\/(?:form-post|passkeys)\.js\?v=[\w-]+" defer>$/.test(tag))
