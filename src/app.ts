@@ -42,6 +42,7 @@ import { metadata, metadataDocuments } from './rfc8414-metadata/plugin.ts'
 import { publishedKeys } from './rfc8414-metadata/published-keys.ts'
 import { browser } from './users/browser.ts'
 import { userClaims } from './users/claims.ts'
+import { failedSignIns } from './users/failed-sign-ins.ts'
 
 /**
  * Builds the application: the core in the order of its dependencies, and the features of features.ts. Endpoints are
@@ -73,7 +74,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     wellFormedHttp,
     adminListener,
   ])
-  await registerAll(app, below, [rateLimits, pages, metadata, endpoints, cookies, browser])
+  await registerAll(app, below, [failedSignIns, rateLimits, pages, metadata, endpoints, cookies, browser])
   await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
   await registerFeatures(app, deps)
   if (development !== undefined) await app.register(development.plugin, deps)

@@ -25,6 +25,11 @@ export interface ServerFlags extends LocationFlags {
   readonly port?: string
 }
 
+/** Flags of `lychgate serve`. */
+export interface ServeFlags extends ServerFlags {
+  readonly logFormat?: string
+}
+
 /** Adds the flags every command has. */
 export function addLocationFlags(command: Command): Command {
   return command

@@ -1,3 +1,4 @@
+import { isoInstant } from '../system.ts'
 import { visible, visibleLines } from './print.ts'
 
 /** The members of a log line that are shown. */
@@ -26,12 +27,13 @@ const warning = 40
 let timeOfDay: Intl.DateTimeFormat | undefined
 
 /**
- * Formats the log of `lychgate dev` for reading: one line per request, and for a rejected one the stored and received
- * values and the address of its trace. A production server writes JSON.
+ * Formats the log for reading: one line per request, and for a rejected one the stored and received values. With the
+ * issuer of a development server it has the address of the trace, too, and leaves out what the banner shows; without
+ * one it has dates, request ids for `lychgate explain`, and every line.
  */
 export function readableLog(
   output: { write(text: string): unknown },
-  issuer: string,
+  issuer?: string,
 ): { write(line: string): void } {
   return {
     write(line) {
@@ -42,20 +44,28 @@ export function readableLog(
   }
 }
 
-function describe(line: Line, issuer: string): string | undefined {
+function describe(line: Line, issuer: string | undefined): string | undefined {
   const { level, time, msg, method, path = '', status, ms } = line
+  const at = issuer === undefined ? isoInstant(time / 1000) : clock(time)
   if (method !== undefined) {
-    if (isLook(line)) return undefined
-    return [`${clock(time)} ${status} ${method} ${visible(path)} ${ms} ms`, ...rejection(line, issuer)].join(
-      '\n',
-    )
+    if (issuer !== undefined && isLook(line)) return undefined
+    return [`${at} ${status} ${method} ${visible(path)} ${ms} ms`, ...rejection(line, issuer)].join('\n')
   }
   if (line.dropped !== undefined) {
     return `${clock(time)} ${line.client}: unknown scopes were left out (the setting scopes): ${show(line.dropped)}`
   }
   // The banner shows where the server listens.
-  if (level < warning) return undefined
-  return [`${clock(time)} ${msg}`, ...indented(line.err?.stack)].join('\n')
+  if (issuer !== undefined && level < warning) return undefined
+  // A line of its own would look like one of the log.
+  const text = [msg, ...(issuer === undefined ? facts(line) : [])].join(' ').replaceAll('\n', '\n         ')
+  return [`${at} ${text}`, ...indented(line.err?.stack)].join('\n')
+}
+
+/** What a line says apart from its text: `requests=3 ms=20`. */
+function facts({ level: _, time: __, msg: ___, err: ____, ...rest }: Line): readonly string[] {
+  return Object.entries(rest)
+    .filter(([name]) => name !== 'pid' && name !== 'hostname')
+    .map(([name, value]) => `${name}=${visible(typeof value === 'string' ? value : JSON.stringify(value))}`)
 }
 
 /** Requests for pages of the development server and for assets do not come from a client. */
@@ -65,14 +75,16 @@ function isLook({ error, path = '' }: Line): boolean {
 
 function rejection(
   { error, why, rule, stored, received, cause, reqId, path = '' }: Line,
-  issuer: string,
+  issuer: string | undefined,
 ): readonly string[] {
   if (error === undefined) return []
   return [
-    `         ${error}: ${why}${rule === undefined ? '' : `  [${rule}]`}`,
+    `         ${error}: ${visible(why ?? '')}${rule === undefined ? '' : `  [${rule}]`}`,
     ...(stored === undefined ? [] : [`         stored    ${show(stored)}`]),
     ...(received === undefined ? [] : [`         received  ${show(received)}`]),
-    ...traceOf(path, issuer).map((trace) => `         trace     ${trace}/requests/${reqId}`),
+    ...(issuer === undefined
+      ? [`         request   ${reqId}`]
+      : traceOf(path, issuer).map((trace) => `         trace     ${trace}/requests/${reqId}`)),
     ...(cause === undefined ? [] : indented(cause.stack)),
   ]
 }

@@ -7,6 +7,7 @@ import type { AppOptions, Deps } from '../deps.ts'
 import { removeAll } from '../domain/decision.ts'
 import { type Stopping, stop } from '../http/drain.ts'
 import { listen } from '../http/listen.ts'
+import { logLines } from '../http/log.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
 import { separateServiceLinks } from '../settings/environment.ts'
@@ -19,9 +20,10 @@ import { makeLink } from '../users/one-time-links.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
 import { warnOfPastClock } from './clock-check.ts'
 import { passingLine } from './failure.ts'
-import type { ServerFlags } from './flags.ts'
+import type { ServeFlags } from './flags.ts'
 import { openConfiguredStore, readDevSecret, rememberIssuer } from './open.ts'
 import { lineWithoutAdministrator } from './operator.ts'
+import { readableLog } from './readable-log.ts'
 
 /** What a command does with the store before the server accepts requests. */
 type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
@@ -33,7 +35,7 @@ type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise
 const patienceSeconds = 30
 
 /** `lychgate serve`: runs the server for real users. It rejects everything that belongs to development. */
-export async function serve({ config: file, ...flags }: ServerFlags): Promise<void> {
+export async function serve({ config: file, ...flags }: ServeFlags): Promise<void> {
   const sources = { mode: 'serve', flags: { ...flags }, environment: process.env, file } as const
   const { config, origins } = resolveConfig(sources)
   // resolveConfig requires a secret for `serve`; the type does not say so.
@@ -56,7 +58,8 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
         ? await lineWithoutAdministrator(store, config)
         : `No users yet. Open this link within ${hours} hours to create the first one:\n${link}`
   }
-  await runServer({ ...config, secret }, prepare, { origins })
+  const logTo = config.logFormat === 'text' ? { logTo: readableLog(logLines()) } : {}
+  await runServer({ ...config, secret }, prepare, { origins, ...logTo })
   if (line !== undefined) process.stderr.write(`lychgate: ${line}\n`)
 }
 

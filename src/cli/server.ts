@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { DevFlags } from './dev.ts'
 import { addReportCommand } from './dev-report.ts'
-import { addServerFlags, type ServerFlags } from './flags.ts'
+import { addServerFlags, type ServeFlags } from './flags.ts'
 
 const devExamples = `
 Examples:
@@ -38,10 +38,12 @@ export function addServeCommand(program: Command): void {
   const serve = program
     .command('serve')
     .description('start the server for real users; requires LYCHGATE_SECRET')
-  addServerFlags(serve).action(async (flags: ServerFlags) => {
-    endWithNpm(process.env)
-    await (await import('./serve.ts')).serve(flags)
-  })
+  addServerFlags(serve)
+    .option('--log-format <format>', 'json, or text for reading (LYCHGATE_LOG_FORMAT)')
+    .action(async (flags: ServeFlags) => {
+      endWithNpm(process.env)
+      await (await import('./serve.ts')).serve(flags)
+    })
 }
 
 /** The process that started this one, at the time this module was loaded. */

@@ -196,6 +196,16 @@ export const CommonSettings = Type.Object(
         description: 'The lowest level that is logged.',
       },
     ),
+    logFormat: Type.Union([Type.Literal('json'), Type.Literal('text')], {
+      default: 'json',
+      description:
+        'How `lychgate serve` writes its log; text is for reading. `lychgate dev` always writes text.',
+    }),
+    logFailedSignIns: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+      default: 'off',
+      description:
+        'Whether each failed or throttled sign-in is logged with the whole address it came from, for tools such as fail2ban.',
+    }),
     trustProxy: Type.Array(Type.String(), {
       default: [],
       description:

@@ -20,6 +20,12 @@ export function addressPrefix(address: string): string {
   return `${groups.join(':')}::/64`
 }
 
+/** Returns a whole address as firewalls write it: without a port, and IPv4 without the IPv6 notation. */
+export function wholeAddress(address: string): string {
+  const bare = withoutPort(address)
+  return isIP(bare) === 6 ? ipaddr.process(bare).toString() : bare
+}
+
 function networkOf4(address: string): string {
   return `${address.slice(0, address.lastIndexOf('.'))}.0/24`
 }

@@ -96,9 +96,10 @@ export function storeUrl(config: Pick<Config, 'store' | 'data'>): string {
 }
 
 function fromFlags(flags: Readonly<Record<string, string | undefined>>): Given[] {
-  return Object.entries(flags).flatMap(([path, text]): Given[] =>
-    text === undefined ? [] : [{ path, text, kind: 'flag', name: `--${path}` }],
-  )
+  return Object.entries(flags).flatMap(([path, text]): Given[] => {
+    const flag = path.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    return text === undefined ? [] : [{ path, text, kind: 'flag', name: `--${flag}` }]
+  })
 }
 
 /** Returns where each setting comes from, before the sources are merged. */

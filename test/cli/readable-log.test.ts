@@ -104,8 +104,38 @@ t.test('what the banner printed is not logged again', async (t) => {
   t.equal(written({ level: 30, time, msg: 'Server listening at http://127.0.0.1:9400' }), '')
 })
 
-function written(line: object): string {
+t.test('the log of a production server has dates, request ids, and every line with its facts', async (t) => {
+  const serve = (line: object) => written({ time, pid: 7, hostname: 'auth', ...line }, null)
+  const at = '2026-11-20T10:30:14Z'
+  t.equal(
+    serve({ level: 30, msg: 'ready', issuer: 'https://a.example' }),
+    `${at} ready issuer=https://a.example\n`,
+  )
+  const failed = { level: 40, reqId: 'r', rule: 'x', address: '203.0.113.7', msg: 'sign-in failed' }
+  t.equal(serve(failed), `${at} sign-in failed reqId=r rule=x address=203.0.113.7\n`)
+  const asset = {
+    level: 30,
+    reqId: 'r',
+    method: 'GET',
+    path: '/assets/a.css',
+    status: 404,
+    ms: 1,
+    msg: 'rejected',
+  }
+  t.equal(
+    serve({ ...asset, error: 'invalid_request', why: 'a\n12:00 b' }),
+    `${at} 404 GET /assets/a.css 1 ms\n         invalid_request: a\ufffd12:00 b\n         request   r\n`,
+  )
+  const forged = { level: 40, from: ['\u001b[2J\n'], address: '\u009b\n', msg: `a\n${at} b` }
+  t.equal(
+    serve(forged),
+    `${at} a\n         ${at} b from=["\\u001b[2J\\n"] address=\ufffd\ufffd\n`,
+    'nothing looks like a line of its own',
+  )
+})
+
+function written(line: object, issuer: string | null = 'http://localhost:9400'): string {
   let text = ''
-  readableLog({ write: (more) => (text += more) }, 'http://localhost:9400').write(JSON.stringify(line))
+  readableLog({ write: (more) => (text += more) }, issuer ?? undefined).write(JSON.stringify(line))
   return text
 }

@@ -12,6 +12,7 @@ import { changePassword } from '../../users/rules/user.ts'
 import { passwordAttempts } from '../../users/throttling.ts'
 import { newPasswordProblem, recordBusy } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
+import { recordNotSignedIn } from '../sign-in/login-forms.ts'
 import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
 import { everyApp } from './apps.ts'
 
@@ -93,6 +94,8 @@ export function currentPasswordCheck(app: FastifyInstance, deps: AppDeps) {
       return msg('password.throttled', { later: { in: Number(headers['retry-after']) } })
     }
     await deps.store.write(auditEvent('sign-in-failed', context, { userId: user.id }))
-    return msg('password.wrong')
+    const wrong = msg('password.wrong')
+    recordNotSignedIn({ reply }, wrong)
+    return wrong
   }
 }

@@ -8,7 +8,7 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import type { Text } from '../../domain/text.ts'
 import { recordRejection } from '../../http/errors.ts'
 import { assertionOptions } from '../../users/passkeys/passkeys.ts'
-import { inARowRule, networkRule } from '../../users/rules/throttle.ts'
+import { inARowRule, networkRule, signInRule } from '../../users/rules/throttle.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { FormModel } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
@@ -148,9 +148,9 @@ export function comeBack({ status, headers, detail: { rule } }: OAuthError, { cl
 }
 
 /** Logs a sign-in that failed. */
-export function recordNotSignedIn({ reply }: Pending, { key }: Text): OAuthError {
+export function recordNotSignedIn({ reply }: Pick<Pending, 'reply'>, { key }: Text): OAuthError {
   const rejection = new OAuthError('access_denied', 'the sign-in was not accepted', {
-    rule: 'lychgate-sign-in',
+    rule: signInRule,
     status: key === 'login.locked' ? 403 : 400,
     received: key,
   })

@@ -227,6 +227,10 @@ const errorOf = {
   ],
 } as const
 
+/** The rule of a sign-in that was looked at and failed, and those of one that was rejected unchecked. */
+export const signInRule: string = 'lychgate-sign-in'
+export const throttleRules: readonly string[] = Object.values(errorOf).map(([rule]) => rule)
+
 const emailWindowSeconds: Seconds = 3600
 const emailsPerUser = 5
 /** A household or an office shares one network. */

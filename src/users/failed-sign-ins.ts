@@ -1,0 +1,36 @@
+import type { FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Config } from '../config/schema.ts'
+import { wholeAddress } from '../http/address-prefix.ts'
+import { boundedText } from '../http/log.ts'
+import { signInRule, throttleRules } from './rules/throttle.ts'
+
+const rules = new Set([signInRule, ...throttleRules])
+
+/**
+ * Logs each failed sign-in with the whole address it came from, for tools that block addresses: a wrong password or
+ * second factor, an unknown user, and what was throttled unchecked. Without the typed name: users type their password
+ * into that field.
+ */
+export const failedSignIns = fp<{ config: Pick<Config, 'logFailedSignIns'>; prefix: string }>(
+  async (app, { config, prefix }) => {
+    if (config.logFailedSignIns === 'off') return
+    app.addHook('onResponse', (request, _reply, done) => {
+      const rule = failureOf(request, `${prefix}/login`)
+      if (rule !== undefined) {
+        const address = boundedText(wholeAddress(request.ip))
+        request.log.warn({ rule, address }, 'sign-in failed')
+      }
+      done()
+    })
+  },
+  { name: 'failed-sign-ins' },
+)
+
+/** Returns the rule by which a sign-in failed. The rate limit counts where the request was a sign-in. */
+function failureOf({ rejection, method, routeOptions }: FastifyRequest, signIn: string): string | undefined {
+  const rule = rejection?.detail.rule
+  if (rule === 'lychgate-rate-limit')
+    return method === 'POST' && routeOptions.url === signIn ? rule : undefined
+  return rule !== undefined && rules.has(rule) ? rule : undefined
+}
