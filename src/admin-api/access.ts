@@ -2,7 +2,6 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { check } from '../domain/check.ts'
 import { endConnection } from '../domain/connections.ts'
 import { accept, type Decision, endSession, remove, withWrites } from '../domain/decision.ts'
 import type { Session, User, UserCredentials } from '../domain/model.ts'
@@ -23,7 +22,7 @@ import { linkKinds } from '../users/rules/one-time-link.ts'
 import { isSessionLive } from '../users/rules/session.ts'
 import { pageOfTheirs } from './member-pages.ts'
 import { type Call, operationsOf, type Page, pageOfAll } from './operation.ts'
-import { conflict, describeFor, requireFound, tagOfUser } from './rules.ts'
+import { assertSent, conflict, describeFor, requireFound, tagOfUser } from './rules.ts'
 import {
   ConnectionResource,
   Invitation,
@@ -255,17 +254,6 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       })
     })
   }
-}
-
-/** Checks that a link to a user of a group goes to them: it signs its owner in as that user. */
-function assertSent(isSent: boolean): void {
-  check(
-    isSent,
-    'lychgate-admin-link-is-sent',
-    'conflict',
-    'for an administrator of a group a link is only sent: this needs a mail server, and an address of the user',
-    { status: 409 },
-  )
 }
 
 function responseOf(call: { readonly isDelegate: boolean }, user: User) {

@@ -171,3 +171,14 @@ export function assertMatches(ifMatch: string | undefined, tag: string): void {
 export function describeFor({ isDelegate }: { readonly isDelegate: boolean }, user: User) {
   return isDelegate ? { ...describeUser(user), attributes: {} } : describeUser(user)
 }
+
+/** Checks that a link to a user of a group goes to them: it signs its owner in as that user. */
+export function assertSent(isSent: boolean): void {
+  check(
+    isSent,
+    'lychgate-admin-link-is-sent',
+    'conflict',
+    'for an administrator of a group a link is only sent: this needs a mail server, and an address of the user',
+    { status: 409 },
+  )
+}

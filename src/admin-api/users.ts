@@ -11,6 +11,7 @@ import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { cursorOf, readKeyCursor } from '../http/cursor.ts'
 import { createInvitation } from '../mail/invitation.ts'
+import { senderOf } from '../mail/mailer.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import type { Reach } from '../users/delegation.ts'
 import { countFailures, describeSignIn } from '../users/factors.ts'
@@ -31,7 +32,7 @@ import { storedKey, writePage } from './administration.ts'
 import { pageOfMembers, shownIn } from './member-pages.ts'
 import { type Call, isSeen, operationsOf, pageOfAll, responding } from './operation.ts'
 import { assertPassword, NewPassword } from './passwords.ts'
-import { assertOther, describeFor, requireFound, tagOfUser } from './rules.ts'
+import { assertOther, assertSent, describeFor, requireFound, tagOfUser } from './rules.ts'
 import {
   AttributeResource,
   Attributes,
@@ -213,6 +214,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const passwordHash = password && (await hashPassword(password, random))
       const user = { ...added, ...omitUndefined({ passwordHash }), ...(locked && { lockedAt: context.at }) }
       const isInvited = !locked && password === undefined
+      if (isInvited && isDelegate) assertSent(send && senderOf(config) !== undefined && email !== undefined)
       const invitation = isInvited ? createInvitation(deps, user, send, context) : undefined
       const event = auditEvent(isInvited ? 'user-invited' : 'user-added', context, { userId: user.id })
       const headers = { location: `${request.url}/${encodeURIComponent(user.id)}`, etag: tagOfUser(user) }
@@ -224,8 +226,10 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
           const joining = addMember(requireFound(found, 'group'), user.id, undefined, context)
           return accept(undefined, call.requireMay({ groupId }), ...writes, ...joining)
         })
-      const delivered = await invitation?.deliver(request.log)
-      return { ...kept, body: { ...kept.body, ...omitUndefined({ invitation: delivered }) } }
+      if (invitation === undefined) return kept
+      const { link, ...delivered } = await invitation.deliver(request.log)
+      const shown = { ...delivered, ...(!isDelegate && omitUndefined({ link })) }
+      return { ...kept, body: { ...kept.body, invitation: shown } }
     },
   )
 

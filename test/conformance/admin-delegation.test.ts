@@ -463,7 +463,7 @@ t.test('an entity tag tells nothing about users that the delegate cannot see', a
 
 t.test('a delegate invites users into a group, and adds none of others by their sub', async (t) => {
   const email = 'invited@example.test'
-  const invite = (body: object) => call(delegate, 'POST', '/users', { body: { email, send: false, ...body } })
+  const invite = (body: object) => call(delegate, 'POST', '/users', { body: { email, ...body } })
   t.strictSame(errorOf(await invite({})), [403, 'access_denied'], 'into no group')
   const known = await invite({ group_id: school.id, password: 'known to the delegate' })
   t.strictSame(errorOf(known), [403, 'access_denied'], 'a password would let them sign in as that user')
@@ -476,9 +476,14 @@ t.test('a delegate invites users into a group, and adds none of others by their 
   for (const more of [{ sub: `user_${'A'.repeat(22)}` }, { email_verified: true }])
     t.strictSame(errorOf(await invite({ group_id: school.id, ...more })), [403, 'access_denied'])
   t.equal(await store.find('userByLogin', email), undefined)
+  const before = mailbox.emails.length
   const made = await invite({ group_id: course.id, claims: { name: 'I' } })
   t.equal(made.status, 201)
-  t.match(made.body, { invitation: { link: /\/link\?code=/ } })
+  const invitation = made.body['invitation'] as object // of the schema of the response
+  t.strictSame(Object.keys(invitation).toSorted(), ['expires_at', 'sent_to'], 'the link is not shown')
+  const sent = await mailbox.arrived(before + 1)
+  t.strictSame(sent.to, [email])
+  t.match(sent.url, /\/link\?code=/)
   const sub = String(made.body['sub'])
   t.equal((await call(delegate, 'GET', `/users/${sub}`)).status, 200)
   const events = await store.audit({ since: 0, userId: sub, limit: 10 })
@@ -557,6 +562,40 @@ t.test('a link for a password goes to the member, and not to the delegate', asyn
   t.ok(made.every(({ email }: OneTimeLink) => email === member.email))
 })
 
+t.test('an invitation that cannot be sent is rejected, and adds no user', async (t) => {
+  const email = 'unsent@example.test'
+  const invite = (body: object, token = delegate) =>
+    call(token, 'POST', '/users', { body: { username: 'unsent', group_id: school.id, ...body } })
+  const { mail } = server.deps.config
+  const before = { ...mail }
+  t.teardown(() => Object.assign(mail, before))
+  const assertUnsent = async (body: object, why: string) => {
+    const rejected = await invite(body)
+    t.strictSame(
+      [rejected.status, rejected.body],
+      [
+        409,
+        {
+          error: 'conflict',
+          error_description:
+            'for an administrator of a group a link is only sent: this needs a mail server, and an address of the user',
+        },
+      ],
+      why,
+    )
+    t.equal(await store.find('userByLogin', 'unsent'), undefined, why)
+  }
+  await assertUnsent({ email, send: false }, 'the delegate wants the link')
+  await assertUnsent({}, 'there is no address')
+  Object.assign(mail, { url: undefined })
+  await assertUnsent({ email }, 'there is no mail server')
+  const whole = await invite({ email: 'whole@example.test', username: 'whole' }, full)
+  t.match(whole.body, { invitation: { link: /\/link\?code=/ } }, 'an administrator of the server sees it')
+  const locked = await invite({ email, locked: true })
+  t.equal(locked.status, 201, 'one who is locked has no link')
+  t.notOk('invitation' in locked.body)
+})
+
 t.test('a rejected email does not show the link either', async (t) => {
   const rejecting = await startMailbox(t, { reject: true })
   const { mail } = server.deps.config
@@ -568,6 +607,11 @@ t.test('a rejected email does not show the link either', async (t) => {
   })
   t.equal(sent.status, 201)
   t.strictSame(Object.keys(sent.body), ['expires_at'])
+  const body = { email: 'rejected@example.test', group_id: school.id }
+  const invited = await call(delegate, 'POST', '/users', { body })
+  t.equal(invited.status, 201)
+  const invitation = invited.body['invitation'] as object // of the schema of the response
+  t.strictSame(Object.keys(invitation), ['expires_at'])
 })
 
 t.test('what makes a delegate is read at every request', async (t) => {

@@ -564,6 +564,20 @@ export const adminFaults = [
     replace: 'if (!isDelegate) assertSent(',
   },
   {
+    id: 'admin-delegate-gets-the-invitation',
+    tests: delegation,
+    file: 'src/admin-api/users.ts',
+    find: '...(!isDelegate && omitUndefined({ link }))',
+    replace: '...omitUndefined({ link })',
+  },
+  {
+    id: 'admin-delegate-invites-unsent',
+    tests: delegation,
+    file: 'src/admin-api/users.ts',
+    find: 'if (isInvited && isDelegate)',
+    replace: 'if (isInvited && !isDelegate)',
+  },
+  {
     id: 'admin-last-passkey-over-http',
     tests,
     file: 'src/admin-api/access.ts',
