@@ -1299,7 +1299,7 @@ export interface components {
             readonly security_profile?: string;
             /** @description The algorithm that signs UserInfo responses as a JWT: RS256, ES256, EdDSA; JSON when left out. */
             readonly userinfo_signed_response_alg?: string;
-            /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned. */
+            /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; an expired page leads there. */
             readonly initiate_login_uri?: string;
             /** @description The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names. */
             readonly allowed_groups?: string | readonly string[];
@@ -1389,7 +1389,7 @@ export interface components {
             readonly security_profile?: string;
             /** @description The algorithm that signs UserInfo responses as a JWT: RS256, ES256, EdDSA; JSON when left out. */
             readonly userinfo_signed_response_alg?: string;
-            /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned. */
+            /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; an expired page leads there. */
             readonly initiate_login_uri?: string;
             /** @description The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names. */
             readonly allowed_groups?: string | readonly string[];
@@ -1475,7 +1475,7 @@ export interface components {
             readonly security_profile?: string;
             /** @description The algorithm that signs UserInfo responses as a JWT: RS256, ES256, EdDSA; JSON when left out. */
             readonly userinfo_signed_response_alg?: string;
-            /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned. */
+            /** @description Where others send users to sign in to it, https, OpenID Connect Core §4; an expired page leads there. */
             readonly initiate_login_uri?: string;
             /** @description The ids of the groups whose members may use it, separated by spaces; lychgate client access takes names. */
             readonly allowed_groups?: string | readonly string[];

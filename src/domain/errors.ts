@@ -54,7 +54,8 @@ export interface ErrorDetail {
   readonly page?: {
     readonly title: Text
     readonly advice: Text
-    readonly link?: { readonly url: string; readonly label: Text }
+    /** `host` is shown where it leads away from this server. */
+    readonly link?: { readonly url: string; readonly label: Text; readonly host?: string }
   }
   readonly cause?: unknown
 }

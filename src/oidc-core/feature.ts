@@ -21,7 +21,7 @@ export const openidConnect: Feature = {
       withToken: true,
       schema: Type.String({
         description:
-          'Where others send users to sign in to it, https, OpenID Connect Core §4; kept and returned.',
+          'Where others send users to sign in to it, https, OpenID Connect Core §4; an expired page leads there.',
       }),
       read: readHttpsUri,
     },

@@ -13,13 +13,13 @@ const server = await startServer(t, {
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 const client = await startLoopbackClient(t, server)
-const used = 'This page was already used, or it has expired'
+const tooLong = 'This page was open for too long'
 
 t.test('a sign-in page that waited too long says so, and the app starts again', async (t) => {
   const { page } = await visit(t, browser, client.url())
   server.advance(server.deps.config.lifetimes.interactionSeconds)
   await signIn(page)
-  await headed(page, used)
+  await headed(page, tooLong)
   await page.goto(client.url())
   await signIn(page)
   await allowButton(page).click()

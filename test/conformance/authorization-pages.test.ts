@@ -175,7 +175,7 @@ t.test(
     const agent = new UserAgent(server.issuer)
     const signIn = await post(agent, pageOf(await ask(server, client, {}, agent)), alice)
     t.equal(signIn.status, 303)
-    t.match(signIn.headers.get('location'), /^\/consent\?interaction=[\w-]+$/)
+    t.match(signIn.headers.get('location'), /^\/consent\?interaction=[\w-]+&from=[\w.-]+$/)
     for (const decision of ['approve', 'deny']) {
       const answered = await post(agent, pageOf(await ask(server, client, {}, agent)), { decision })
       t.equal(answered.status, 303)

@@ -40,10 +40,10 @@ t.test('an unknown user name looks like a wrong password', async (t) => {
   const shown = async (username: string) => {
     const { agent, page } = await loginPage()
     const failed = pageOf(await agent.submit(page, { username, password: 'wrong' }))
-    const { csrf = '', interaction = '' } = Object.fromEntries(bodyOf(failed))
+    const { csrf = '', interaction = '', from = '' } = Object.fromEntries(bodyOf(failed))
     const challenge = /&quot;challenge&quot;:&quot;([\w-]{43})&quot;/.exec(failed.html)?.[1] ?? ''
     const ofLanguage = failed.languageForm?.fields.find(({ name }) => name === 'csrf')?.value ?? ''
-    const fresh = [csrf, ofLanguage, interaction, username, challenge].filter((each) => each !== '')
+    const fresh = [csrf, ofLanguage, from, interaction, username, challenge].filter((each) => each !== '')
     const html = fresh.reduce((text, each) => text.replaceAll(each, '…'), failed.html)
     return {
       html,
@@ -116,6 +116,7 @@ t.test(
     const again = pageOf(await ask(server, firstParty, { prompt: 'login' }, agent))
     t.match(again.forms[0]?.fields, [
       { name: 'interaction' },
+      { name: 'from' },
       { name: 'csrf' },
       { name: 'username', value: 'alice' },
     ])
@@ -208,7 +209,7 @@ t.test('a pending request expires', async (t) => {
   server.advance(20)
   for (const landing of [await agent.open(page.url), await agent.submit(page, alice)]) {
     t.equal(pageOf(landing).status, 400)
-    t.match(title(pageOf(landing)), 'it has expired')
+    t.match(title(pageOf(landing)), 'open for too long')
   }
   t.equal(agent.cookie('session'), undefined)
 })

@@ -105,7 +105,9 @@ function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World):
   if (
     location === '/' ||
     /^\/assets\/icon\.svg\?v=[\w-]+$/.test(location) ||
-    /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&(?:switch|another|changed)=1)?$/.test(location)
+    /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&from=[\w.%+-]+)?(?:&(?:switch|another|changed)=1)?$/.test(
+      location,
+    )
   )
     return undefined
   if (

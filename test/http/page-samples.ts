@@ -252,6 +252,22 @@ export const ordinary = {
       requestId: 'req-4f2a91c07b',
     },
   },
+  'error-expired': {
+    page: 'error',
+    model: {
+      status: 400,
+      title: msg('error.expired'),
+      advice: msg('error.expired.advice'),
+      code: 'invalid_request',
+      description: 'the authorization request has expired',
+      requestId: 'req-4f2a91c07d',
+      link: {
+        url: 'https://portal.riverside.example/start',
+        host: 'portal.riverside.example',
+        label: msg('error.back', { client: 'Riverside Portal' }),
+      },
+    },
+  },
   'error-later': {
     page: 'error',
     model: {
@@ -424,7 +440,7 @@ export const hostile = {
       code: hostileText,
       description: hostileText,
       requestId: hostileText,
-      link: { url: `/${hostileText}`, label: foreign },
+      link: { url: `/${hostileText}`, label: foreign, host: hostileText },
     },
   },
   ...hostileAccountPages,

@@ -74,7 +74,8 @@ t.test(
     for (const name of names) {
       const { model } = samples[name as keyof typeof samples]
       const links: readonly { url: string }[] = 'client' in model ? model.client.links : []
-      const own = 'appUrl' in model ? [model.appUrl] : []
+      const own =
+        'appUrl' in model ? [model.appUrl] : 'link' in model && 'host' in model.link ? [model.link.url] : []
       const named = new Set([documentation, policy, terms, ...own, ...links.map(({ url }) => url)])
       for (const { name: element, attributes } of parseElements(await html(name))) {
         const [src, href] = [attributes.get('src'), attributes.get('href')]

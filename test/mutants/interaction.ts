@@ -4,6 +4,7 @@ const consentSource = 'src/pages/sign-in/consent.ts'
 const login = 'src/pages/sign-in/login.ts'
 const signIn = ['test/conformance/interaction-login.test.ts'] as const
 const cookies = ['test/http/cookies.test.ts'] as const
+const ended = ['test/conformance/interaction-ended.test.ts'] as const
 const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 
 /** Faults of sign-in, consent, the session and the throttle. */
@@ -78,6 +79,34 @@ export const interactionFaults = [
     file: 'src/pages/sign-in/pending.ts',
     find: 'return accept(undefined, remove(interactionKind, interaction.id), ...others, ...ending)',
     replace: 'return accept(undefined)',
+  },
+  {
+    id: 'way-back-of-another-site',
+    file: 'src/pages/sign-in/way-back.ts',
+    find: 'return isSameText(mac, expected) ?',
+    replace: 'return mac !== expected.slice(99) ?',
+    tests: ended,
+  },
+  {
+    id: 'way-back-of-another-request',
+    file: 'src/pages/sign-in/way-back.ts',
+    find: "JSON.stringify(['from', id, target])",
+    replace: "JSON.stringify(['from', id.slice(99), target])",
+    tests: ended,
+  },
+  {
+    id: 'way-back-by-any-scheme',
+    file: 'src/pages/sign-in/way-back.ts',
+    find: '/^https:\\/\\//i.test(uri) || isLoopbackUri(uri))',
+    replace: '/^[a-z]+:/i.test(uri) || isLoopbackUri(uri))',
+    tests: ended,
+  },
+  {
+    id: 'way-back-to-a-locked-app',
+    file: 'src/pages/sign-in/way-back.ts',
+    find: "if (typeof uri !== 'string' || client.lockedAt !== undefined) return undefined",
+    replace: "if (typeof uri !== 'string') return undefined",
+    tests: ended,
   },
   {
     id: 'page-of-another-browser',

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import type { Seconds } from '../../domain/model.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
@@ -35,13 +36,18 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
 
   const backTo = (sent: Parameters): BackLink => {
     const { interaction } = interactionIn(sent)
-    return interaction === undefined ? {} : { backUrl: `${service.prefix}/login?interaction=${interaction}` }
+    if (interaction === undefined) return {}
+    const query = new URLSearchParams({ interaction, ...fromIn(sent) })
+    return { backUrl: `${service.prefix}/login?${query}` }
   }
+
+  /** Which app the sign-in is for, as its page wrote it; mailed links do not repeat it. */
+  const fromIn = (sent: Parameters) => omitUndefined({ from: single(sent, 'from') })
 
   app.get('/forgot-password', { schema: { hide: true } }, async (request, reply) => {
     const query = parametersOf(request.query)
     const csrf = app.browser.csrfToken(app.browser.ensureSecret(request, reply), 'forgot')
-    const hidden = { ...interactionIn(query), csrf }
+    const hidden = { ...interactionIn(query), ...fromIn(query), csrf }
     return reply.page('forgot-password', { action, hidden, ...backTo(query) })
   })
 

@@ -48,6 +48,7 @@ import {
   type PendingAuthorization,
   pendingLoader,
 } from './pending.ts'
+import { handleOf } from './way-back.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -175,7 +176,7 @@ export function consentPage(
     const outlives = client.grantTypes.includes('refresh_token')
     const model = {
       action: `${prefix}/consent`,
-      hidden: { interaction: interaction.id, csrf: csrfOf(pending, session), shown: shownOf(pending) },
+      hidden: { ...handleOf(interaction), csrf: csrfOf(pending, session), shown: shownOf(pending) },
       ...(canChange && !onlyRead && { onlyReadUrl: `${pageUrl(pending)}&only=read` }),
       ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
       user: displayName(user),

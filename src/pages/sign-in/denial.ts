@@ -4,6 +4,7 @@ import type { User } from '../../domain/model.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { FormModel } from '../forms.ts'
 import { interactionUrl, type PendingAuthorization } from './pending.ts'
+import { handleOf } from './way-back.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -28,7 +29,7 @@ export function showDenial(
   const { contact } = denial ?? {}
   const model = {
     action: `${prefix}/consent`,
-    hidden: { interaction: interaction.id, csrf },
+    hidden: { ...handleOf(interaction), csrf },
     clientName: clientWords(client, reply.request.language).name ?? client.id,
     user: displayName(user),
     switchUrl: `${interactionUrl(prefix, 'login', interaction)}&switch=1`,

@@ -13,6 +13,7 @@ import { displayName, type NamedUser } from '../describe.ts'
 import type { FormModel } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
 import { changeInteraction, interactionUrl, type Pending } from './pending.ts'
+import { handleOf } from './way-back.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -91,7 +92,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
     const { interaction, client, reply } = pending
     return {
       action: `${prefix}/login`,
-      hidden: { interaction: interaction.id, csrf: csrfOf(pending) },
+      hidden: { ...handleOf(interaction), csrf: csrfOf(pending) },
       ...(client && omitUndefined({ clientName: clientWords(client, reply.request.language).name })),
     }
   }
@@ -106,7 +107,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
       ...(isPasskeyEnough(pending) && (await passkeyOf(pending))),
       ...(app.shortcuts && { users: (await app.shortcuts.users()).map(displayName) }),
       ...(app.emails.canSend && {
-        forgotUrl: `${prefix}/forgot-password?interaction=${pending.interaction.id}`,
+        forgotUrl: `${prefix}/forgot-password?${new URLSearchParams(handleOf(pending.interaction))}`,
       }),
     }
     return pending.reply.page('login', model, { status })

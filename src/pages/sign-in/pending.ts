@@ -30,6 +30,7 @@ import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { msg } from '../i18n/i18n.ts'
+import { handleOf, openRule } from './way-back.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -80,12 +81,8 @@ export function clientOf({ client }: Pending): { readonly clientId?: string } {
 }
 
 /** Returns the address of a page for a pending request. */
-export function interactionUrl(
-  prefix: string,
-  page: 'login' | 'consent',
-  { id }: { readonly id: string },
-): string {
-  return `${prefix}/${page}?interaction=${id}`
+export function interactionUrl(prefix: string, page: 'login' | 'consent', interaction: Interaction): string {
+  return `${prefix}/${page}?${new URLSearchParams(handleOf(interaction))}`
 }
 
 /** Decorates `reply.startInteraction`. The browser has only a handle of its request. */
@@ -200,7 +197,7 @@ export async function endInteraction(
 /** Returns the error of a request that was completed, has expired or belongs to another browser. */
 export function interactionExpired(): OAuthError {
   return new OAuthError('invalid_request', 'the authorization request has expired or was completed already', {
-    rule: 'lychgate-interaction-open',
+    rule: openRule,
     page: { title: msg('error.ended'), advice: msg('error.ended.advice') },
   })
 }

@@ -1,13 +1,16 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { errorOf } from '../../domain/interaction.ts'
+import { toOAuthError } from '../../http/errors.ts'
 import { formBodies } from '../../http/parameters.ts'
 import { acceptOwnForms } from '../forms.ts'
+import { errorPage } from '../page-errors.ts'
 import { clientLogo } from './client-logo.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
 import { loginPage } from './login.ts'
 import { endInteraction, interactionUrl, type Pending } from './pending.ts'
+import { wayBack } from './way-back.ts'
 
 /**
  * Serves the pages between an authorization request and its response. domain/interaction.ts decides which is next:
@@ -19,6 +22,10 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   await app.register(formBodies, { config })
   acceptOwnForms(app)
   const issueCode = codeIssuer(app, deps)
+  const lead = wayBack(app, deps)
+  app.setErrorHandler(async (error, request, reply) =>
+    errorPage(await lead(toOAuthError(error, request), request), reply),
+  )
 
   const continueFlow = async (pending: Pending) => {
     const { interaction, session, step, reply } = pending

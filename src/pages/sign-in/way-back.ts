@@ -1,0 +1,99 @@
+import { createHmac } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../../deps.ts'
+import { type ErrorDetail, OAuthError } from '../../domain/errors.ts'
+import { clientWords } from '../../domain/localized.ts'
+import type { Client, Hash, Interaction } from '../../domain/model.ts'
+import { type Parameters, single } from '../../domain/parameters.ts'
+import { isLoopbackUri } from '../../domain/redirect-uri.ts'
+import { hashSecret, isSameText } from '../../domain/secret.ts'
+import { addressPrefix } from '../../http/address-prefix.ts'
+import { parametersOf } from '../../http/parameters.ts'
+import { msg } from '../i18n/i18n.ts'
+
+/** The rule by which a page rejects a request that is no longer pending. */
+export const openRule = 'lychgate-interaction-open'
+/** Longer names are left out: addresses stay short, and the page of an ended request has no link then. */
+const longestTarget = 1024
+const form = /^(?<mac>[\w-]{22})\.(?<target>(?<kind>app|page)\.(?<expiresAt>\d{1,12})\.(?<name>.+))$/
+
+/**
+ * Returns what names a pending request in the addresses and forms of its pages: its id, and what is still known of it
+ * once nothing of it is stored, which is when it expires and which app or page of this server it is for. The MAC binds
+ * that to this request in this browser: a link on another site cannot make an error page lead to an app of its choice.
+ */
+export function handleOf({
+  id,
+  browserHash,
+  request,
+  expiresAt,
+}: Interaction): Readonly<Record<string, string>> {
+  const target =
+    'page' in request ? `page.${expiresAt}.${request.page}` : `app.${expiresAt}.${request.clientId}`
+  if (target.length > longestTarget) return { interaction: id }
+  return { interaction: id, from: `${macOf(id, browserHash, target)}.${target}` }
+}
+
+/** The key is derived from the browser's secret, which only that browser has. */
+function macOf(id: string, browserHash: Hash, target: string): string {
+  const mac = createHmac('sha256', browserHash).update(JSON.stringify(['from', id, target]))
+  return mac.digest('base64url').slice(0, 22)
+}
+
+/**
+ * Adds to the error of a request that has ended what happened, where that is known, and a link that starts again: to
+ * the app, by its registered metadata alone, or to the page of this server. Other errors stay as they are.
+ */
+export function wayBack(app: FastifyInstance, { service, clock }: Pick<AppDeps, 'service' | 'clock'>) {
+  return async (error: OAuthError, request: FastifyRequest): Promise<OAuthError> => {
+    if (error.detail.rule !== openRule) return error
+    const from = openHandle(parametersOf(request.body ?? request.query), app.browser.secret(request))
+    if (from === undefined) return error
+    const isExpired = clock() >= from.expiresAt
+    const page =
+      from.kind === 'page' ? ownPage(from.name, isExpired) : await appPage(from.name, isExpired, request)
+    const description = isExpired ? 'the authorization request has expired' : error.message
+    return new OAuthError(error.code, description, { ...error.detail, page })
+  }
+
+  function ownPage(path: string, isExpired: boolean): NonNullable<ErrorDetail['page']> {
+    return {
+      title: msg(isExpired ? 'error.expired' : 'error.outdated'),
+      advice: msg(isExpired ? 'error.expired.page' : 'error.outdated.advice'),
+      link: { url: service.prefix + path, label: msg('error.outdated.again') },
+    }
+  }
+
+  async function appPage(clientId: string, isExpired: boolean, request: FastifyRequest) {
+    const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
+    const link = client === undefined ? undefined : linkTo(client, request.language, service.issuer)
+    return {
+      title: msg(isExpired ? 'error.expired' : 'error.ended'),
+      advice: msg(isExpired ? 'error.expired.advice' : 'error.ended.advice'),
+      ...(link && { link }),
+    }
+  }
+}
+
+/** Opens what `handleOf` made for this browser. */
+function openHandle(sent: Parameters, browserSecret: string | undefined) {
+  const { mac, target = '', kind, expiresAt, name = '' } = form.exec(single(sent, 'from') ?? '')?.groups ?? {}
+  if (browserSecret === undefined || mac === undefined) return undefined
+  const expected = macOf(single(sent, 'interaction') ?? '', hashSecret(browserSecret), target)
+  return isSameText(mac, expected) ? { kind, expiresAt: Number(expiresAt), name } : undefined
+}
+
+/**
+ * Returns the link to an app: where it starts a sign-in itself, OpenID Connect Core §4, or its home page. Only https, or
+ * http on the computer of the browser; none to an app that an operator locked.
+ */
+function linkTo(client: Client, language: string, issuer: string): NonNullable<ErrorDetail['page']>['link'] {
+  const { name, clientUri } = clientWords(client, language)
+  const starts = client.extra?.['initiate_login_uri']
+  const isSafe = (uri: unknown) => typeof uri === 'string' && (/^https:\/\//i.test(uri) || isLoopbackUri(uri))
+  const uri = [starts, clientUri].find(isSafe)
+  if (typeof uri !== 'string' || client.lockedAt !== undefined) return undefined
+  const url = new URL(uri)
+  if (uri === starts) url.search += `${url.search === '' ? '?' : '&'}${new URLSearchParams({ iss: issuer })}`
+  return { url: url.href, host: url.host, label: msg('error.back', { client: name ?? { host: url.host } }) }
+}
