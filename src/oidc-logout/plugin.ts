@@ -66,7 +66,9 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     if (redirectUri === undefined) {
       const { clientUri: appUrl } = client && wanted.isHinted ? clientWords(client, request.language) : {}
       const links = { againUrl: `${service.prefix}/account`, ...omitUndefined({ appUrl }) }
-      return reply.page('signed-out', { ...nameOf(client, request), ...links })
+      // An app without a name is named by the host that the link leads to.
+      const host = appUrl === undefined ? {} : { clientName: new URL(appUrl).host }
+      return reply.page('signed-out', { ...host, ...nameOf(client, request), ...links })
     }
     const query =
       state === undefined ? '' : `${redirectUri.includes('?') ? '&' : '?'}${new URLSearchParams({ state })}`
