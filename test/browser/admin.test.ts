@@ -19,12 +19,8 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
-/** How long looking took, which is no part of the walk. */
-let looked = 0
-
 /** Looks at the page as it is, dark and narrow, and light and wide: axe finds nothing, and nothing is too wide. */
 async function look(t: Test, page: Page, name: string): Promise<void> {
-  const began = performance.now()
   for (const [width, colorScheme] of [
     [360, 'dark'],
     [1100, 'light'],
@@ -46,7 +42,6 @@ async function look(t: Test, page: Page, name: string): Promise<void> {
     const overhang = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
     t.ok(overhang <= 0, `${name} is ${overhang} px wider than ${width}`)
   }
-  looked += performance.now() - began
 }
 
 /** Runs in the page: what the focus is on, and whether that shows. */
@@ -70,7 +65,7 @@ async function tabTo(t: Test, page: Page, wanted: string): Promise<void> {
   t.fail(`Tab does not reach ${wanted}`)
 }
 
-t.test('the first user comes from the link to an app that works, in less than two minutes', async (t) => {
+t.test('the first user comes from the link to an app that works', async (t) => {
   const [data, port] = [newFolder(t), await freePort()]
   const issuer = `http://localhost:${port}`
   const child = start(['serve', '--data', data, '--port', String(port), '--issuer', issuer], {
@@ -79,7 +74,6 @@ t.test('the first user comes from the link to an app that works, in less than tw
   })
   t.teardown(() => child.kill('SIGKILL'))
   const link = await printed(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
-  const began = performance.now()
 
   const context = await browser.newContext({ bypassCSP: false })
   t.teardown(() => context.close())
@@ -127,9 +121,6 @@ t.test('the first user comes from the link to an app that works, in less than tw
   )
   const tokens = await client.processAuthorizationCodeResponse(server, { client_id: clientId }, response)
   t.equal(client.getValidatedIdTokenClaims(tokens)?.aud, clientId)
-  const seconds = (performance.now() - began - looked) / 1000
-  t.comment(`${Math.round(seconds)} s`)
-  t.ok(seconds < 120, `${Math.round(seconds)} s`)
 
   for (const [path, name] of [
     ['/admin', '5-overview'],
