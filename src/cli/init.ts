@@ -36,6 +36,9 @@ interface Plan {
   readonly files: { readonly config: string; readonly secret: string; readonly data: string }
 }
 
+/** The scopes of a new server: who the user is. Each has its shipped words, in every language. */
+const newScopes = ['openid', 'profile', 'email', 'groups', 'offline_access']
+
 const help = `
 Makes lychgate.yaml, a secret and an empty data folder, and prints what a proxy and systemd need. Nothing that exists is
 replaced. Without --yes it asks for what is missing.
@@ -169,6 +172,13 @@ ${listens}
 ${stringify({ data: files.data })}
 # Encrypts the private keys in the database. Back it up, but not together with the database.
 ${stringify({ secretFile: files.secret })}
+# What apps may ask for. Add the scopes of your own APIs, with their words: docs/api.md. Without this list a server
+# offers the 38 scopes of a school.
+scopes:
+${newScopes.map((scope) => `  - ${stringify({ name: scope })}`).join('')}
+# The example API of the issuer, /api/NAME for each NAME:read of the list: your own APIs do not need it.
+builtInApi: off
+
 # Links to set a password are printed, unless there is a mail server.
 #mail:
 #  url: smtps://user:password@mail.example.org

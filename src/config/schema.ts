@@ -401,8 +401,14 @@ export const CommonSettings = Type.Object(
     ),
     scopes: Type.Array(ScopeEntry, {
       default: defaultScopeCatalogue,
-      description: 'The scope catalogue. If set, it replaces the shipped one of 38 scopes.',
+      description:
+        'The scope catalogue. If set, it replaces the shipped one of 38 scopes. Of a shipped scope, `groups` or `offline_access` the name is enough: without a description it has the shipped words, in every language.',
       examples: [exampleScopes],
+    }),
+    builtInApi: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+      default: 'on',
+      description:
+        'Whether the issuer serves the API of the service specification: /api/courses for `courses:read` and `courses:write`, and so on for each pair of the scope catalogue. Callers without a token are served as anonymous. `lychgate init` writes off.',
     }),
     resources: Type.Array(ResourceEntry, {
       default: [],

@@ -219,6 +219,20 @@ export const offlineAccess: CatalogueScope = {
   description: 'Keep its access while you are away',
 }
 
+/** The scope of the groups of users. Its words are here, so that a configuration can name it alone. */
+export const groupsScope: CatalogueScope = {
+  name: 'groups',
+  group: 'Your groups',
+  access: 'identity',
+  description: 'See which groups you belong to',
+  claims: ['groups'],
+}
+
+/** Returns the scope of this name that has words of its own, in every language of the pages. */
+export function shippedScope(name: unknown): CatalogueScope | undefined {
+  return [...defaultScopeCatalogue, groupsScope, offlineAccess].find((scope) => scope.name === name)
+}
+
 /** Scopes that features add to the catalogue, by their names. */
 export type AddedScopes = Readonly<Record<string, Omit<CatalogueScope, 'name'>>>
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { isTextList } from '../clients/members.ts'
+import { groupsScope } from '../domain/scope-catalogue.ts'
 import { parseJson } from '../domain/strict-json.ts'
 import { type Feature, section } from '../feature.ts'
 import { readAllowedGroups } from './rules.ts'
@@ -55,13 +56,6 @@ export const groups: Feature = {
       read: readTokenClaims,
     },
   },
-  scopes: {
-    groups: {
-      group: 'Your groups',
-      access: 'identity',
-      description: 'See which groups you belong to',
-      claims: ['groups'],
-    },
-  },
+  scopes: { groups: groupsScope },
   load: async () => (await import('./plugin.ts')).groups,
 }

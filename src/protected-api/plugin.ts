@@ -20,12 +20,13 @@ const methods = { read: ['GET'], write: ['POST', 'PUT', 'PATCH', 'DELETE'] } as 
 
 /**
  * The API of the service specification, §5: one resource for each area of the scope catalogue. It has no business
- * data; it returns who is calling and with which scope.
+ * data; it returns who is calling and with which scope. `builtInApi: off` leaves these paths to nothing.
  */
 export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'guard'>> = async (
   app,
   { config, guard },
 ) => {
+  if (config.builtInApi === 'off') return
   await app.register(guard, { anonymous: 'allow' })
   for (const { name } of config.scopes) {
     const [, area, operation] = /^([a-z0-9_-]+):(read|write)$/.exec(name) ?? []

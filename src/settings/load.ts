@@ -2,6 +2,8 @@ import { Value } from '@sinclair/typebox/value'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import type { Origin, Origins } from '../config/setting.ts'
+import { isObject } from '../domain/is-object.ts'
+import { shippedScope } from '../domain/scope-catalogue.ts'
 import { inconsistencies } from './checks.ts'
 import {
   type Environment,
@@ -71,6 +73,7 @@ export function resolveConfig({
   const path = file ?? (own[fileVariable] || undefined)
   const values: Section =
     (path !== undefined && collect(() => readSections(path))) || structuredClone({ ...content })
+  if (Array.isArray(values.scopes)) values.scopes = values.scopes.map(withShippedWords)
   const references = confidentialPaths.flatMap((option) => collect(() => takeReference(values, option)) ?? [])
   const fromFiles = confidentialPaths.flatMap((option) => collect(() => fromSecretFile(option, own)) ?? [])
   const given = [...references, ...fromVariables(own), ...fromFiles, ...fromFlags(flags)]
@@ -88,6 +91,13 @@ export function resolveConfig({
   if (faults.length === 0) faults.push(...inconsistencies(config))
   if (unknown.length + faults.length > 0) throw new ConfigError([...unknown, ...faults])
   return { config, file: path, origins }
+}
+
+/** Completes an entry of the scope catalogue that leaves its words to the shipped scope of its name. */
+function withShippedWords(entry: unknown): unknown {
+  return isObject(entry) && entry.description === undefined
+    ? { ...shippedScope(entry.name), ...entry }
+    : entry
 }
 
 /** Returns the address of the store: `store` if it is set, else lychgate.db in the data folder. */

@@ -2,7 +2,10 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { parse, stringify } from 'yaml'
+import { defaultScopeCatalogue, shippedScope } from '../../src/domain/scope-catalogue.ts'
+import { resolveConfig } from '../../src/settings/load.ts'
 import { executable, printed, run, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
@@ -56,6 +59,82 @@ t.test('a server on this computer listens on the port of its issuer, without a p
   const link = await printed(server, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
   t.equal((await fetch(link)).status, 200, 'the link works')
   t.notMatch(readFileSync(join(folder, 'lychgate.yaml'), 'utf8'), 'trustProxy')
+})
+
+/** Runs a server until the end of the test; returns its own documents and the status of its API. */
+async function offered(t: Test, issuer: string, file: string) {
+  const server = start(['serve', '--config', file])
+  t.teardown(() => server.kill('SIGKILL'))
+  await printed(server, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
+  const get = async (path: string) => {
+    const response = await fetch(`${issuer}${path}`)
+    const text = await response.text()
+    const body = text === '' ? undefined : JSON.parse(text)
+    return { status: response.status, challenge: response.headers.get('www-authenticate'), body }
+  }
+  const { body: description } = await get('/openapi.json')
+  return {
+    scopes: (await get('/.well-known/oauth-authorization-server')).body.scopes_supported,
+    resource: (await get('/.well-known/oauth-protected-resource')).body,
+    userinfo: await get('/api/oauth/userinfo'),
+    courses: await get('/api/courses'),
+    notes: await get('/api/notes'),
+    areas: Object.keys(description.paths).filter((path) => /^\/api\/[a-z-]+$/.test(path)),
+    described: Object.keys(description.paths),
+  }
+}
+
+t.test('a new server offers who the user is, and no API of a school', async (t) => {
+  const five = ['openid', 'profile', 'email', 'groups', 'offline_access']
+  const folder = t.testdir({})
+  const here = `http://localhost:${await freePort()}`
+  t.match(await run(['init', '--yes', '--issuer', here, '--folder', folder]), { code: 0, stderr: '' })
+  const file = join(folder, 'lychgate.yaml')
+  const { scopes, courses, resource, userinfo, areas, described } = await offered(t, here, file)
+  t.strictSame(scopes, five)
+  t.match(courses, { status: 404, challenge: null, body: { error: 'invalid_request' } })
+  t.strictSame(areas, [])
+  t.ok(described.includes('/api/oauth/userinfo'))
+  t.match(resource, { resource: here })
+  t.strictSame(resource.scopes_supported, five.slice(0, 4), 'offline_access is about no resource')
+  t.equal(userinfo.status, 401)
+  t.match(userinfo.challenge, `resource_metadata="${here}/.well-known/oauth-protected-resource"`)
+
+  // Each entry has the shipped words, so the pages have them in every language.
+  const { config } = resolveConfig({ mode: 'serve', file })
+  t.strictSame(
+    config.scopes,
+    five.map((name) => shippedScope(name)),
+  )
+})
+
+t.test("an operator's scope opens no path at the issuer of a new server", async (t) => {
+  const folder = t.testdir({})
+  const here = `http://localhost:${await freePort()}`
+  t.match(await run(['init', '--yes', '--issuer', here, '--folder', folder]), { code: 0, stderr: '' })
+  const file = join(folder, 'lychgate.yaml')
+  const own = '{name: "notes:read", group: Notes, access: read, description: Your notes}'
+  const before = readFileSync(file, 'utf8')
+  writeFileSync(file, before.replace('  - name: email\n', `  - name: email\n  - ${own}\n`))
+  const { scopes, notes, areas } = await offered(t, here, file)
+  t.strictSame(scopes, ['openid', 'profile', 'email', 'notes:read', 'groups', 'offline_access'])
+  t.equal(notes.status, 404)
+  t.strictSame(areas, [])
+})
+
+t.test('a folder from before keeps the 38 scopes and their API', async (t) => {
+  const folder = t.testdir({})
+  const here = `http://localhost:${await freePort()}`
+  t.match(await run(['init', '--yes', '--issuer', here, '--folder', folder]), { code: 0, stderr: '' })
+  const file = join(folder, 'lychgate.yaml')
+  const { scopes: _scopes, builtInApi: _builtInApi, ...former } = parse(readFileSync(file, 'utf8'))
+  writeFileSync(file, stringify(former))
+  const { scopes, courses, areas } = await offered(t, here, file)
+  t.strictSame(scopes, [...defaultScopeCatalogue.map(({ name }) => name), 'groups', 'offline_access'])
+  t.equal(defaultScopeCatalogue.length, 38)
+  const body = { area: 'courses', operation: 'read', caller: 'anonymous' }
+  t.strictSame(courses, { status: 200, challenge: null, body })
+  t.ok(areas.includes('/api/courses'))
 })
 
 t.test('init names a port that another process listens on', async (t) => {

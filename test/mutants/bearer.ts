@@ -28,6 +28,13 @@ export const bearerFaults = [
     replace: "anonymous: 'challenge'",
   },
   {
+    id: 'built-in-api-served-though-off',
+    file: 'src/protected-api/plugin.ts',
+    find: "  if (config.builtInApi === 'off') return\n",
+    replace: '',
+    tests: ['test/cli/init.test.ts'],
+  },
+  {
     id: 'insufficient-scope-without-scope',
     rule: 'rfc6750-3.1-insufficient-scope-403',
     file: bearer,
