@@ -23,6 +23,8 @@ export function learn(sent: Sent, answer: Answer, world: World): void {
   )
     world.clientCount -= 1
   if (status === 201 && body.includes('"registration_access_token"')) learnClient(JSON.parse(body), world)
+  if (status === 200 && sent.method === 'PUT' && 'redirect_uris' in jsonOf(answer))
+    learnUpdate(jsonOf(answer), world)
   if (body.includes('"origin"')) learnAdministration(jsonOf(answer), answer, world)
   if (body.includes('"has_password"')) learnUser(jsonOf(answer), answer, world)
   if (status === 303) learnDecision(sent, parametersOf(sent), answer, world)
@@ -31,8 +33,6 @@ export function learn(sent: Sent, answer: Answer, world: World): void {
   if (browser) keepCookies(browser.cookies, answer.cookies)
   const location = headers['location']
   if (status === 204 && sent.method === 'DELETE') forgetClient(sent, world)
-  if (status === 200 && sent.method === 'PUT' && 'redirect_uris' in jsonOf(answer))
-    learnUpdate(jsonOf(answer), world)
   if (status === 303 && location !== undefined) learnRedirect(sent, location, world)
   if (status === 200 || status === 201) useProof(sent, world)
   if (status === 201 && isAt(sent, '/api/oauth/par')) learnPushed(sent, jsonOf(answer), world)
