@@ -3,9 +3,10 @@ import {
   describeInitialToken,
   initialTokenKind,
   mintInitialToken,
+  nameOfToken,
   spendInitialToken,
 } from '../../src/domain/initial-token.ts'
-import { hashSecret, secretBytes } from '../../src/domain/secret.ts'
+import { hashSecret, mintSecret, secretBytes } from '../../src/domain/secret.ts'
 import { passedDuring } from '../helpers/checks.ts'
 
 const now = 1000
@@ -93,4 +94,16 @@ t.test('a token that is unknown or has reached its end registers no client', asy
   t.throws(() => spendInitialToken(record, record.expiresAt), wanted)
   t.throws(() => spendInitialToken(record, record.expiresAt + 1), wanted)
   t.throws(() => spendInitialToken(undefined, now), wanted)
+})
+
+t.test('no name of a token begins with a dash, which is an option on a command line', async (t) => {
+  const drawn = Array.from({ length: 500 }, (_, index) => Buffer.alloc(secretBytes, `${index}`))
+  const direct = drawn.map((bytes) => hashSecret(mintSecret('initialToken', bytes)))
+  t.ok(
+    direct.some((id) => id.startsWith('-')),
+    'some would',
+  )
+  const made = drawn.map((bytes) => mintInitialToken(request, bytes, 3600, now))
+  t.notOk(made.some(({ record }) => nameOfToken(record).startsWith('-')))
+  for (const { token, record } of made) t.equal(hashSecret(token), record.id)
 })
