@@ -68,7 +68,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
       const links = { againUrl: `${service.prefix}/account`, ...omitUndefined({ appUrl }) }
       // An app without a name is named by the host that the link leads to.
       const host = appUrl === undefined ? {} : { clientName: new URL(appUrl).host }
-      return reply.page('signed-out', { ...host, ...nameOf(client, request), ...links })
+      return reply.page('signed-out', { ...host, ...nameOf(client, request), ...links }, { isOnce: true })
     }
     const query =
       state === undefined ? '' : `${redirectUri.includes('?') ? '&' : '?'}${new URLSearchParams({ state })}`

@@ -34,6 +34,8 @@ export interface LanguageForm {
 export interface PageOptions {
   /** 200 if absent. */
   readonly status?: number
+  /** What it says has happened is not there when it is asked for again: it has no choice of a language. */
+  readonly isOnce?: true
 }
 
 declare module 'fastify' {
@@ -131,7 +133,7 @@ export const pages = fp<PagesOptions>(
       this.header('content-language', translator.language).header('vary', 'Accept-Language')
       const { method } = this.request
       // What a form showed once, such as recovery codes, would not be there in another language.
-      const isOnce = once.has(name) || (method === 'POST' && this.statusCode < 400)
+      const isOnce = options.isOnce || (method === 'POST' && this.statusCode < 400)
       const choice = isOnce
         ? undefined
         : app.languageChoice.form?.(this.request, hiddenOf(model), name === 'error')
@@ -149,9 +151,6 @@ function hiddenOf(model: object): LanguageForm['hidden'] | undefined {
   // `hidden` of FormModel: not every page has a form.
   return 'hidden' in model ? (model.hidden as LanguageForm['hidden']) : undefined
 }
-
-/** What these say has happened is not there when they are asked for again. */
-const once: ReadonlySet<keyof Pages> = new Set(['form-post', 'signed-out'])
 
 /**
  * Browsers apply `form-action` to every redirect after the POST, also to those of the client's callback, which may lead

@@ -65,7 +65,7 @@ function answer(
     const fields = Object.entries(members).map(([name, value]) => ({ name, value }))
     const page = { redirectUri, redirectHost: new URL(redirectUri).host, members: fields }
     reply.request.leadsToClient = true
-    return reply.page('form-post', page)
+    return reply.page('form-post', page, { isOnce: true })
   }
   // RFC 6749 §3.1.2: appended to the text as registered; parsing and serialising it would change it.
   const separator = !redirectUri.includes('?') ? '?' : /[?&]$/.test(redirectUri) ? '' : '&'
