@@ -12,6 +12,13 @@ const settings = {
   }),
 }
 
+declare module '../domain/errors.ts' {
+  interface FeatureErrors {
+    /** RFC 9101 §6.2; RFC 9101 declares it, too. */
+    invalid_request_object: 400
+  }
+}
+
 declare module '../config/schema.ts' {
   interface FeatureSettings {
     profile: Static<typeof settings.profile>
