@@ -4,15 +4,15 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
-import { buildApp } from '../src/app.ts'
+import { buildApp } from '../src/app/app.ts'
+import { describeService } from '../src/feature/service.ts'
 import { declared, features } from '../src/features.ts'
 import { securitySchemes } from '../src/http/openapi.ts'
+import { keyPolicy } from '../src/keys/key-policy.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
-import { describeService } from '../src/service.ts'
-import { keyPolicy } from '../src/settings/key-policy.ts'
 import { loadConfig } from '../src/settings/load.ts'
 import { openStore } from '../src/storage/open.ts'
-import { systemClock, systemRandom } from '../src/system.ts'
+import { systemClock, systemRandom } from '../src/system/system.ts'
 
 /** The descriptions by their file: which part of the API they are about. */
 const descriptions = {

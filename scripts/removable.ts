@@ -3,7 +3,16 @@
  * API description), and shows that the rest compiles, starts, works and no longer mentions it.
  */
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,42 +26,31 @@ const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
 const known = 'removable.tsbuildinfo'
 const checking = ['--project', 'tsconfig.removable.json', '--incremental', '--tsBuildInfoFile', known]
 
-/** The folders that can be removed, and what no public document may contain then. */
-const removable: Readonly<Record<string, readonly string[]>> = {
-  'client-id-metadata': ['client_id_metadata_document_supported'],
-  'fapi2-security-profile': ['fapi2', 'security_profile'],
-  'admin-api': ['admin:users'],
-  'admin-pages': ['/admin"'],
-  groups: ['"groups"'],
-  'oidc-backchannel-logout': ['backchannel_logout', '"sid"'],
-  'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],
-  'oidc-logout': ['end_session_endpoint', '/oauth/logout'],
-  'rfc6749-client-credentials': ['client_credentials'],
-  'rfc7009-revocation': ['revocation_endpoint', '/api/oauth/revoke'],
-  'rfc7523-client-assertions': ['private_key_jwt', 'client_assertion', 'auth_signing_alg_values_supported'],
-  'rfc7591-registration': ['registration_endpoint', 'registration_client_uri', '/api/oauth/register'],
-  'rfc7662-introspection': ['introspection_endpoint', '/api/oauth/introspect'],
-  'rfc9101-request-objects': ['request_object', 'require_request_uri_registration', '"request"'],
-  'rfc9126-pushed-requests': ['pushed'],
-  'rfc9449-dpop': ['dpop', 'DPoP'],
-  'rfc8628-device-grant': ['device_authorization', 'device_code'],
-  'rfc9207-issuer': ['authorization_response_iss_parameter_supported'],
+/** What a folder registers as a feature can be removed; of these the rest is built. */
+const staying: Readonly<Record<string, string>> = {
+  'specs/rfc6749-authorization': 'the core',
+  'specs/rfc8414-metadata': 'the core: endpoints advertise themselves there',
+  'specs/rfc9728-resource-metadata': 'every challenge of the guard points to its document (RFC 9728 §5.1)',
 }
 
-/** The specifications that stay, and why. */
-const staying: Readonly<Record<string, string>> = {
-  'rfc6749-authorization': 'the core',
-  'rfc8414-metadata': 'the core: endpoints advertise themselves there',
-  'rfc9728-resource-metadata': 'every challenge of the guard points to its document (RFC 9728 §5.1)',
-}
+/** The line by which src/features.ts imports a feature, with its folder and its name there. */
+const importLine = /^import \{ (?<name>\w+) \} from '\.\/(?<folder>[^']+)\/feature\.ts'\n/gm
+const list = readFileSync(join(root, 'src/features.ts'), 'utf8')
+const features = new Map(
+  [...list.matchAll(importLine)].map(([line, name = '', folder = '']) => [folder, { line, name }]),
+)
+const specifications = globSync('specs/*', { cwd: join(root, 'src') })
+const unlisted = specifications.filter((folder) => !features.has(folder) && !(folder in staying))
+if (unlisted.length > 0) throw new Error(`src/features.ts does not import ${unlisted.join(', ')}`)
+const removable = [...features.keys()].filter((folder) => !(folder in staying)).sort()
 
 const { args } = scriptCommand(
   'check:removable',
   'Take each optional specification out of a copy of the project.',
 )
-  .addArgument(new Argument('[folder...]', 'only these').choices(Object.keys(removable)))
+  .addArgument(new Argument('[folder...]', 'only these').choices(removable))
   .parse()
-const wanted = Object.keys(removable).filter((folder) => args.length === 0 || args.includes(folder))
+const wanted = removable.filter((folder) => args.length === 0 || args.includes(folder))
 const workspace = mkdtempSync(join(tmpdir(), 'lychgate-removable-'))
 // Checked once as a whole: each copy after it has the compiler check again only what the removal affects. The copies
 // are at one place, so that Node compiles what they share once.
@@ -74,7 +72,7 @@ function isRemovable(folder: string): boolean {
     takeOut(folder)
     run(copy, process.execPath, [compiler, ...checking])
     run(copy, process.execPath, ['scripts/openapi.ts'])
-    run(copy, process.execPath, ['test/removable/smoke.ts', ...(removable[folder] ?? [])])
+    run(copy, process.execPath, ['test/removable/smoke.ts', ...traces(folder)])
     process.stdout.write(`removed  ${folder}, ${Math.round((performance.now() - began) / 1000)} s\n`)
     return true
   } catch (error) {
@@ -86,15 +84,17 @@ function isRemovable(folder: string): boolean {
   }
 }
 
+/** The texts that no public document may contain without the folder, one each line. */
+function traces(folder: string): readonly string[] {
+  const lines = readFileSync(join(root, `test/removable/${folder}.txt`), 'utf8').split('\n')
+  return lines.filter((line) => line !== '')
+}
+
 /** Deletes the folder and its line: the import, and the entry of the list. */
 function takeOut(folder: string): void {
   rmSync(join(copy, 'src', folder), { recursive: true })
-  const list = join(copy, 'src/features.ts')
-  const text = readFileSync(list, 'utf8')
-  const [line, name] =
-    new RegExp(`^import \\{ (\\w+) \\} from './${folder}/feature.ts'\\n`, 'm').exec(text) ?? []
-  if (line === undefined) throw new Error(`src/features.ts does not import ${folder}`)
-  writeFileSync(list, text.replace(line, '').replace(`\n  ${name},`, ''))
+  const { line, name } = features.get(folder) ?? { line: '', name: '' }
+  writeFileSync(join(copy, 'src/features.ts'), list.replace(line, '').replace(`\n  ${name},`, ''))
 }
 
 /** Copies the parts of a project that the check needs, and what the compiler knows about them if it ran there. */

@@ -124,6 +124,6 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 
 /** Commander's own option needs the text at once; the sources ask git for the commit. */
 async function printVersion(): Promise<void> {
-  const { version } = await import('./version.ts')
+  const { version } = await import('./system/version.ts')
   process.stdout.write(`${version()}\n`)
 }

@@ -1,5 +1,5 @@
 /** The entry point of the executable: `npm run build` puts this, all it imports and Node into one file. */
-import './thread-pool.ts'
+import './system/thread-pool.ts'
 import { main } from './main.ts'
 
 /** Long after the start, and early enough to be done before anyone measures. */

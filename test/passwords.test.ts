@@ -97,7 +97,7 @@ t.test('a new password has 8 to 256 characters, not bytes', async (t) => {
 t.test('a commonly guessed password is rejected, however it is capitalised', async (t) => {
   const common = ['password', '12345678', 'qwertyuiop', 'PassWord', 'JENNIFER']
   t.strictSame(common.map(passwordFault), Array(5).fill('common'))
-  const list = readFileSync(new URL('../src/common-passwords.txt', import.meta.url), 'utf8')
+  const list = readFileSync(new URL('../src/users/common-passwords.txt', import.meta.url), 'utf8')
   const refused = list.trim().split('\n')
   t.equal(new Set(refused).size, 3000)
   t.strictSame([...new Set(refused.map(passwordFault))], ['common'])

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { describeService } from '../src/service.ts'
+import { describeService } from '../src/feature/service.ts'
 import { loadConfig } from '../src/settings/load.ts'
 
 const secret = 'a secret for tests that is long enough'

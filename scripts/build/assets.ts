@@ -4,7 +4,7 @@
  */
 import { readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { assetFiles, assetFolders } from '../../src/assets.ts'
+import { assetFiles, assetFolders } from '../../src/system/assets.ts'
 import { root } from './bundle.ts'
 
 /** What these folders have for the sources alone: generated types, and the schemas that drizzle-kit compares. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { BuildOptions } from 'esbuild'
-import { originOfSources } from '../../src/version.ts'
+import { originOfSources } from '../../src/system/version.ts'
 
 /** The root of the project. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -83,7 +83,7 @@ const embeddedAddon: Plugin = {
       resolve(`better-sqlite3/${platform}`, { kind: 'require-call', resolveDir }),
     )
     onLoad({ filter: /\.node$/ }, () => ({
-      contents: `module.exports = require('./src/addon.ts').loadAddon('${addon}')`,
+      contents: `module.exports = require('./src/system/addon.ts').loadAddon('${addon}')`,
       resolveDir: root,
     }))
   },

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { type AuditEvent, type AuditEventName, auditEventNames, type Seconds } from '../domain/model.ts'
 import type { AuditFilter, Store } from '../storage/store.ts'
-import { systemClock } from '../system.ts'
+import { systemClock } from '../system/system.ts'
 import { findUser, isSub } from './find.ts'
 import { addLocationFlags, type LocationFlags, parseLimit, parseSpan } from './flags.ts'
 import { withStore } from './open.ts'

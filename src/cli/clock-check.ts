@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Seconds } from '../domain/model.ts'
 import { newestMigration } from '../storage/migrations.ts'
 import type { Store } from '../storage/store.ts'
-import type { Clock } from '../system.ts'
+import type { Clock } from '../system/system.ts'
 import { instant } from './print.ts'
 
 /** Two machines of one store may differ by this much. */

@@ -15,7 +15,7 @@ import {
 } from '../domain/group.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
-import { systemRandom } from '../system.ts'
+import { systemRandom } from '../system/system.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { addToGroup, changeGroups, inOrder, listGroups, removeFromGroup } from '../users/groups.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'

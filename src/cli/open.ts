@@ -8,7 +8,7 @@ import type { KeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
 import { type ResolvedConfig, resolveConfig, storeUrl } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
-import { type RandomSource, systemClock, systemRandom } from '../system.ts'
+import { type RandomSource, systemClock, systemRandom } from '../system/system.ts'
 import { CommandFailed } from './failure.ts'
 import type { LocationFlags } from './flags.ts'
 import { operatorName } from './operator.ts'
@@ -35,7 +35,7 @@ export async function withStore<T>(
 
 /** Loaded late: most commands send no email. */
 async function noticesOf(config: Config, store: Store) {
-  const { announcing } = await import('../mail/notices.ts')
+  const { announcing } = await import('../pages/emails/notices.ts')
   return announcing(config, store, (line) => void process.stderr.write(`lychgate: ${visible(line)}\n`))
 }
 

@@ -1,4 +1,4 @@
-import { isoInstant } from '../system.ts'
+import { isoInstant } from '../system/system.ts'
 import { visible, visibleLines } from './print.ts'
 
 /** The members of a log line that are shown. */

@@ -14,7 +14,7 @@ import type { Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { declared } from '../features.ts'
-import { systemClock, systemRandom } from '../system.ts'
+import { systemClock, systemRandom } from '../system/system.ts'
 import { addMemberFlags, readMemberFlags } from './client-metadata.ts'
 import { CommandFailed } from './failure.ts'
 import {

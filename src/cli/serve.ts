@@ -3,19 +3,19 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
-import type { AppOptions, Deps } from '../deps.ts'
 import { removeAll } from '../domain/decision.ts'
+import type { AppOptions, Deps } from '../feature/deps.ts'
 import { type Stopping, stop } from '../http/drain.ts'
 import { listen } from '../http/listen.ts'
 import { logLines } from '../http/log.ts'
+import { keyPolicy } from '../keys/key-policy.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
+import { isTraced } from '../observability/is-traced.ts'
 import { separateServiceLinks } from '../settings/environment.ts'
-import { keyPolicy } from '../settings/key-policy.ts'
 import { resolveConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
-import { type Clock, type RandomSource, systemClock, systemRandom } from '../system.ts'
-import { isTraced } from '../tracing/is-traced.ts'
+import { type Clock, type RandomSource, systemClock, systemRandom } from '../system/system.ts'
 import { makeLink } from '../users/one-time-links.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
 import { warnOfPastClock } from './clock-check.ts'
@@ -110,7 +110,7 @@ async function startServer(
   options: AppOptions,
   clock: Clock,
 ): Promise<void> {
-  const { buildApp } = await import('../app.ts')
+  const { buildApp } = await import('../app/app.ts')
   const store = await openConfiguredStore(config)
   try {
     const random = systemRandom
@@ -160,9 +160,9 @@ interface Watched {
 async function watched(given: Deps): Promise<Watched> {
   const { port } = given.config.management
   const watchers: ((deps: Deps) => Watched)[] = []
-  if (isTraced()) watchers.push((await import('../tracing/tracing.ts')).underTracing)
+  if (isTraced()) watchers.push((await import('../observability/tracing.ts')).underTracing)
   if (port !== undefined) {
-    const { underManagement } = await import('../management/management.ts')
+    const { underManagement } = await import('../observability/management.ts')
     watchers.push((deps) => underManagement(deps, port))
   }
   let deps = given

@@ -5,7 +5,7 @@ import { accept, insert, removeUser } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
-import { systemClock, systemRandom } from '../system.ts'
+import { systemClock, systemRandom } from '../system/system.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { countFailures, userCredentials } from '../users/factors.ts'
 import { endAllAccess, removeCodes, removePasskeys } from '../users/rules/access.ts'
@@ -63,7 +63,7 @@ async function giveLink(
   flags: LinkFlags,
 ): Promise<void> {
   // Loaded late: most commands give no link.
-  const { createInvitation } = await import('../mail/invitation.ts')
+  const { createInvitation } = await import('../pages/emails/invitation.ts')
   const sources = { config, random: systemRandom }
   const made = createInvitation(sources, user, !flags.print, operatorContext(), purpose)
   await store.transact('user', user.id, (found) => {

@@ -1,7 +1,7 @@
 import { auditEvent } from '../domain/audit.ts'
 import { remove } from '../domain/decision.ts'
 import type { OneTimeLink } from '../domain/model.ts'
-import { systemClock } from '../system.ts'
+import { systemClock } from '../system/system.ts'
 import { describeLink, findLinkOf, linksOf } from '../users/one-time-links.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
 import { CommandFailed } from './failure.ts'

@@ -1,24 +1,8 @@
-import type { Config } from '../config/schema.ts'
-import type { Declared } from '../deps.ts'
-import { offeredAlgorithms } from '../domain/key-term.ts'
 import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { catalogueOf, openScopesOf } from '../service.ts'
 import type { Known } from './integration.ts'
 import type { ClientDeclarations } from './members.ts'
 import { clientMetadata } from './metadata.ts'
-
-/** Returns what a client of this server may refer to. */
-export function knownTo(config: Config, declared: Declared): Known {
-  const catalogue = catalogueOf(config, declared.scopes)
-  return {
-    scopes: catalogue.map(({ name }) => name),
-    openScopes: openScopesOf(catalogue),
-    resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
-    algorithms: offeredAlgorithms(config.keys),
-    declared,
-  }
-}
 
 /**
  * Describes a client to an operator with RFC 7591 §3.2.1 members and those that only an operator sets; never its

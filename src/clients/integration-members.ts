@@ -1,13 +1,20 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { Declared } from '../deps.ts'
 import { check } from '../domain/check.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import { consentRules, defaultGrantTypes, type Scope } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { formatScope, isScope, parseScope } from '../domain/scope.ts'
 import type { IntegrationChange, IntegrationRequest } from './integration-request.ts'
+import type { ClientMember } from './members.ts'
 import { localizableMembers } from './metadata.ts'
+
+/** How a member of client metadata is declared. */
+export type DeclaredClientMember = ClientMember & {
+  readonly schema: TSchema
+  /** The flag of `lychgate client` names a file: reads the member from its content. */
+  readonly readFile?: (content: string) => unknown
+}
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }))
 const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
@@ -47,7 +54,11 @@ export const integrationDefaults = {
 } as const satisfies Partial<IntegrationRequest>
 
 /** Returns the schema of what is changed about a client, under the names of RFC 7591 §2. */
-export function clientMembers({ clientMetadata }: Declared, title: string, required: readonly string[] = []) {
+export function clientMembers(
+  { clientMetadata }: { readonly clientMetadata: Readonly<Record<string, DeclaredClientMember>> },
+  title: string,
+  required: readonly string[] = [],
+) {
   const added = Object.entries(clientMetadata).map(
     ([name, { schema }]) => [name, Type.Optional(schema)] as const,
   )

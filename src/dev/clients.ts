@@ -10,10 +10,10 @@ import { signingAlgorithms } from '../domain/key-term.ts'
 import type { Client } from '../domain/model.ts'
 import { parseScope } from '../domain/scope.ts'
 import { hashSecret } from '../domain/secret.ts'
+import { catalogueOf } from '../feature/service.ts'
 import { declared } from '../features.ts'
-import { catalogueOf } from '../service.ts'
 import type { Store } from '../storage/store.ts'
-import type { Clock, RandomSource } from '../system.ts'
+import type { Clock, RandomSource } from '../system/system.ts'
 import { faultsOf } from './json-body.ts'
 
 const choice = <T extends string>(...names: readonly T[]) =>

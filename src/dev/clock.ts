@@ -1,5 +1,5 @@
 import type { Seconds } from '../domain/model.ts'
-import type { Clock } from '../system.ts'
+import type { Clock } from '../system/system.ts'
 
 /** What can be done to the time of a development server, in this order where several are given. */
 export interface ClockChange {

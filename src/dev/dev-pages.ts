@@ -1,10 +1,10 @@
 import { Eta } from 'eta'
 import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
-import { readAsset, readTextAsset } from '../assets.ts'
 import type { Seconds } from '../domain/model.ts'
 import { escapeForPage } from '../pages/i18n/html.ts'
-import { isoInstant } from '../system.ts'
+import { readAsset, readTextAsset } from '../system/assets.ts'
+import { isoInstant } from '../system/system.ts'
 import { answerText, requestText } from './flows/message.ts'
 
 declare module 'fastify' {

@@ -1,8 +1,8 @@
 import { gunzipSync } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
-import { hasAsset, readAsset } from '../assets.ts'
 import { remove } from '../domain/decision.ts'
 import { RecordExists } from '../storage/store.ts'
+import { hasAsset, readAsset } from '../system/assets.ts'
 import { seedClients } from './clients.ts'
 import { type DevDeps, type DevPart, hidden, missing } from './part.ts'
 

@@ -1,6 +1,6 @@
 import { canonicalGroupName, ensureGroup, groupKind, groupNameKind, membershipKind } from '../domain/group.ts'
 import type { Store } from '../storage/store.ts'
-import { type Clock, systemRandom } from '../system.ts'
+import { type Clock, systemRandom } from '../system/system.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../users/groups.ts'
 
 type Groups = Pick<Store, 'find' | 'listOf' | 'listKind' | 'transact'>

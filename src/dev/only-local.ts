@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { addressesIn } from '../fetch/public-address.ts'
 import { hostName, isHostOf, isNameOf } from '../http/host-names.ts'
+import { addressesIn } from '../outbound/public-address.ts'
 
 type Check = (request: FastifyRequest) => Promise<void>
 type Settings = Pick<Config, 'issuer' | 'dev'>

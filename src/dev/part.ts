@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import type { AppDeps, Deps } from '../deps.ts'
 import { OAuthError } from '../domain/errors.ts'
+import type { AppDeps, Deps } from '../feature/deps.ts'
 import type { MovableClock } from './clock.ts'
 
 /** The dependencies of the parts of a development server. */

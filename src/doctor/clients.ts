@@ -3,9 +3,9 @@ import type { Finding } from '../domain/finding.ts'
 import { offeredAlgorithms } from '../domain/key-term.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { Client, Seconds } from '../domain/model.ts'
-import type { ClientProfile } from '../feature.ts'
+import type { ClientProfile } from '../feature/feature.ts'
 import type { Store } from '../storage/store.ts'
-import type { Clock } from '../system.ts'
+import type { Clock } from '../system/system.ts'
 import { setting, warning } from './finding.ts'
 
 /** How many clients are named. */

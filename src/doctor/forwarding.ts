@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import type { Finding } from '../domain/finding.ts'
-import { addressesIn, isPublicAddress } from '../fetch/public-address.ts'
+import { addressesIn, isPublicAddress } from '../outbound/public-address.ts'
 import { problem, setting } from './finding.ts'
 
 declare module 'fastify' {

@@ -120,3 +120,11 @@ export function bearerError(
     headers: { 'www-authenticate': challenge },
   })
 }
+
+/** How a guarded scope of routes takes calls without a token in the Authorization header. */
+export interface GuardedScope {
+  /** Serves a call without a token as anonymous, or rejects it: 401 with a bare challenge, RFC 6750 §3.1. */
+  readonly anonymous: 'allow' | 'challenge'
+  /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Default: false. */
+  readonly formToken?: boolean
+}

@@ -13,7 +13,7 @@ import {
 } from '../domain/dpop-proof.ts'
 import type { SingleUse } from '../domain/record.ts'
 import type { TokenScheme } from '../http/token-scheme.ts'
-import { systemClock } from '../system.ts'
+import { systemClock } from '../system/system.ts'
 
 export interface DpopOptions {
   /** Demands a nonce in each proof (RFC 9449 §9), made with this secret: all processes of an API have the same one. */

@@ -7,6 +7,7 @@ import fp from 'fastify-plugin'
 import {
   bearerChallenge,
   bearerError,
+  type GuardedScope,
   isUnderItsScheme,
   parseBearerField,
   readToken,
@@ -19,7 +20,7 @@ import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
 import { countOfHeader } from '../http/malformed-http.ts'
 import { assertKey, type TokenScheme } from '../http/token-scheme.ts'
-import { systemClock } from '../system.ts'
+import { systemClock } from '../system/system.ts'
 import type { Access, VerifyToken } from './access.ts'
 import { dpop } from './dpop.ts'
 import { type AuthenticationDemand, assertAuthentication } from './step-up.ts'
@@ -32,18 +33,14 @@ export { protectedResourceMetadata, type ResourceMetadataOptions } from './resou
 export { type SignatureOptions, signedBy } from './signed-by.ts'
 export type { AuthenticationDemand } from './step-up.ts'
 
-export interface GuardOptions {
+export interface GuardOptions extends GuardedScope {
   readonly verifyToken: VerifyToken
   /** The identifier of this API: a token whose audience lacks it is rejected, RFC 9700 §2.3. */
   readonly resource: string
   /** Where the metadata of this API is: every challenge points there, RFC 9728 §5.1. Absent: its well-known URL. */
   readonly resourceMetadata?: string
-  /** Serves a call without a token as anonymous, or rejects it: 401 with a bare challenge, RFC 6750 §3.1. */
-  readonly anonymous: 'allow' | 'challenge'
   /** The schemes for tokens that are bound to a key of their client. Absent: DPoP; []: bearer tokens only. */
   readonly schemes?: readonly TokenScheme[]
-  /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Default: false. */
-  readonly formToken?: boolean
   /** Seconds since the epoch, for the age of a sign-in. Absent: those of the system. */
   readonly clock?: () => number
 }

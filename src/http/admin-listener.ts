@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../deps.ts'
+import type { AppDeps } from '../feature/deps.ts'
 import { nothingHere } from './errors.ts'
 
 declare module 'fastify' {

@@ -1,6 +1,5 @@
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps, Declared } from '../deps.ts'
 import {
   type Authenticated,
   type AuthenticationMethod,
@@ -11,7 +10,8 @@ import {
 } from '../domain/client-authentication.ts'
 import type { Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
-import { additions } from '../feature.ts'
+import type { AppDeps, Declared } from '../feature/deps.ts'
+import { additions } from '../feature/feature.ts'
 import { addressPrefix } from './address-prefix.ts'
 import { parametersOf } from './parameters.ts'
 

@@ -1,9 +1,9 @@
 import cookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../deps.ts'
 import type { Seconds } from '../domain/model.ts'
 import { hashSecret } from '../domain/secret.ts'
+import type { AppDeps } from '../feature/deps.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

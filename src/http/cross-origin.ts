@@ -1,6 +1,6 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../deps.ts'
+import type { AppDeps } from '../feature/deps.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../deps.ts'
+import type { AppDeps } from '../feature/deps.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
-import { endWithin } from '../system.ts'
+import { endWithin } from '../system/system.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

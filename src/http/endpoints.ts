@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
-import type { AppDeps } from '../deps.ts'
+import type { AppDeps } from '../feature/deps.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -2,7 +2,7 @@ import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:
 import { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 import helmet from 'helmet'
-import type { AppDeps } from '../deps.ts'
+import type { AppDeps } from '../feature/deps.ts'
 
 /** Sets the headers of every response. A response is not cached unless its endpoint changes that, RFC 6749 §5.1. */
 export const securityHeaders = fp<Pick<AppDeps, 'service'>>(

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
-import { readTextAsset } from '../assets.ts'
-import type { AppDeps } from '../deps.ts'
-import type { Service } from '../service.ts'
+import type { AppDeps } from '../feature/deps.ts'
+import type { Service } from '../feature/service.ts'
+import { readTextAsset } from '../system/assets.ts'
 import { documentResponses, serveDocument } from './document.ts'
 
 /**

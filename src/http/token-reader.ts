@@ -1,4 +1,3 @@
-import type { AppDeps } from '../deps.ts'
 import {
   type Ending,
   type TokenFacts,
@@ -9,6 +8,7 @@ import {
 import type { AccessPolicy } from '../domain/current-grant.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
 import type { GrantOfToken, Seconds } from '../domain/model.ts'
+import type { AppDeps } from '../feature/deps.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
 
 /** An invalid token, and why: only for the log, never for the response. */

@@ -3,7 +3,7 @@ import { accept, type Decision } from '../domain/decision.ts'
 import { isRetired, type KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
-import type { Clock, RandomSource } from '../system.ts'
+import type { Clock, RandomSource } from '../system/system.ts'
 import { makeKeys } from './make-keys.ts'
 import { ForeignKeys, isDevelopmentKey, type ServerKind, unseal } from './seal.ts'
 

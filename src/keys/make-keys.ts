@@ -1,7 +1,7 @@
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import type { KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
-import type { RandomSource } from '../system.ts'
+import type { RandomSource } from '../system/system.ts'
 import { nonceBytes, type Sealing, seal } from './seal.ts'
 
 /** The sealing key and the time of a new key. */

@@ -4,8 +4,8 @@ import { clientWords, resourceName } from '../domain/localized.ts'
 import type { Client, Seconds, User } from '../domain/model.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import type { Text } from '../domain/text.ts'
+import type { Service } from '../feature/service.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
-import type { Service } from '../service.ts'
 import { msg } from './i18n/i18n.ts'
 
 /** A user, as pages name them. */

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../deps.ts'
 import type { Text } from '../domain/text.ts'
+import type { AppDeps } from '../feature/deps.ts'
 import { msg } from './i18n/i18n.ts'
 
 declare module './pages.ts' {

@@ -1,12 +1,12 @@
 /** The choice of a language at the foot of every page, which a cookie keeps, and the profile of who is signed in. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept, withWrites } from '../domain/decision.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
+import type { AppDeps } from '../feature/deps.ts'
 import { userContext } from '../http/address-prefix.ts'
 import { formBodies, parametersOf } from '../http/parameters.ts'
 import { changeProfile } from '../users/rules/user.ts'

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { AppDeps } from '../deps.ts'
 import { endSession } from '../domain/decision.ts'
 import type { Seconds, Session, User } from '../domain/model.ts'
+import type { AppDeps } from '../feature/deps.ts'
 
 /** The user of a browser, and their session. */
 export interface SignedIn {

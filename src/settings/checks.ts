@@ -5,10 +5,10 @@ import { attributeFault, isAttributeName } from '../domain/attributes.ts'
 import { isGroupName } from '../domain/group.ts'
 import { isLocalized } from '../domain/localized.ts'
 import { howToEncode, isUnambiguousUrl } from '../domain/server-url.ts'
+import { keyPolicy } from '../keys/key-policy.ts'
 import { textFaults } from '../pages/i18n/faults.ts'
 import { languagesOf } from '../pages/i18n/i18n.ts'
 import { accentFault } from '../pages/theme/accent.ts'
-import { keyPolicy } from './key-policy.ts'
 import { schemaAt } from './options.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']

@@ -1,6 +1,6 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { CommonSettings } from '../config/schema.ts'
-import { joined } from '../feature.ts'
+import { joined } from '../feature/feature.ts'
 import { features } from '../features.ts'
 
 /** Every option: the common ones, and a section for each feature that has any. */

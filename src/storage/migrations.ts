@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { assetFolder, readTextAsset } from '../assets.ts'
+import { assetFolder, readTextAsset } from '../system/assets.ts'
 
 type Dialect = 'sqlite' | 'postgres'
 

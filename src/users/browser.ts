@@ -1,18 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../deps.ts'
 import { interactionKind } from '../domain/interaction.ts'
-import type { Seconds, Session, User } from '../domain/model.ts'
-import { single } from '../domain/parameters.ts'
-import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
-import { parametersOf } from '../http/parameters.ts'
 import {
   type KnownBrowser,
   type KnownBrowserOwner,
   knownBrowserSeconds,
   openKnownBrowser,
   sealKnownBrowser,
-} from './rules/known-browser.ts'
+} from '../domain/known-browser.ts'
+import type { Seconds, Session, User } from '../domain/model.ts'
+import { single } from '../domain/parameters.ts'
+import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
+import type { AppDeps } from '../feature/deps.ts'
+import { parametersOf } from '../http/parameters.ts'
 import { passkeyKind } from './rules/passkey.ts'
 import { secondFactorKind } from './rules/second-factor.ts'
 import { extendedIdleEnd, isSessionLive, mostSessions } from './rules/session.ts'

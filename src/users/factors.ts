@@ -1,6 +1,6 @@
 import { availableAcrs, type Factors, lacksAcr } from '../domain/authentication-context.ts'
 import type { Seconds, Session, SignInRequest, UserCredentials } from '../domain/model.ts'
-import type { Service } from '../service.ts'
+import type { Service } from '../feature/service.ts'
 import type { Store, UserRead } from '../storage/store.ts'
 import { passkeyKind } from './rules/passkey.ts'
 import { secondFactorKind } from './rules/second-factor.ts'

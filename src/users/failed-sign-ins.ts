@@ -1,7 +1,10 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Text } from '../domain/text.ts'
 import { wholeAddress } from '../http/address-prefix.ts'
+import { recordRejection } from '../http/errors.ts'
 import { boundedText } from '../http/log.ts'
 import { signInRule, throttleRules } from './rules/throttle.ts'
 
@@ -33,4 +36,15 @@ function failureOf({ rejection, method, routeOptions }: FastifyRequest, signIn: 
   if (rule === 'lychgate-rate-limit')
     return method === 'POST' && routeOptions.url === signIn ? rule : undefined
   return rule !== undefined && rules.has(rule) ? rule : undefined
+}
+
+/** Logs a sign-in that failed. */
+export function recordNotSignedIn({ reply }: { readonly reply: FastifyReply }, { key }: Text): OAuthError {
+  const rejection = new OAuthError('access_denied', 'the sign-in was not accepted', {
+    rule: signInRule,
+    status: key === 'login.locked' ? 403 : 400,
+    received: key,
+  })
+  recordRejection(rejection, reply)
+  return rejection
 }

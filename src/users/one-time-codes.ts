@@ -1,6 +1,6 @@
 import type { SecondFactor, Seconds } from '../domain/model.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
-import type { RandomSource } from '../system.ts'
+import type { RandomSource } from '../system/system.ts'
 import { readTypedCode } from './rules/typed-code.ts'
 
 /** What programs that show codes take without asking: six digits of SHA-1, a new code every 30 seconds, RFC 6238 §4. */

@@ -6,7 +6,7 @@ import type { OneTimeLink, Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hashSecret, secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
-import type { RandomSource } from '../system.ts'
+import type { RandomSource } from '../system/system.ts'
 import { insertLink, linkKinds, type MintedLink, mintLink } from './rules/one-time-link.ts'
 
 /** A link with its secret: the URL can be used once. */

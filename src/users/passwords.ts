@@ -1,11 +1,9 @@
 import { type Argon2Parameters, argon2, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import pLimit from 'p-limit'
-import { readTextAsset } from '../assets.ts'
-import type { RandomSource } from '../system.ts'
-
-/** Whether the password is that of the hash; for an undefined hash false, after the same time. */
-export type PasswordCheck = (password: string, phc: string | undefined) => Promise<boolean>
+import type { PasswordCheck } from '../feature/deps.ts'
+import { readTextAsset } from '../system/assets.ts'
+import type { RandomSource } from '../system/system.ts'
 
 /** More password checks are waiting than the server can run in time: 503 with `Retry-After`. */
 export class PasswordQueueFull extends Error {
@@ -43,7 +41,7 @@ let common: ReadonlySet<string> | undefined
 
 /** Read when the first password is chosen: a server that starts has no use for it. */
 function commonPasswords(): ReadonlySet<string> {
-  common ??= new Set(readTextAsset('src/common-passwords.txt').trim().split('\n'))
+  common ??= new Set(readTextAsset('src/users/common-passwords.txt').trim().split('\n'))
   return common
 }
 

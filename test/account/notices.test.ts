@@ -1,7 +1,7 @@
 import { TOTP } from 'otpauth'
 import t from 'tap'
 import { put } from '../../src/domain/decision.ts'
-import { composeNotice, type NoticeKind } from '../../src/mail/emails.ts'
+import { composeNotice, type NoticeKind } from '../../src/pages/emails/emails.ts'
 import { shippedLanguages } from '../../src/pages/i18n/i18n.ts'
 import { makeLink } from '../../src/users/one-time-links.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'

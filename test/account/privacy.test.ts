@@ -1,6 +1,6 @@
 import t from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
-import { systemRandom } from '../../src/system.ts'
+import { systemRandom } from '../../src/system/system.ts'
 import { addAdministrator } from '../../src/users/administrators.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { pageOf, place } from '../helpers/authorization.ts'

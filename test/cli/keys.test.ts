@@ -1,7 +1,7 @@
 import t from 'tap'
-import { keyPolicy } from '../../src/settings/key-policy.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { loadConfig } from '../../src/settings/load.ts'
-import { systemClock } from '../../src/system.ts'
+import { systemClock } from '../../src/system/system.ts'
 import { folderWithKeys, keysIn, runKeys } from '../helpers/keys.ts'
 
 const policy = keyPolicy(loadConfig({ mode: 'dev' }))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { configTable, withConfigTable } from '../../scripts/config-table.ts'
 import { nearest } from '../../src/config/error.ts'
-import { keyPolicy } from '../../src/settings/key-policy.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../../src/settings/load.ts'
 import { configOptions, variableOf } from '../../src/settings/options.ts'
 

@@ -1,7 +1,7 @@
 /** Client metadata documents at the admin API: an operator fetches, reads and denies them, as by the command line. */
 import t from 'tap'
 import { createGroup } from '../../src/domain/group.ts'
-import { systemRandom } from '../../src/system.ts'
+import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { ask, integrate, sentAway, signedIn } from '../helpers/authorization.ts'
 import { authorize, exchange, postAs } from '../helpers/flow.ts'

@@ -10,7 +10,7 @@ import {
   membershipKind,
 } from '../../src/domain/group.ts'
 import type { OneTimeLink, User } from '../../src/domain/model.ts'
-import { systemRandom } from '../../src/system.ts'
+import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { createUser } from '../../src/users/rules/user.ts'

@@ -1,6 +1,6 @@
 /** JSON bodies with more levels than anything that walks them could bear. */
 import t from 'tap'
-import { buildApp } from '../../src/app.ts'
+import { buildApp } from '../../src/app/app.ts'
 import { development } from '../../src/dev/plugin.ts'
 import { ask, integrate, sentAway } from '../helpers/authorization.ts'
 import { postAs, register } from '../helpers/flow.ts'

@@ -3,7 +3,7 @@
  * operation there is. An operation that no code here can call fails.
  */
 import t from 'tap'
-import { buildApp } from '../../src/app.ts'
+import { buildApp } from '../../src/app/app.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'

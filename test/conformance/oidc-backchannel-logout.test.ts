@@ -3,7 +3,7 @@ import type { IntegrationRequest } from '../../src/clients/integration-request.t
 import { put, removeAll } from '../../src/domain/decision.ts'
 import { finishedDeliveryKind, logoutDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { logoutPauseKind } from '../../src/oidc-backchannel-logout/pause.ts'
+import { logoutPauseKind } from '../../src/specs/oidc-backchannel-logout/pause.ts'
 import { ask, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import {
   authorizationUrl,

@@ -1,6 +1,6 @@
 /** The OpenID Foundation's config certification plan: one module that checks the discovery document. */
 import t from 'tap'
-import { grantType as deviceGrantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType as deviceGrantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 

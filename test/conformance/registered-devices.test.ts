@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { insert, update } from '../../src/domain/decision.ts'
-import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { newFolder } from '../helpers/command.ts'
 import {
   addDeviceClient,

@@ -1,6 +1,6 @@
 import t from 'tap'
+import { catalogueOf } from '../../src/feature/service.ts'
 import { declared } from '../../src/features.ts'
-import { catalogueOf } from '../../src/service.ts'
 import { exchange, obtainCode, refresh as refreshAs } from '../helpers/flow.ts'
 import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { alice, startServer } from '../helpers/server.ts'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { catalogueOf } from '../../src/feature/service.ts'
 import { declared } from '../../src/features.ts'
-import { catalogueOf } from '../../src/service.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { exchange, obtainCode, obtainTokens, refresh } from '../helpers/flow.ts'
 import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'

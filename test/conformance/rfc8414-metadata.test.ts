@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { grantType as deviceGrantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType as deviceGrantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { authorize, callApi, exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { assertRejected, type Json, json, startFlow } from '../helpers/wire.ts'

@@ -1,8 +1,8 @@
 /** RFC 8628: a device shows a code, its user approves in a browser elsewhere, and the device polls for tokens. */
 import t from 'tap'
 import { endSession, update } from '../../src/domain/decision.ts'
-import { grantType, parseUserCode } from '../../src/rfc8628-device-grant/rules/codes.ts'
-import { deviceKind } from '../../src/rfc8628-device-grant/rules/device.ts'
+import { grantType, parseUserCode } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
+import { deviceKind } from '../../src/specs/rfc8628-device-grant/rules/device.ts'
 import {
   addDeviceClient,
   decide,

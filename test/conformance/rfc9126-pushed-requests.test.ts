@@ -1,6 +1,6 @@
 import t from 'tap'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { pushedRequestKind } from '../../src/rfc9126-pushed-requests/rules.ts'
+import { pushedRequestKind } from '../../src/specs/rfc9126-pushed-requests/rules.ts'
 import {
   answerOf,
   authorizationUrl,

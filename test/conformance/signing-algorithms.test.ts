@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
-import { keyPolicy } from '../../src/settings/key-policy.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { callApi, obtainTokens, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { start } from '../../src/dev/start.ts'
-import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { addDeviceClient, poll, startDevice } from '../helpers/device.ts'
 import { postAs, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'

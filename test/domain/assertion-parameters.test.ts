@@ -3,8 +3,12 @@ import { OAuthError } from '../../src/domain/errors.ts'
 import type { Jws } from '../../src/domain/jws.ts'
 import { parseKeySet } from '../../src/domain/key-set.ts'
 import type { Parameters } from '../../src/domain/parameters.ts'
-import { failureOf, isForeign, readAssertion } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
-import { assertCanSign } from '../../src/rfc7523-client-assertions/rules/registration.ts'
+import {
+  failureOf,
+  isForeign,
+  readAssertion,
+} from '../../src/specs/rfc7523-client-assertions/rules/assertion.ts'
+import { assertCanSign } from '../../src/specs/rfc7523-client-assertions/rules/registration.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { publicClient } from '../helpers/samples.ts'
 

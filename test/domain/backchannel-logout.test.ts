@@ -8,7 +8,7 @@ import {
   mintSid,
   readLogoutUri,
   sidOf,
-} from '../../src/oidc-backchannel-logout/rules.ts'
+} from '../../src/specs/oidc-backchannel-logout/rules.ts'
 import * as sample from '../storage/samples.ts'
 
 const name = 'backchannel_logout_uri'

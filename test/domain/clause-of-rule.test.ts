@@ -1,5 +1,5 @@
 import t from 'tap'
-import { clauseOf } from '../../src/audit/clause-of-rule.ts'
+import { clauseOf } from '../../src/observability/clause-of-rule.ts'
 
 const rfc = 'https://www.rfc-editor.org/rfc/rfc'
 

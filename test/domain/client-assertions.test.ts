@@ -6,7 +6,7 @@ import {
   signatureRules,
   usedAssertionKind,
   useOf,
-} from '../../src/rfc7523-client-assertions/rules/claims.ts'
+} from '../../src/specs/rfc7523-client-assertions/rules/claims.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { publicClient } from '../helpers/samples.ts'
 

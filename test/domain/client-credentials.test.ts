@@ -1,7 +1,10 @@
 import t from 'tap'
 import { auditEvent } from '../../src/domain/audit.ts'
 import type { Client } from '../../src/domain/model.ts'
-import { type ClientCredentialsRequest, issueToClient } from '../../src/rfc6749-client-credentials/rules.ts'
+import {
+  type ClientCredentialsRequest,
+  issueToClient,
+} from '../../src/specs/rfc6749-client-credentials/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { approvedAt, integration, otherApi, ownApi, policy, resultOf } from '../helpers/samples.ts'
 

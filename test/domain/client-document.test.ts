@@ -1,7 +1,7 @@
 import t from 'tap'
-import { clientOf, type DocumentPolicy, readDocument } from '../../src/client-id-metadata/rules.ts'
 import type { ClientMember } from '../../src/clients/members.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { clientOf, type DocumentPolicy, readDocument } from '../../src/specs/client-id-metadata/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { rejectionOf } from '../helpers/rejection.ts'
 import { publicClient } from '../helpers/samples.ts'

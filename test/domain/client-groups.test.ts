@@ -1,7 +1,13 @@
 import t from 'tap'
 import type { Reading, RecordReads } from '../../src/domain/decision.ts'
 import { deepestGroup, type Group, groupKind, membershipKind } from '../../src/domain/group.ts'
-import { denial, groupClaims, readAllowedGroups, requireMember, wantsGroups } from '../../src/groups/rules.ts'
+import {
+  denial,
+  groupClaims,
+  readAllowedGroups,
+  requireMember,
+  wantsGroups,
+} from '../../src/users/groups/rules.ts'
 import { rejectionOf } from '../helpers/rejection.ts'
 import { bytesOf } from '../helpers/samples.ts'
 

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { assertAllowed, isListed } from '../../src/client-id-metadata/acceptance.ts'
-import { knownDocuments } from '../../src/client-id-metadata/known.ts'
+import { assertAllowed, isListed } from '../../src/specs/client-id-metadata/acceptance.ts'
+import { knownDocuments } from '../../src/specs/client-id-metadata/known.ts'
 import {
   assertClientIdUrl,
   type DocumentPolicy,
   isDocumentUrl,
   longestDocument,
-} from '../../src/client-id-metadata/rules.ts'
+} from '../../src/specs/client-id-metadata/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { rejectionOf } from '../helpers/rejection.ts'
 

@@ -10,7 +10,7 @@ import {
   registerClient,
   requireRegistrationToken,
   updateClient,
-} from '../../src/rfc7591-registration/rules.ts'
+} from '../../src/specs/rfc7591-registration/rules.ts'
 import { seededRandom } from '../helpers/clock.ts'
 
 const now = 1_800_000_000

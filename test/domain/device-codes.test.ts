@@ -7,7 +7,7 @@ import {
   parseUserCode,
   userCodeOf,
   wrongCodeBuckets,
-} from '../../src/rfc8628-device-grant/rules/codes.ts'
+} from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 
 const deviceCode = `lyc_device_WDJBMJHT${'x'.repeat(43)}`
 

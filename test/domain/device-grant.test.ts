@@ -3,7 +3,7 @@ import { update } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import type { Client, Grant } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import {
   type DeviceAuthorization,
   decideDevice,
@@ -13,7 +13,7 @@ import {
   pollDevice,
   redeemDevice,
   startDevice,
-} from '../../src/rfc8628-device-grant/rules/device.ts'
+} from '../../src/specs/rfc8628-device-grant/rules/device.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import {
   approvedAt,

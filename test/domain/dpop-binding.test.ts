@@ -6,7 +6,7 @@ import {
   extraOfProof,
   keyOf,
   readKey,
-} from '../../src/rfc9449-dpop/rules.ts'
+} from '../../src/specs/rfc9449-dpop/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { bytesOf, publicClient } from '../helpers/samples.ts'
 

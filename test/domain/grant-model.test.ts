@@ -8,7 +8,7 @@ import { openHandle, sealHandle, tokenIdOf } from '../../src/domain/handle.ts'
 import type { Grant, GrantOfToken } from '../../src/domain/model.ts'
 import { refresh, refreshHandle } from '../../src/domain/refresh-token.ts'
 import { scopeAt } from '../../src/domain/resource.ts'
-import { revokeToken } from '../../src/rfc7009-revocation/rules.ts'
+import { revokeToken } from '../../src/specs/rfc7009-revocation/rules.ts'
 import { fc } from '../helpers/generated.ts'
 import {
   approvedAt,

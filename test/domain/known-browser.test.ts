@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import { hashSecret } from '../../src/domain/secret.ts'
 import {
   type KnownBrowserOwner,
   knownBrowserSeconds,
   openKnownBrowser,
   sealKnownBrowser,
-} from '../../src/users/rules/known-browser.ts'
+} from '../../src/domain/known-browser.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
 
 const nonce = 'n'.repeat(22)
 const secret = 'a'.repeat(43)

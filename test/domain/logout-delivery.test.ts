@@ -9,7 +9,7 @@ import {
   logoutDeliveryKind,
   unreachableClients,
 } from '../../src/domain/logout-delivery.ts'
-import { leaseDelivery, settleDelivery, type Try } from '../../src/oidc-backchannel-logout/rules.ts'
+import { leaseDelivery, settleDelivery, type Try } from '../../src/specs/oidc-backchannel-logout/rules.ts'
 
 const delivery: LogoutDelivery = { sid: 'sid-1', userId: 'user', clientId: 'client', endedAt: 100 }
 const keep = 1000

@@ -6,7 +6,7 @@ import {
   logoutPauseKind,
   noteResponse,
   takeTurn,
-} from '../../src/oidc-backchannel-logout/pause.ts'
+} from '../../src/specs/oidc-backchannel-logout/pause.ts'
 
 const clientId = 'client'
 const pauseOf = (failures: number, until = 0): LogoutPause => ({ clientId, failures, until })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
-import { parseLogoutRequest } from '../../src/oidc-logout/rules.ts'
+import { parseLogoutRequest } from '../../src/specs/oidc-logout/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { integration, publicClient } from '../helpers/samples.ts'
 

@@ -15,7 +15,7 @@ import {
   pushRequest,
   referredId,
   withLoaded,
-} from '../../src/rfc9126-pushed-requests/rules.ts'
+} from '../../src/specs/rfc9126-pushed-requests/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { authorizationRequest, otherClient, publicClient } from '../helpers/samples.ts'
 

@@ -14,7 +14,7 @@ import {
   registerClient,
   requireRegistrationToken,
   updateClient,
-} from '../../src/rfc7591-registration/rules.ts'
+} from '../../src/specs/rfc7591-registration/rules.ts'
 
 const now = 1_800_000_000
 const policy: RegistrationPolicy = {

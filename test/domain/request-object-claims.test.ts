@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Jws } from '../../src/domain/jws.ts'
-import { assertRequestObject, parametersOf } from '../../src/rfc9101-request-objects/rules.ts'
+import { assertRequestObject, parametersOf } from '../../src/specs/rfc9101-request-objects/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { publicClient } from '../helpers/samples.ts'
 

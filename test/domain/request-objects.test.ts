@@ -9,7 +9,7 @@ import {
   readSent,
   signatureRules,
   signedExtra,
-} from '../../src/rfc9101-request-objects/rules.ts'
+} from '../../src/specs/rfc9101-request-objects/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { publicClient } from '../helpers/samples.ts'
 

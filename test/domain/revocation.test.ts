@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { TokenFacts } from '../../src/domain/access-token.ts'
-import { revokeJwt, revokeToken } from '../../src/rfc7009-revocation/rules.ts'
-import { mayIntrospect } from '../../src/rfc7662-introspection/rules.ts'
+import { revokeJwt, revokeToken } from '../../src/specs/rfc7009-revocation/rules.ts'
+import { mayIntrospect } from '../../src/specs/rfc7662-introspection/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import {
   active,

@@ -11,7 +11,7 @@ import {
   isProfiled,
   narrowMetadata,
   signedFor,
-} from '../../src/fapi2-security-profile/rules.ts'
+} from '../../src/specs/fapi2-security-profile/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { integration, publicClient } from '../helpers/samples.ts'
 

@@ -9,7 +9,7 @@ import {
   trustedSubjectKind,
   trustRecords,
   unknownSubject,
-} from '../../src/rfc7523-client-assertions/rules/trust.ts'
+} from '../../src/specs/rfc7523-client-assertions/rules/trust.ts'
 import { publicClient } from '../helpers/samples.ts'
 
 const now = 1_800_000_000

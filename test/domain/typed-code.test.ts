@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseUserCode } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { parseUserCode } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { hashRecoveryCode } from '../../src/users/rules/second-factor.ts'
 import { readTypedCode, westernDigits } from '../../src/users/rules/typed-code.ts'
 import { isSameName } from '../../src/users/rules/user.ts'

@@ -1,6 +1,6 @@
 /** Places and budgets of fetches, by purpose, host and network. */
 import t from 'tap'
-import { createBudgets, type Spender } from '../../src/fetch/budgets.ts'
+import { createBudgets, type Spender } from '../../src/outbound/budgets.ts'
 import { testClock } from '../helpers/clock.ts'
 
 const limits = { perOriginPerMinute: 30, perNetworkPerMinute: 15 }

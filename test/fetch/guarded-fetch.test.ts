@@ -3,9 +3,13 @@ import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import t from 'tap'
-import type { FetchFailed, FetchFault } from '../../src/fetch/exchange.ts'
-import { createGuardedFetch, type FormPost, type GuardedFetchOptions } from '../../src/fetch/guarded-fetch.ts'
-import { type Counted, countChannel } from '../../src/http/count.ts'
+import type { FetchFailed, FetchFault } from '../../src/outbound/exchange.ts'
+import {
+  createGuardedFetch,
+  type FormPost,
+  type GuardedFetchOptions,
+} from '../../src/outbound/guarded-fetch.ts'
+import { type Counted, countChannel } from '../../src/system/count.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { testClock } from '../helpers/clock.ts'
 import { newFolder } from '../helpers/command.ts'

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import type { Fetched } from '../../src/fetch/exchange.ts'
-import { freshSeconds } from '../../src/fetch/freshness.ts'
-import { createKeySets } from '../../src/fetch/key-sets.ts'
+import type { Fetched } from '../../src/outbound/exchange.ts'
+import { freshSeconds } from '../../src/outbound/freshness.ts'
+import { createKeySets } from '../../src/outbound/key-sets.ts'
 import { testClock } from '../helpers/clock.ts'
 
 const now = 1_800_000_000

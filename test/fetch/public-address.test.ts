@@ -1,5 +1,5 @@
 import t from 'tap'
-import { addressesIn, isLoopbackAddress, isPublicAddress } from '../../src/fetch/public-address.ts'
+import { addressesIn, isLoopbackAddress, isPublicAddress } from '../../src/outbound/public-address.ts'
 
 const isPublic = [
   '1.1.1.1',

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { Development } from '../../src/deps.ts'
+import type { Development } from '../../src/feature/deps.ts'
 import type { Answer } from './connection.ts'
 import type { Dice } from './dice.ts'
 import { noteGrants } from './learn.ts'

@@ -1,4 +1,4 @@
-import { assertionType } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
+import { assertionType } from '../../src/specs/rfc7523-client-assertions/rules/assertion.ts'
 import { administer } from './administration.ts'
 import { makeAssertion, wrongRequests } from './assertions.ts'
 import { byClient, clientFor, resources } from './by-client.ts'

@@ -1,7 +1,7 @@
 import { insert } from '../../src/domain/decision.ts'
 import { initialTokenKind, mintInitialToken } from '../../src/domain/initial-token.ts'
 import type { Store } from '../../src/storage/store.ts'
-import type { RandomSource } from '../../src/system.ts'
+import type { RandomSource } from '../../src/system/system.ts'
 import type { Answer } from './connection.ts'
 import type { Dice } from './dice.ts'
 import { metadata } from './metadata.ts'

@@ -1,4 +1,4 @@
-import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { keepCookies } from '../helpers/cookie-jar.ts'
 import { learnAdministration, learnUser } from './administration.ts'
 import type { Answer } from './connection.ts'

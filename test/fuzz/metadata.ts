@@ -1,4 +1,4 @@
-import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import type { Dice } from './dice.ts'
 import { markup } from './values.ts'
 

@@ -1,5 +1,5 @@
 import { type CookieKind, cookieName } from '../../src/http/cookies.ts'
-import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { faultOfAdministration } from './administration.ts'
 import { useAssertion } from './assertions.ts'
 import type { Answer } from './connection.ts'

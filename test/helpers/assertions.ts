@@ -1,5 +1,5 @@
 import { constants, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
-import { assertionType } from '../../src/rfc7523-client-assertions/rules/assertion.ts'
+import { assertionType } from '../../src/specs/rfc7523-client-assertions/rules/assertion.ts'
 
 const make = {
   ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),

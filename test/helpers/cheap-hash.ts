@@ -1,5 +1,5 @@
 import { argon2Sync } from 'node:crypto'
-import type { RandomSource } from '../../src/system.ts'
+import type { RandomSource } from '../../src/system/system.ts'
 
 /** An argon2id hash that costs almost nothing, so that sign-ins do not slow a run down. */
 export function cheapHash(password: string, random: RandomSource): string {

@@ -4,7 +4,7 @@ import {
   parseClientCredentials,
 } from '../../src/domain/client-authentication.ts'
 import type { Parameters } from '../../src/domain/parameters.ts'
-import { secretMethods } from '../../src/rfc6749-authorization/client-secret.ts'
+import { secretMethods } from '../../src/specs/rfc6749-authorization/client-secret.ts'
 
 export const methodNames = ['none', 'client_secret_post', 'client_secret_basic'] as const
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Clock, RandomSource } from '../../src/system.ts'
+import type { Clock, RandomSource } from '../../src/system/system.ts'
 
 /** A clock that is paused until a test moves it. */
 export interface TestClock extends Clock {

@@ -1,4 +1,4 @@
-import { grantType } from '../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { type Fields, type Issuer, postAs, type TestClient } from './flow.ts'
 import { alice } from './server.ts'
 import { type Page, UserAgent } from './user-agent.ts'

@@ -1,10 +1,10 @@
 import type { Test } from 'tap'
 import type { StoredKey } from '../../src/domain/model.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
-import { keyPolicy } from '../../src/settings/key-policy.ts'
 import { loadConfig } from '../../src/settings/load.ts'
 import { openStore } from '../../src/storage/open.ts'
-import { systemClock, systemRandom } from '../../src/system.ts'
+import { systemClock, systemRandom } from '../../src/system/system.ts'
 import { newFolder, run } from './command.ts'
 
 export const keysSecret = 'a secret for tests that is long enough'

@@ -1,4 +1,4 @@
-import { type AdminSection, adminPath, adminSections } from '../../src/admin-pages/admin-page.ts'
+import { type AdminSection, adminPath, adminSections } from '../../src/admin/pages/admin-page.ts'
 import type { Rejection } from '../../src/domain/model.ts'
 import { msg } from '../../src/pages/i18n/i18n.ts'
 import type { Pages } from '../../src/pages/pages.ts'

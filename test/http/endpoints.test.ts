@@ -1,8 +1,8 @@
 import Fastify from 'fastify'
 import t from 'tap'
-import type { AppDeps } from '../../src/deps.ts'
+import type { AppDeps } from '../../src/feature/deps.ts'
 import { endpoints } from '../../src/http/endpoints.ts'
-import { metadata } from '../../src/rfc8414-metadata/plugin.ts'
+import { metadata } from '../../src/specs/rfc8414-metadata/plugin.ts'
 
 const service = { issuer: 'https://id.example/t', prefix: '/t' } as AppDeps['service'] // The plugin reads nothing else.
 

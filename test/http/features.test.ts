@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
-import { additions, declarationsOf, type Feature, flag, joined, section } from '../../src/feature.ts'
+import { additions, declarationsOf, type Feature, flag, joined, section } from '../../src/feature/feature.ts'
 import { features } from '../../src/features.ts'
 
 const load = async () => async () => {}

@@ -2,8 +2,8 @@
 import { setTimeout } from 'node:timers/promises'
 import type { InjectOptions } from 'fastify'
 import t from 'tap'
-import { networkShares } from '../../src/audit/rejection-record.ts'
 import type { Rejection } from '../../src/domain/model.ts'
+import { networkShares } from '../../src/observability/rejection-record.ts'
 import {
   authorizationUrl,
   authorize,

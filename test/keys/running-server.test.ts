@@ -1,7 +1,7 @@
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
 import type { StoredKey } from '../../src/domain/model.ts'
-import { keyPolicy } from '../../src/settings/key-policy.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import {
   callApi,

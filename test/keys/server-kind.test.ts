@@ -1,6 +1,7 @@
 import t from 'tap'
 import { sealHandle } from '../../src/domain/handle.ts'
 import { changeKeys } from '../../src/keys/change-keys.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import {
   deriveSealingKey,
@@ -11,7 +12,6 @@ import {
   unseal,
   WrongSecret,
 } from '../../src/keys/seal.ts'
-import { keyPolicy } from '../../src/settings/key-policy.ts'
 import { loadConfig } from '../../src/settings/load.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const file = 'src/admin-pages/admin-page.ts'
+const file = 'src/admin/pages/admin-page.ts'
 const tests = ['test/conformance/admin-pages.test.ts']
 const formTests = ['test/conformance/admin-forms.test.ts']
 
@@ -52,42 +52,42 @@ export const adminPageFaults = [
   {
     id: 'admin-keys-rotated-by-one-who-left',
     tests,
-    file: 'src/admin-pages/keys.ts',
+    file: 'src/admin/pages/keys.ts',
     find: 'withWrites(rotateKeys(ring, { algorithms, at }, fresh, policy, now), requireAdministrator())',
     replace: 'rotateKeys(ring, { algorithms, at }, fresh, policy, now)',
   },
   {
     id: 'admin-key-retired-by-one-who-left',
     tests,
-    file: 'src/admin-pages/keys.ts',
+    file: 'src/admin/pages/keys.ts',
     find: 'withWrites(decision, requireAdministrator())',
     replace: 'decision',
   },
   {
     id: 'admin-page-cross-site-form',
     tests,
-    file: 'src/admin-pages/plugin.ts',
+    file: 'src/admin/pages/plugin.ts',
     find: "app.addHook('preValidation', assertSameSite)",
     replace: '',
   },
   {
     id: 'admin-act-not-typed',
     tests,
-    file: 'src/admin-pages/act-page.ts',
+    file: 'src/admin/pages/act-page.ts',
     find: "!isTyped || single(visit.form, 'confirm')?.trim() === name",
     replace: 'true',
   },
   {
     id: 'admin-key-retired-without-typing',
     tests,
-    file: 'src/admin-pages/keys.ts',
+    file: 'src/admin/pages/keys.ts',
     find: 'isTyped: true',
     replace: 'isTyped: false',
   },
   {
     id: 'admin-key-retired-by-no-one',
     tests,
-    file: 'src/admin-pages/keys.ts',
+    file: 'src/admin/pages/keys.ts',
     find: 'context) return done(retired ===',
     replace: '{}); return done(retired ===',
   },
@@ -101,7 +101,7 @@ export const adminPageFaults = [
   {
     id: 'admin-page-removes-the-last-passkey',
     tests,
-    file: 'src/admin-pages/user-acts.ts',
+    file: 'src/admin/pages/user-acts.ts',
     find: 'keepAdministrator(removePasskeys(current, context), config.admin.group, context.at)',
     replace: 'removePasskeys(current, context)',
   },
@@ -115,14 +115,14 @@ export const adminPageFaults = [
   {
     id: 'late-form-of-another-browser',
     tests: formTests,
-    file: 'src/admin-pages/late-form.ts',
+    file: 'src/admin/pages/late-form.ts',
     find: 'isOwn && late.path === at.path',
     replace: 'late.path === at.path',
   },
   {
     id: 'late-form-of-another-page',
     tests: formTests,
-    file: 'src/admin-pages/late-form.ts',
+    file: 'src/admin/pages/late-form.ts',
     find: 'isOwn && late.path === at.path',
     replace: 'isOwn',
   },
@@ -136,35 +136,35 @@ export const adminPageFaults = [
   {
     id: 'late-form-keeps-what-may-be-a-secret',
     tests: formTests,
-    file: 'src/admin-pages/late-form.ts',
+    file: 'src/admin/pages/late-form.ts',
     find: 'Object.keys(typed.fields)',
     replace: 'Object.keys(typed.form)',
   },
   {
     id: 'admin-form-overwrites-an-app',
     tests: formTests,
-    file: 'src/admin-pages/client.ts',
+    file: 'src/admin/pages/client.ts',
     find: 'assertVersion(form, formOf(client))',
     replace: '',
   },
   {
     id: 'admin-form-overwrites-keys',
     tests: formTests,
-    file: 'src/admin-pages/client-keys.ts',
+    file: 'src/admin/pages/client-keys.ts',
     find: 'assertVersion(visit.form, shownOf(client))',
     replace: '',
   },
   {
     id: 'admin-form-overwrites-a-group',
     tests: formTests,
-    file: 'src/admin-pages/group.ts',
+    file: 'src/admin/pages/group.ts',
     find: 'assertVersion(form, shownOf(known))',
     replace: '',
   },
   {
     id: 'admin-form-overwrites-attributes',
     tests: formTests,
-    file: 'src/admin-pages/user-attributes.ts',
+    file: 'src/admin/pages/user-attributes.ts',
     find: 'assertVersion(form, attributesOf(declared, user))',
     replace: '',
   },

@@ -11,7 +11,7 @@ const settings = ['test/config/faults.test.ts']
 export const attributeFaults = [
   {
     id: 'attribute-opened-by-every-scope',
-    file: 'src/service.ts',
+    file: 'src/feature/service.ts',
     find: 'one.scope === scope.name ? one.name : []',
     replace: 'one.name',
     tests: ['test/dev/library.test.ts'],

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const request = 'src/domain/authorization-request.ts'
 const redirect = 'src/domain/redirect-uri.ts'
-const exit = 'src/rfc6749-authorization/authorization-response.ts'
+const exit = 'src/specs/rfc6749-authorization/authorization-response.ts'
 
 /** Faults of the authorization endpoint: the redirect URI, the parameters, and the response. */
 export const authorizationFaults = [
@@ -136,7 +136,7 @@ export const authorizationFaults = [
   {
     id: 'iss-with-a-slash',
     rule: 'rfc9207-2-iss-value',
-    file: 'src/rfc9207-issuer/plugin.ts',
+    file: 'src/specs/rfc9207-issuer/plugin.ts',
     find: 'iss: service.issuer }',
     replace: "iss: new URL('/', service.issuer).href }",
   },

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/oidc-backchannel-logout/rules.ts'
+const rules = 'src/specs/oidc-backchannel-logout/rules.ts'
 const over = ['test/conformance/oidc-backchannel-logout.test.ts']
 const inDomain = ['test/domain/logout-delivery.test.ts']
 const inStore = ['test/storage/sqlite.test.ts']
@@ -10,7 +10,7 @@ export const backchannelLogoutFaults = [
   {
     id: 'logout-token-typed-as-id-token',
     rule: 'oidc-bcl-2.4-typ',
-    file: 'src/oidc-backchannel-logout/sender.ts',
+    file: 'src/specs/oidc-backchannel-logout/sender.ts',
     find: "'logout+jwt'",
     replace: "'JWT'",
   },
@@ -38,14 +38,14 @@ export const backchannelLogoutFaults = [
   {
     id: 'logout-token-signed-by-default',
     rule: 'oidc-bcl-2.4-signed',
-    file: 'src/oidc-backchannel-logout/sender.ts',
+    file: 'src/specs/oidc-backchannel-logout/sender.ts',
     find: "keys.sign(algorithm, 'logout+jwt',",
     replace: "keys.sign('RS256', 'logout+jwt',",
   },
   {
     id: 'silent-client-delays-others',
     rule: 'oidc-bcl-2.3-in-parallel',
-    file: 'src/oidc-backchannel-logout/sender.ts',
+    file: 'src/specs/oidc-backchannel-logout/sender.ts',
     find: 'const mostOfClient = 4',
     replace: 'const mostOfClient = 16',
   },
@@ -59,14 +59,14 @@ export const backchannelLogoutFaults = [
   {
     id: 'derived-sid-links-clients',
     rule: 'oidc-bcl-2.1-sid-distinct',
-    file: 'src/oidc-backchannel-logout/plugin.ts',
+    file: 'src/specs/oidc-backchannel-logout/plugin.ts',
     find: "keys.pseudonym('sid', userId, clientId,",
     replace: "keys.pseudonym('sid', userId,",
   },
   {
     id: 'derived-sid-of-all-sessions',
     rule: 'oidc-bcl-2.1-sid-distinct',
-    file: 'src/oidc-backchannel-logout/plugin.ts',
+    file: 'src/specs/oidc-backchannel-logout/plugin.ts',
     find: ', clientId, `${authenticatedAt}`)',
     replace: ', clientId)',
   },
@@ -87,7 +87,7 @@ export const backchannelLogoutFaults = [
   {
     id: 'anyone-names-a-logout-uri',
     rule: 'oidc-bcl-2.2-uri-https',
-    file: 'src/oidc-backchannel-logout/feature.ts',
+    file: 'src/specs/oidc-backchannel-logout/feature.ts',
     find: '    backchannel_logout_uri: {\n      operatorOnly: true,',
     replace: '    backchannel_logout_uri: {',
   },
@@ -107,7 +107,7 @@ export const backchannelLogoutFaults = [
   },
   {
     id: 'code-of-an-ended-session',
-    file: 'src/oidc-backchannel-logout/plugin.ts',
+    file: 'src/specs/oidc-backchannel-logout/plugin.ts',
     find: '(grant.seq > 0 || logoutUriOf(client) === undefined || sid === undefined)',
     replace: '(grant.seq >= 0 || logoutUriOf(client) === undefined || sid === undefined)',
     tests: over,
@@ -171,7 +171,7 @@ export const backchannelLogoutFaults = [
   },
   {
     id: 'no-content-is-a-failure',
-    file: 'src/fetch/exchange.ts',
+    file: 'src/outbound/exchange.ts',
     find: '!(form && statusCode === 204)',
     replace: 'true',
     tests: ['test/fetch/guarded-fetch.test.ts'],
@@ -179,13 +179,13 @@ export const backchannelLogoutFaults = [
   {
     id: 'any-status-is-a-success',
     rule: 'oidc-bcl-2.8-failure',
-    file: 'src/fetch/exchange.ts',
+    file: 'src/outbound/exchange.ts',
     find: '!(form && statusCode === 204)',
     replace: '!form',
   },
   {
     id: 'one-form-for-two',
-    file: 'src/fetch/guarded-fetch.ts',
+    file: 'src/outbound/guarded-fetch.ts',
     find: 'const key = post ?? `${spender.purpose} ${url.href}`',
     replace: 'const key = url.href',
     tests: ['test/fetch/guarded-fetch.test.ts'],
@@ -199,14 +199,14 @@ export const backchannelLogoutFaults = [
   },
   {
     id: 'silent-client-is-tried-by-all',
-    file: 'src/oidc-backchannel-logout/pause.ts',
+    file: 'src/specs/oidc-backchannel-logout/pause.ts',
     find: 'if (now < pause.until) return accept(false)',
     replace: '',
     tests: ['test/domain/logout-pause.test.ts'],
   },
   {
     id: 'silent-client-is-never-paused',
-    file: 'src/oidc-backchannel-logout/sender.ts',
+    file: 'src/specs/oidc-backchannel-logout/sender.ts',
     find: "tried.result === 'delivered' || tried.silent !== true",
     replace: 'true',
     tests: over,

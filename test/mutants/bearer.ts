@@ -23,13 +23,13 @@ export const bearerFaults = [
   {
     id: 'missing-token-is-challenged',
     rule: 'service-5-no-token-anonymous',
-    file: 'src/protected-api/plugin.ts',
+    file: 'src/guard/protected-api/plugin.ts',
     find: "anonymous: 'allow'",
     replace: "anonymous: 'challenge'",
   },
   {
     id: 'built-in-api-served-though-off',
-    file: 'src/protected-api/plugin.ts',
+    file: 'src/guard/protected-api/plugin.ts',
     find: "  if (config.builtInApi === 'off') return\n",
     replace: '',
     tests: ['test/cli/init.test.ts'],
@@ -51,7 +51,7 @@ export const bearerFaults = [
   {
     id: 'read-opens-write',
     rule: 'service-5-scope-read-write-split',
-    file: 'src/protected-api/plugin.ts',
+    file: 'src/guard/protected-api/plugin.ts',
     find: 'app.requireScope(name)',
     replace: "app.requireScope(name.replace(':write', ':read'))",
   },

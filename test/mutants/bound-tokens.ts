@@ -2,9 +2,9 @@ import type { Fault } from './fault.ts'
 
 const proof = 'src/domain/dpop-proof.ts'
 const guard = 'src/guard/guard.ts'
-const rules = 'src/rfc9449-dpop/rules.ts'
-const plugin = 'src/rfc9449-dpop/plugin.ts'
-const issue = 'src/rfc6749-authorization/issue-tokens.ts'
+const rules = 'src/specs/rfc9449-dpop/rules.ts'
+const plugin = 'src/specs/rfc9449-dpop/plugin.ts'
+const issue = 'src/specs/rfc6749-authorization/issue-tokens.ts'
 const tests = ['test/conformance/rfc9449-dpop.test.ts']
 const scheme = 'src/domain/bearer.ts'
 const registration = ['test/conformance/rfc9449-registration.test.ts']
@@ -241,14 +241,14 @@ export const boundTokenFaults = [
   {
     id: 'bound-registration-token-under-bearer',
     tests: registration,
-    file: 'src/rfc7591-registration/rules.ts',
+    file: 'src/specs/rfc7591-registration/rules.ts',
     find: 'if (!isUnderItsScheme(scheme, client?.registrationKey))',
     replace: 'if (scheme !== undefined && !isUnderItsScheme(scheme, client?.registrationKey))',
   },
   {
     id: 'registration-without-its-key',
     tests: registration,
-    file: 'src/rfc7591-registration/client-configuration.ts',
+    file: 'src/specs/rfc7591-registration/client-configuration.ts',
     find: 'if (scheme !== undefined && confirmation !== undefined)',
     replace: 'if (scheme !== undefined && confirmation === undefined)',
   },
@@ -262,7 +262,7 @@ export const boundTokenFaults = [
   {
     id: 'initial-token-under-dpop-without-a-proof',
     tests: registration,
-    file: 'src/rfc7591-registration/plugin.ts',
+    file: 'src/specs/rfc7591-registration/plugin.ts',
     find: 'assertProven(sent, confirmation)',
     replace: '',
   },

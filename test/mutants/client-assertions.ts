@@ -1,11 +1,11 @@
 import type { Fault } from './fault.ts'
 
-const assertion = 'src/rfc7523-client-assertions/rules/assertion.ts'
-const claims = 'src/rfc7523-client-assertions/rules/claims.ts'
+const assertion = 'src/specs/rfc7523-client-assertions/rules/assertion.ts'
+const claims = 'src/specs/rfc7523-client-assertions/rules/claims.ts'
 const signature = 'src/domain/jws.ts'
-const registration = 'src/rfc7523-client-assertions/rules/registration.ts'
-const plugin = 'src/rfc7523-client-assertions/plugin.ts'
-const fetching = 'src/fetch/exchange.ts'
+const registration = 'src/specs/rfc7523-client-assertions/rules/registration.ts'
+const plugin = 'src/specs/rfc7523-client-assertions/plugin.ts'
+const fetching = 'src/outbound/exchange.ts'
 
 /** Faults of private_key_jwt, RFC 7523, and of the fetch of its keys. */
 export const clientAssertionFaults = [

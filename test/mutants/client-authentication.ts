@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
 const authentication = 'src/domain/client-authentication.ts'
-const secret = 'src/rfc6749-authorization/client-secret.ts'
+const secret = 'src/specs/rfc6749-authorization/client-secret.ts'
 
 const ends = ['test/conformance/operator-client-ends.test.ts']
 
@@ -101,7 +101,7 @@ export const clientAuthenticationFaults = [
   {
     id: 'secret-guessing-not-limited',
     rule: 'rfc6749-2.3.1-brute-force',
-    file: 'src/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/token.ts',
     find: "{ endpoint: 'token', limit: 'token' }",
     replace: "{ endpoint: 'token' }",
   },

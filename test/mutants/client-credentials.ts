@@ -1,13 +1,13 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/rfc6749-client-credentials/rules.ts'
+const rules = 'src/specs/rfc6749-client-credentials/rules.ts'
 
 /** Faults of tokens that a client gets for itself, RFC 6749 §4.4. */
 export const clientCredentialsFaults = [
   {
     id: 'registered-client-acts-for-itself',
     rule: 'rfc6749-4.4-client-credentials-confidential',
-    file: 'src/rfc6749-client-credentials/feature.ts',
+    file: 'src/specs/rfc6749-client-credentials/feature.ts',
     find: 'operatorOnly: true, ',
     replace: '',
   },
@@ -21,7 +21,7 @@ export const clientCredentialsFaults = [
   {
     id: 'removed-client-gets-a-token',
     rule: 'rfc6749-4.4.2-client-must-authenticate',
-    file: 'src/rfc6749-client-credentials/plugin.ts',
+    file: 'src/specs/rfc6749-client-credentials/plugin.ts',
     find: 'issueToClient(found, ',
     replace: 'issueToClient(client, ',
     tests: ['test/domain/client-credentials.test.ts', 'test/conformance/rfc6749-client-credentials.test.ts'],

@@ -1,10 +1,10 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/client-id-metadata/rules.ts'
-const acceptance = 'src/client-id-metadata/acceptance.ts'
-const documents = 'src/client-id-metadata/documents.ts'
-const fetching = 'src/client-id-metadata/fetching.ts'
-const budgets = 'src/fetch/budgets.ts'
+const rules = 'src/specs/client-id-metadata/rules.ts'
+const acceptance = 'src/specs/client-id-metadata/acceptance.ts'
+const documents = 'src/specs/client-id-metadata/documents.ts'
+const fetching = 'src/specs/client-id-metadata/fetching.ts'
+const budgets = 'src/outbound/budgets.ts'
 const consent = 'src/pages/sign-in/consent.ts'
 const interaction = 'src/domain/interaction.ts'
 const tests = ['test/conformance/client-id-metadata.test.ts']
@@ -211,7 +211,7 @@ export const clientDocumentFaults = [
   {
     id: 'document-unknown-fetched-by-the-token-endpoint',
     tests: unknown,
-    file: 'src/client-id-metadata/plugin.ts',
+    file: 'src/specs/client-id-metadata/plugin.ts',
     find: `          case 'authentication':
             return clients.known(clientId)`,
     replace: `          case 'authentication':
@@ -311,21 +311,21 @@ export const clientDocumentFaults = [
   {
     id: 'document-fetched-without-authority',
     tests: ['test/conformance/admin-client-documents.test.ts'],
-    file: 'src/admin-api/client-documents.ts',
+    file: 'src/admin/api/client-documents.ts',
     find: 'return [requireMay({}), event, ...keep(kept)]',
     replace: 'return [event, ...keep(kept)]',
   },
   {
     id: 'document-with-a-secret-that-offers-more',
     rule: 'cimd-4.1-no-shared-secrets',
-    file: 'src/client-id-metadata/rules.ts',
+    file: 'src/specs/client-id-metadata/rules.ts',
     find: '...(isSecret ? [] : offered)',
     replace: '...offered',
   },
   {
     id: 'document-that-prefers-keys-made-public',
     rule: 'cimd-6.2-key-auth',
-    file: 'src/client-id-metadata/rules.ts',
+    file: 'src/specs/client-id-metadata/rules.ts',
     find: "[preferred ?? offered[0] ?? 'none',",
     replace: "[offered[0] ?? preferred ?? 'none',",
   },

@@ -1,37 +1,37 @@
 import type { Fault } from './fault.ts'
 
-const device = 'src/rfc8628-device-grant/rules/device.ts'
-const codes = 'src/rfc8628-device-grant/rules/codes.ts'
-const plugin = 'src/rfc8628-device-grant/plugin.ts'
-const pages = 'src/rfc8628-device-grant/pages.ts'
+const device = 'src/specs/rfc8628-device-grant/rules/device.ts'
+const codes = 'src/specs/rfc8628-device-grant/rules/codes.ts'
+const plugin = 'src/specs/rfc8628-device-grant/plugin.ts'
+const pages = 'src/specs/rfc8628-device-grant/pages.ts'
 const tests = ['test/domain/device-grant.test.ts', 'test/conformance/rfc8628-device-grant.test.ts']
 
 /** Faults of the authorization of devices, RFC 8628. */
 export const deviceGrantFaults = [
   {
     id: 'registered-client-starts-devices',
-    file: 'src/rfc8628-device-grant/rules/device.ts',
+    file: 'src/specs/rfc8628-device-grant/rules/device.ts',
     find: "origin !== 'registered' || closedBy === undefined",
     replace: 'true',
     tests: ['test/conformance/registered-devices.test.ts'],
   },
   {
     id: 'registered-client-polls-on',
-    file: 'src/rfc8628-device-grant/plugin.ts',
+    file: 'src/specs/rfc8628-device-grant/plugin.ts',
     find: 'assertOpenTo(client, limits.closedBy)',
     replace: '',
     tests: ['test/conformance/registered-devices.test.ts'],
   },
   {
     id: 'registered-device-gets-a-refresh-token',
-    file: 'src/rfc8628-device-grant/rules/device.ts',
+    file: 'src/specs/rfc8628-device-grant/rules/device.ts',
     find: "return origin !== 'registered' && grantTypes",
     replace: 'return grantTypes',
     tests: ['test/conformance/registered-devices.test.ts'],
   },
   {
     id: 'linked-code-need-not-be-typed',
-    file: 'src/rfc8628-device-grant/rules/device.ts',
+    file: 'src/specs/rfc8628-device-grant/rules/device.ts',
     find: 'isLinked && found.mustBeTyped',
     replace: 'false',
     tests: ['test/conformance/registered-devices.test.ts'],

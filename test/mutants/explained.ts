@@ -11,7 +11,7 @@ const connections = 'src/domain/connections.ts'
 const jws = 'src/domain/jws.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
 const clientAuthentication = 'src/domain/client-authentication.ts'
-const securityProfile = 'src/fapi2-security-profile/rules.ts'
+const securityProfile = 'src/specs/fapi2-security-profile/rules.ts'
 const durations = 'src/domain/durations.ts'
 const knownUnits = 'the form that is checked first has only units with a number of seconds'
 const keyTerm = 'src/domain/key-term.ts'
@@ -302,7 +302,7 @@ export const explainedMutations: readonly Explanation[] = [
     }),
   ),
   {
-    file: 'src/users/rules/known-browser.ts',
+    file: 'src/domain/known-browser.ts',
     where: 'openKnownBrowser',
     operator: 'changed string',
     text: "'' → 'mutant'",

@@ -1,8 +1,8 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/groups/rules.ts'
-const plugin = 'src/groups/plugin.ts'
-const claims = 'src/groups/token-claims.ts'
+const rules = 'src/users/groups/rules.ts'
+const plugin = 'src/users/groups/plugin.ts'
+const claims = 'src/users/groups/token-claims.ts'
 const over = ['test/conformance/groups.test.ts']
 const byCommand = ['test/cli/group.test.ts']
 const inDomain = ['test/domain/group.test.ts']
@@ -53,21 +53,21 @@ export const groupFaults = [
   },
   {
     id: 'group-denial-only-on-the-page',
-    file: 'src/rfc6749-authorization/authorize.ts',
+    file: 'src/specs/rfc6749-authorization/authorize.ts',
     find: 'if (denial !== undefined) {\n      if (parsed',
     replace: 'if (false) {\n      if (parsed',
     tests: over,
   },
   {
     id: 'group-access-set-by-registration',
-    file: 'src/groups/feature.ts',
+    file: 'src/users/groups/feature.ts',
     find: 'allowed_groups: {\n      operatorOnly: true,',
     replace: 'allowed_groups: {',
     tests: over,
   },
   {
     id: 'group-claims-set-by-registration',
-    file: 'src/groups/feature.ts',
+    file: 'src/users/groups/feature.ts',
     find: 'token_claims: {\n      operatorOnly: true,',
     replace: 'token_claims: {',
     tests: over,
@@ -109,7 +109,7 @@ export const groupFaults = [
   },
   {
     id: 'group-rule-replaces-a-claim-of-a-jwt',
-    file: 'src/rfc6749-authorization/issue-tokens.ts',
+    file: 'src/specs/rfc6749-authorization/issue-tokens.ts',
     find: '{ ...(await addedClaims(grant, client)), ...claims }',
     replace: '{ ...claims, ...(await addedClaims(grant, client)) }',
     tests: over,

@@ -7,7 +7,7 @@ const crossOrigin = 'src/http/cross-origin.ts'
 export const headerFaults = [
   {
     id: 'management-listener-answers-to-any-name',
-    file: 'src/management/listener.ts',
+    file: 'src/observability/listener.ts',
     find: '    if (!isHostOf(request.headers.host, [host, ...hosts])) return sendText(reply, 403, unlisted)\n',
     replace: '',
     tests: ['test/process/metrics.test.ts'],
@@ -50,7 +50,7 @@ export const headerFaults = [
   {
     id: 'form-action-missing-in-every-sign-out',
     rule: 'rfc9700-4.16-csp',
-    file: 'src/oidc-logout/plugin.ts',
+    file: 'src/specs/oidc-logout/plugin.ts',
     find: 'request.leadsToClient = redirectUri !== undefined',
     replace: 'request.leadsToClient = true',
   },

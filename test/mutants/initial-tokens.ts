@@ -3,7 +3,7 @@ import type { Fault } from './fault.ts'
 const rule = 'rfc7591-3-initial-access-token'
 const tests = ['test/conformance/rfc7591-initial-access-token.test.ts']
 const token = 'src/domain/initial-token.ts'
-const rules = 'src/rfc7591-registration/rules.ts'
+const rules = 'src/specs/rfc7591-registration/rules.ts'
 const metadata = 'src/clients/metadata.ts'
 
 /** Faults of initial access tokens, RFC 7591 §3. */
@@ -25,7 +25,7 @@ export const initialTokenFaults = [
   {
     id: 'initial-token-use-not-counted',
     rule,
-    file: 'src/rfc7591-registration/plugin.ts',
+    file: 'src/specs/rfc7591-registration/plugin.ts',
     find: 'update(initialTokenKind, spent), ...writes',
     replace: '...writes',
   },
@@ -82,7 +82,7 @@ export const initialTokenFaults = [
   {
     id: 'initial-token-ends-with-the-registration',
     tests,
-    file: 'src/rfc7591-registration/client-configuration.ts',
+    file: 'src/specs/rfc7591-registration/client-configuration.ts',
     find: 'registrationPolicy({ config, service, keys, declared }, client.admitted)',
     replace: 'registrationPolicy({ config, service, keys, declared })',
   },
@@ -96,7 +96,7 @@ export const initialTokenFaults = [
   {
     id: 'metadata-of-a-token-replaced-by-a-client',
     tests,
-    file: 'src/rfc7523-client-assertions/feature.ts',
+    file: 'src/specs/rfc7523-client-assertions/feature.ts',
     find: 'operatorOnly: true,\n      byToken: true,',
     replace: 'withToken: true,\n      operatorOnly: true,\n      byToken: true,',
   },

@@ -1,6 +1,6 @@
 import type { OwnFault } from './fault.ts'
 
-const record = 'src/audit/rejection-record.ts'
+const record = 'src/observability/rejection-record.ts'
 const recordTests = ['test/http/rejection-record.test.ts']
 const registrationTests = ['test/conformance/rfc7592-client-configuration.test.ts']
 const malformed = 'src/http/malformed-http.ts'
@@ -59,14 +59,14 @@ export const limitFaults = [
   },
   {
     id: 'registration-updates-without-limit',
-    file: 'src/rfc7591-registration/client-configuration.ts',
+    file: 'src/specs/rfc7591-registration/client-configuration.ts',
     find: "        limit: 'registration',\n",
     replace: '',
     tests: registrationTests,
   },
   {
     id: 'unchanged-registration-written',
-    file: 'src/rfc7591-registration/client-configuration.ts',
+    file: 'src/specs/rfc7591-registration/client-configuration.ts',
     find: '        if (isDeepStrictEqual(replaced, client)) return accept(client)\n',
     replace: '',
     tests: registrationTests,

@@ -140,7 +140,7 @@ export const linkFaults = [
   },
   {
     id: 'chosen-name-sent-to-anybody',
-    file: 'src/mail/emails.ts',
+    file: 'src/pages/emails/emails.ts',
     find: "return isTheirs ? String(claims['name'] ?? username) : username",
     replace: "return isTheirs || true ? String(claims['name'] ?? username) : username",
     tests: ['test/account/email.test.ts'],

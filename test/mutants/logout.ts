@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
-const plugin = 'src/oidc-logout/plugin.ts'
-const rule = 'src/oidc-logout/rules.ts'
+const plugin = 'src/specs/oidc-logout/plugin.ts'
+const rule = 'src/specs/oidc-logout/rules.ts'
 
 /** Faults of OpenID Connect RP-Initiated Logout. */
 export const logoutFaults = [

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const authorize = 'src/rfc6749-authorization/authorize.ts'
+const authorize = 'src/specs/rfc6749-authorization/authorize.ts'
 
 /** Faults of the metadata, RFC 8414, RFC 9728 and OpenID Connect Discovery. */
 export const metadataFaults = [
@@ -21,14 +21,14 @@ export const metadataFaults = [
   {
     id: 'metadata-forgets-request-uri',
     rule: 'oidc-disc-3-request-uri-default-true',
-    file: 'src/rfc9101-request-objects/plugin.ts',
+    file: 'src/specs/rfc9101-request-objects/plugin.ts',
     find: 'request_uri_parameter_supported: true,',
     replace: 'request_uri_parameter_supported: false,',
   },
   {
     id: 'metadata-promises-private-key-jwt',
     rule: 'rfc8414-2-auth-methods-default',
-    file: 'src/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/token.ts',
     find: 'token_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication)',
     replace:
       "token_endpoint_auth_methods_supported: ['private_key_jwt', ...Object.keys(declared.clientAuthentication)]",
@@ -36,21 +36,21 @@ export const metadataFaults = [
   {
     id: 'metadata-forgets-revocation-methods',
     rule: 'rfc8414-2-revocation-endpoint',
-    file: 'src/rfc7009-revocation/plugin.ts',
+    file: 'src/specs/rfc7009-revocation/plugin.ts',
     find: '    revocation_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),\n',
     replace: '',
   },
   {
     id: 'metadata-promises-a-scope',
     rule: 'service-5-scope-table',
-    file: 'src/rfc8414-metadata/plugin.ts',
+    file: 'src/specs/rfc8414-metadata/plugin.ts',
     find: 'scopes_supported: scopes',
     replace: "scopes_supported: [...scopes, 'phone']",
   },
   {
     id: 'resource-asks-for-offline-access',
     rule: 'mcp-scope-no-offline-access',
-    file: 'src/rfc9728-resource-metadata/plugin.ts',
+    file: 'src/specs/rfc9728-resource-metadata/plugin.ts',
     find: 'name !== offlineAccess.name && !isReserved(name)',
     replace: '!isReserved(name)',
   },
@@ -71,21 +71,21 @@ export const metadataFaults = [
   {
     id: 'metadata-denies-iss',
     rule: 'rfc9207-2.3-flag',
-    file: 'src/rfc9207-issuer/plugin.ts',
+    file: 'src/specs/rfc9207-issuer/plugin.ts',
     find: 'authorization_response_iss_parameter_supported: true',
     replace: 'authorization_response_iss_parameter_supported: false',
   },
   {
     id: 'issuer-of-the-metadata-has-a-slash',
     rule: 'rfc8414-3.3-issuer-identical',
-    file: 'src/rfc8414-metadata/plugin.ts',
+    file: 'src/specs/rfc8414-metadata/plugin.ts',
     find: '    issuer,\n    ...app',
     replace: '    issuer: `${issuer}/`,\n    ...app',
   },
   {
     id: 'metadata-not-at-the-inserted-path',
     rule: 'rfc8414-3-path-insertion',
-    file: 'src/rfc8414-metadata/plugin.ts',
+    file: 'src/specs/rfc8414-metadata/plugin.ts',
     find: 'new URL(wellKnownUrl(issuer, name)).pathname, ',
     replace: '',
   },
@@ -99,21 +99,21 @@ export const metadataFaults = [
   {
     id: 'resource-has-another-name',
     rule: 'rfc9728-3.3-resource-identical',
-    file: 'src/rfc9728-resource-metadata/plugin.ts',
+    file: 'src/specs/rfc9728-resource-metadata/plugin.ts',
     find: 'resource: resource.identifier,',
     replace: 'resource: `${resource.identifier}/`,',
   },
   {
     id: 'resource-promises-query-tokens',
     rule: 'rfc9728-2-bearer-methods',
-    file: 'src/rfc9728-resource-metadata/plugin.ts',
+    file: 'src/specs/rfc9728-resource-metadata/plugin.ts',
     find: "bearer_methods_supported: ['header']",
     replace: "bearer_methods_supported: ['header', 'query']",
   },
   {
     id: 'resource-names-a-metadata-url',
     rule: 'rfc9728-2-authorization-servers',
-    file: 'src/rfc9728-resource-metadata/plugin.ts',
+    file: 'src/specs/rfc9728-resource-metadata/plugin.ts',
     find: 'authorization_servers: [service.issuer]',
     replace: 'authorization_servers: [`${service.issuer}/.well-known/oauth-authorization-server`]',
   },

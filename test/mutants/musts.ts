@@ -19,7 +19,7 @@ const foreign = "if (foreign < 0 || policy.foreignRedirects === 'drop') return a
 /** Faults against MUSTs that no fault of the other files covers. */
 export const mustFaults: readonly RuleFault[] = [
   ...breaking(
-    'src/rfc6749-authorization/authorize.ts',
+    'src/specs/rfc6749-authorization/authorize.ts',
     ['mcp-discovery-pkce-in-oidc-document', "code_challenge_methods_supported: ['S256'],", ''],
     ['rfc8414-2-code-challenge-methods', "code_challenge_methods_supported: ['S256'],", ''],
     ['rfc8414-2-response-modes-default', "response_modes_supported: ['query', 'form_post'],", ''],
@@ -29,13 +29,13 @@ export const mustFaults: readonly RuleFault[] = [
       "response_types_supported: ['token'],",
     ],
   ),
-  ...breaking('src/rfc9101-request-objects/plugin.ts', [
+  ...breaking('src/specs/rfc9101-request-objects/plugin.ts', [
     'oidc-disc-3-request-param',
     'request_parameter_supported: true,',
     'request_parameter_supported: false,',
   ]),
   ...breaking(
-    'src/rfc6749-authorization/token.ts',
+    'src/specs/rfc6749-authorization/token.ts',
     ['oidc-disc-3-grant-types', grantTypes, 'void name'],
     ['rfc8414-2-grant-types-default', grantTypes, "app.advertise({ grant_types_supported: ['implicit'] })"],
     [
@@ -47,7 +47,7 @@ export const mustFaults: readonly RuleFault[] = [
     ['oidc-disc-3-token-endpoint', "endpoint: 'token', ", ''],
   ),
   ...breaking(
-    'src/rfc8414-metadata/plugin.ts',
+    'src/specs/rfc8414-metadata/plugin.ts',
     ['rfc8414-2-issuer', advertised, '...app.advertised(),'],
     ['oidc-disc-3-issuer', advertised, '...app.advertised(),\n    issuer: issuer.toUpperCase(),'],
     ['oidc-disc-4.3-issuer-exact', advertised, '...app.advertised(),\n    issuer: `${issuer}/`,'],
@@ -183,7 +183,7 @@ export const mustFaults: readonly RuleFault[] = [
     ],
   ),
   ...breaking(
-    'src/oidc-core/rules.ts',
+    'src/specs/oidc-core/rules.ts',
     ['oidc-core-2-iss', 'iss: facts.issuer', 'iss: `${facts.issuer}/`'],
     ['oidc-core-2-sub', 'sub: facts.sub', 'sub: facts.sub.repeat(12)'],
     ['oidc-core-5.3.2-sub-always', 'sub: facts.sub', 'sub: grant.clientId'],
@@ -227,7 +227,7 @@ export const mustFaults: readonly RuleFault[] = [
     ['service-2-reg-response-client-id', 'client_id: client.id,', ''],
   ),
   ...breaking(
-    'src/rfc7591-registration/rules.ts',
+    'src/specs/rfc7591-registration/rules.ts',
     ['rfc6749-2.2-client-id-unique', "`client_${fresh.clientId.toString('base64url')}`", "'client_of_all'"],
     [
       'service-2-reg-auth-post',
@@ -236,7 +236,7 @@ export const mustFaults: readonly RuleFault[] = [
     ],
   ),
   ...breaking(
-    'src/rfc7662-introspection/plugin.ts',
+    'src/specs/rfc7662-introspection/plugin.ts',
     ['rfc7662-2.1-token-required', 'const { token } = request.body', "const { token = '' } = request.body"],
     ['rfc7662-2.2-inactive-form', '{ active: false }', '{ active: false, iss: service.issuer }'],
     ['rfc7662-2.2-active-boolean', '{ active: false }', '{ active: true }'],
@@ -252,13 +252,13 @@ export const mustFaults: readonly RuleFault[] = [
     ],
   ),
   ...breaking(
-    'src/rfc9126-pushed-requests/plugin.ts',
+    'src/specs/rfc9126-pushed-requests/plugin.ts',
     ['rfc9126-2-endpoint', "'/api/oauth/par',", "'/api/oauth/push',"],
     ['rfc9126-2-client-auth-as-token', "'/api/oauth/par',", "'/api/oauth/push',"],
     ['rfc9126-2.2-created', 'reply.code(201)', 'reply.code(200)'],
   ),
   ...breaking(
-    'src/rfc7591-registration/plugin.ts',
+    'src/specs/rfc7591-registration/plugin.ts',
     ['service-4-register-path', "'/api/oauth/register',", "'/api/oauth/registration',"],
     ['service-4-asm-registration-endpoint', "endpoint: 'registration',", ''],
     ['service-5-registration-open', 'reply.code(201)', 'reply.code(401)'],

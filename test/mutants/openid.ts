@@ -1,9 +1,9 @@
 import type { Fault } from './fault.ts'
 
-const idToken = 'src/oidc-core/rules.ts'
+const idToken = 'src/specs/oidc-core/rules.ts'
 const interaction = 'src/domain/interaction.ts'
 const request = 'src/domain/authorization-request.ts'
-const authorizeSource = 'src/rfc6749-authorization/authorize.ts'
+const authorizeSource = 'src/specs/rfc6749-authorization/authorize.ts'
 
 /** Faults of OpenID Connect Core: the ID Token, UserInfo, and what a request requires of the sign-in. */
 export const openidFaults = [
@@ -66,7 +66,7 @@ export const openidFaults = [
   {
     id: 'id-token-without-openid',
     rule: 'oidc-core-3.1.3.2-code-from-oidc',
-    file: 'src/oidc-core/plugin.ts',
+    file: 'src/specs/oidc-core/plugin.ts',
     find: "!scope.includes('openid')",
     replace: 'scope.length === 0',
   },
@@ -87,14 +87,14 @@ export const openidFaults = [
   {
     id: 'userinfo-without-openid',
     rule: 'oidc-core-5.3-requires-openid',
-    file: 'src/oidc-core/userinfo.ts',
+    file: 'src/specs/oidc-core/userinfo.ts',
     find: "app.requireScope('openid'),\n    },\n    answer,\n  )\n  app.post",
     replace: 'app.requireScope(),\n    },\n    answer,\n  )\n  app.post',
   },
   {
     id: 'any-body-has-a-token',
     rule: 'oidc-core-5.3-post-body-token',
-    file: 'src/oidc-core/userinfo.ts',
+    file: 'src/specs/oidc-core/userinfo.ts',
     find: 'if (hasToken(request)) done(null, undefined)',
     replace: 'if (_body.length > 0) done(null, { access_token: /[\\w-]{20,}/.exec(String(_body))?.[0] })',
   },
@@ -164,7 +164,7 @@ export const openidFaults = [
   {
     id: 'hint-of-another-issuer',
     rule: 'oidc-core-3.1.2.2-hint-issuer',
-    file: 'src/rfc6749-authorization/authorization-requests.ts',
+    file: 'src/specs/rfc6749-authorization/authorization-requests.ts',
     find: "claims?.['iss'] === service.issuer && typeof",
     replace: 'claims !== undefined && typeof',
   },
@@ -178,14 +178,14 @@ export const openidFaults = [
   {
     id: 'signed-userinfo-for-anyone',
     rule: 'oidc-core-5.3.2-signed-userinfo',
-    file: 'src/oidc-core/userinfo.ts',
+    file: 'src/specs/oidc-core/userinfo.ts',
     find: 'iss: service.issuer, aud: clientId })',
     replace: 'iss: service.issuer })',
   },
   {
     id: 'userinfo-never-signed',
     rule: 'oidc-core-5.3.2-signed-userinfo',
-    file: 'src/oidc-core/userinfo.ts',
+    file: 'src/specs/oidc-core/userinfo.ts',
     find: 'if (client === undefined || registered === undefined) return body',
     replace: 'if (client !== null || registered === undefined) return body',
   },

@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/rfc9126-pushed-requests/rules.ts'
-const plugin = 'src/rfc9126-pushed-requests/plugin.ts'
+const rules = 'src/specs/rfc9126-pushed-requests/rules.ts'
+const plugin = 'src/specs/rfc9126-pushed-requests/plugin.ts'
 
 /** Faults of pushed authorization requests, RFC 9126. */
 export const pushedRequestFaults = [

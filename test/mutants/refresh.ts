@@ -67,14 +67,14 @@ export const refreshFaults = [
   {
     id: 'refresh-needs-client-id',
     rule: 'rfc6749-6-bound-to-client',
-    file: 'src/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/token.ts',
     find: "return client?.authenticationMethod === 'none' ? client.id : undefined",
     replace: 'return client && undefined',
   },
   {
     id: 'refresh-token-names-a-confidential-client',
     rule: 'rfc6749-3.2.1-confidential-must-authenticate',
-    file: 'src/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/token.ts',
     find: "return client?.authenticationMethod === 'none' ? client.id : undefined",
     replace: 'return client?.id',
   },
@@ -151,14 +151,14 @@ export const refreshFaults = [
   {
     id: 'access-token-refreshes',
     rule: 'rfc6749-6-invalid-refresh',
-    file: 'src/rfc6749-authorization/grant-types.ts',
+    file: 'src/specs/rfc6749-authorization/grant-types.ts',
     find: "keys.open(refreshToken, 'refresh')",
     replace: "keys.open(refreshToken, 'refresh', 'access')",
   },
   {
     id: 'code-refreshes',
     rule: 'rfc6749-6-invalid-refresh',
-    file: 'src/rfc6749-authorization/grant-types.ts',
+    file: 'src/specs/rfc6749-authorization/grant-types.ts',
     find: "keys.open(refreshToken, 'refresh')",
     replace: "keys.open(refreshToken, 'refresh', 'code')",
   },

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const redirect = 'src/domain/redirect-uri.ts'
 const metadata = 'src/clients/metadata.ts'
-const client = 'src/rfc7591-registration/rules.ts'
+const client = 'src/specs/rfc7591-registration/rules.ts'
 
 /** Faults of dynamic registration, RFC 7591, and of client configuration, RFC 7592. */
 export const registrationFaults = [

@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/rfc9101-request-objects/rules.ts'
-const plugin = 'src/rfc9101-request-objects/plugin.ts'
+const rules = 'src/specs/rfc9101-request-objects/rules.ts'
+const plugin = 'src/specs/rfc9101-request-objects/plugin.ts'
 
 /** Faults of signed authorization requests, RFC 9101. */
 export const requestObjectFaults = [
@@ -177,14 +177,14 @@ export const requestObjectFaults = [
   {
     id: 'plain-push-of-a-signing-client',
     rule: 'rfc9101-10.5-require-signed',
-    file: 'src/rfc9126-pushed-requests/plugin.ts',
+    file: 'src/specs/rfc9126-pushed-requests/plugin.ts',
     find: 'assert(client, { ...loaded, extra: { ...loaded.extra, ...extraOf(pushed) } })',
     replace: 'void assert',
   },
   {
     id: 'pushed-request-object-not-read',
     rule: 'rfc9126-3-request-object',
-    file: 'src/rfc9126-pushed-requests/plugin.ts',
+    file: 'src/specs/rfc9126-pushed-requests/plugin.ts',
     find: 'insert(pushedRequestKind, withLoaded(pushed, loaded))',
     replace: 'insert(pushedRequestKind, (void withLoaded, pushed))',
   },

@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
-const plugin = 'src/rfc7009-revocation/plugin.ts'
-const rule = 'src/rfc7009-revocation/rules.ts'
+const plugin = 'src/specs/rfc7009-revocation/plugin.ts'
+const rule = 'src/specs/rfc7009-revocation/rules.ts'
 
 /** Faults of revocation, RFC 7009. */
 export const revocationFaults = [

@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/fapi2-security-profile/rules.ts'
-const plugin = 'src/fapi2-security-profile/plugin.ts'
+const rules = 'src/specs/fapi2-security-profile/rules.ts'
+const plugin = 'src/specs/fapi2-security-profile/plugin.ts'
 const tests = ['test/conformance/fapi2.test.ts']
 const model = ['test/domain/grant-model.test.ts']
 
@@ -137,14 +137,14 @@ export const securityProfileFaults = [
   {
     id: 'profile-refreshes-id-tokens-by-rs256',
     tests,
-    file: 'src/oidc-core/plugin.ts',
+    file: 'src/specs/oidc-core/plugin.ts',
     find: 'if (idTokenAlgorithms?.includes(algorithm) === false) return undefined',
     replace: '',
   },
   {
     id: 'profile-advertises-secrets',
     tests,
-    file: 'src/fapi2-security-profile/plugin.ts',
+    file: 'src/specs/fapi2-security-profile/plugin.ts',
     find: 'if (config.profile === profileName) app.narrowMetadata(narrowMetadata)',
     replace: '',
   },
@@ -193,7 +193,7 @@ export const securityProfileFaults = [
   {
     id: 'rule-of-another-client',
     tests,
-    file: 'src/rfc6749-authorization/grant-rules.ts',
+    file: 'src/specs/rfc6749-authorization/grant-rules.ts',
     find: 'return { ...lifetimes, codeSeconds, ...rules }',
     replace: 'return { ...lifetimes, ...rules }',
   },

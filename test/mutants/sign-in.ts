@@ -96,14 +96,14 @@ export const signInFaults = [
   },
   {
     id: 'grant-inserted-after-its-session-ended',
-    file: 'src/rfc6749-authorization/authorize.ts',
+    file: 'src/specs/rfc6749-authorization/authorize.ts',
     find: 'store.write(...on({ basis }))',
     replace: 'store.write(...on({}))',
     tests: sessionEnds,
   },
   {
     id: 'locked-user-asked-for-consent',
-    file: 'src/rfc6749-authorization/authorize.ts',
+    file: 'src/specs/rfc6749-authorization/authorize.ts',
     find: "if (step !== 'respond' && (await isSignedIn(request, session, now)))",
     replace: "if (step !== 'respond')",
     tests: sessionEnds,
@@ -152,7 +152,7 @@ export const signInFaults = [
   },
   {
     id: 'device-cookie-outlives-the-password',
-    file: 'src/users/rules/known-browser.ts',
+    file: 'src/domain/known-browser.ts',
     find: ' ${hashSecret(passwordHash)}`',
     replace: ' ${hashSecret(passwordHash).slice(0, 0)}`',
     tests: throttle,
@@ -271,7 +271,7 @@ export const signInFaults = [
   },
   {
     id: 'known-browser-not-bound-to-factors',
-    file: 'src/users/rules/known-browser.ts',
+    file: 'src/domain/known-browser.ts',
     find: ', ...factors].join',
     replace: '].join',
     tests: ['test/domain/known-browser.test.ts'],

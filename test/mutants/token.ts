@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const redemption = 'src/domain/authorization-code.ts'
 const grant = 'src/domain/grant.ts'
-const issuer = 'src/rfc6749-authorization/issue-tokens.ts'
+const issuer = 'src/specs/rfc6749-authorization/issue-tokens.ts'
 
 /** Faults of the token endpoint and of the code it redeems. */
 export const tokenFaults = [
@@ -58,14 +58,14 @@ export const tokenFaults = [
   {
     id: 'grant-type-not-registered',
     rule: 'rfc6749-5.2-unauthorized-client',
-    file: 'src/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/token.ts',
     find: 'client.grantTypes.includes(grantType)',
     replace: 'handlers.has(grantType)',
   },
   {
     id: 'missing-grant-type-taken-for-code',
     rule: 'rfc6749-4.1.3-grant-type-required',
-    file: 'src/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/token.ts',
     find: "single(parameters, 'grant_type'), client",
     replace: "single(parameters, 'grant_type') ?? 'authorization_code', client",
   },

@@ -1,8 +1,8 @@
 import type { Fault } from './fault.ts'
 
-const trust = 'src/rfc7523-client-assertions/rules/trust.ts'
-const plugin = 'src/rfc7523-client-assertions/plugin.ts'
-const keySets = 'src/fetch/key-sets.ts'
+const trust = 'src/specs/rfc7523-client-assertions/rules/trust.ts'
+const plugin = 'src/specs/rfc7523-client-assertions/plugin.ts'
+const keySets = 'src/outbound/key-sets.ts'
 const tests = ['test/conformance/rfc7523-trusted-issuers.test.ts']
 
 /** Faults of tokens of another issuer that a client uses in place of a key. */
@@ -102,7 +102,7 @@ export const trustedIssuerFaults = [
   {
     id: 'trust-registered-by-anyone',
     tests,
-    file: 'src/rfc7523-client-assertions/feature.ts',
+    file: 'src/specs/rfc7523-client-assertions/feature.ts',
     find: 'trusted_issuers: {\n      operatorOnly: true,',
     replace: 'trusted_issuers: {',
   },
@@ -123,14 +123,14 @@ export const trustedIssuerFaults = [
   {
     id: 'fetched-document-used-forever',
     tests: ['test/fetch/key-sets.test.ts'],
-    file: 'src/fetch/documents.ts',
+    file: 'src/outbound/documents.ts',
     find: 'if (entry.document !== undefined && now < entry.fetchedAt + ceiling)',
     replace: 'if (entry.document !== undefined)',
   },
   {
     id: 'key-set-fetched-for-every-kid',
     tests: ['test/fetch/key-sets.test.ts'],
-    file: 'src/fetch/documents.ts',
+    file: 'src/outbound/documents.ts',
     find: 'known === undefined || now >= known.triedAt + Math.min(retrySeconds, ceiling)',
     replace: 'known === undefined || now >= known.triedAt',
   },

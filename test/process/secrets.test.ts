@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import { mintSecret, secretBytes } from '../../src/domain/secret.ts'
-import { systemRandom } from '../../src/system.ts'
+import { systemRandom } from '../../src/system/system.ts'
 import {
   authorizationUrl,
   callApi,

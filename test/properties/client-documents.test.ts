@@ -1,14 +1,14 @@
 /** Documents and client_ids of any form: each is accepted by the rules, or rejected with an error of RFC 6749. */
 import t from 'tap'
+import { OAuthError } from '../../src/domain/errors.ts'
+import { declared } from '../../src/features.ts'
 import {
   assertClientIdUrl,
   type DocumentPolicy,
   isDocumentUrl,
   longestDocument,
   readDocument,
-} from '../../src/client-id-metadata/rules.ts'
-import { OAuthError } from '../../src/domain/errors.ts'
-import { declared } from '../../src/features.ts'
+} from '../../src/specs/client-id-metadata/rules.ts'
 import { fc } from '../helpers/generated.ts'
 
 const policy: DocumentPolicy = {

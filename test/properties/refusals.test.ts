@@ -7,7 +7,7 @@ import { assertNoneRepeated, type Parameters, parseParameters } from '../../src/
 import { parseResource } from '../../src/domain/resource.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { declared } from '../../src/features.ts'
-import { parseLogoutRequest } from '../../src/oidc-logout/rules.ts'
+import { parseLogoutRequest } from '../../src/specs/oidc-logout/rules.ts'
 import { readCredentials } from '../helpers/client-methods.ts'
 import { fc } from '../helpers/generated.ts'
 import { integration, publicClient, resources } from '../helpers/samples.ts'

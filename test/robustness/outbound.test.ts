@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { buildApp } from '../../src/app.ts'
+import { buildApp } from '../../src/app/app.ts'
 import { enter } from '../account/sections.ts'
 import { Authenticator, askedOf } from '../helpers/authenticator.ts'
 import { pageOf } from '../helpers/authorization.ts'

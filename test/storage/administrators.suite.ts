@@ -3,7 +3,7 @@ import { accept, type Decision, insert, put, remove, removeUser } from '../../sr
 import { changeGroup, createGroup, deleteGroup, type Group } from '../../src/domain/group.ts'
 import type { User } from '../../src/domain/model.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { systemRandom } from '../../src/system.ts'
+import { systemRandom } from '../../src/system/system.ts'
 import { addAdministrator, keepAdministrator, lastAdministrator } from '../../src/users/administrators.ts'
 import { addToGroup, changeGroups, groupsOf, listGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'

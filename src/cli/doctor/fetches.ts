@@ -1,9 +1,9 @@
 import { ok, type Setup, setting, warning } from '../../doctor/finding.ts'
 import type { Finding } from '../../domain/finding.ts'
 import { features } from '../../features.ts'
-import { FetchFailed } from '../../fetch/exchange.ts'
-import { createGuardedFetch, type GuardedFetch } from '../../fetch/guarded-fetch.ts'
-import { systemClock } from '../../system.ts'
+import { FetchFailed } from '../../outbound/exchange.ts'
+import { createGuardedFetch, type GuardedFetch } from '../../outbound/guarded-fetch.ts'
+import { systemClock } from '../../system/system.ts'
 
 /** Any response to these means that the host was reached. */
 const reached: readonly unknown[] = ['redirect', 'status', 'encoding', 'size']

@@ -4,8 +4,8 @@ import { request as requestHttps } from 'node:https'
 import { text } from 'node:stream/consumers'
 import type { Config } from '../../config/schema.ts'
 import { isObject } from '../../domain/is-object.ts'
-import { keyPolicy } from '../../settings/key-policy.ts'
-import { systemClock, systemRandom } from '../../system.ts'
+import { keyPolicy } from '../../keys/key-policy.ts'
+import { systemClock, systemRandom } from '../../system/system.ts'
 
 /** A response as it arrived: redirects are not followed, nothing is decompressed. */
 export interface HttpResponse {
@@ -94,7 +94,7 @@ export interface Reference {
 /** Starts one. It does not listen, its store is in memory, and its keys are its own. */
 export async function startReference(given: Config): Promise<Reference> {
   const [{ buildApp }, { openStore }, { loadKeyRing }] = await Promise.all([
-    import('../../app.ts'),
+    import('../../app/app.ts'),
     import('../../storage/open.ts'),
     import('../../keys/key-ring.ts'),
   ])

@@ -8,7 +8,7 @@ import {
   deleteGroup,
   type Group,
 } from '../../domain/group.ts'
-import { systemRandom } from '../../system.ts'
+import { systemRandom } from '../../system/system.ts'
 import { findAmong, namesOf } from '../../users/groups.ts'
 import { CommandFailed } from '../failure.ts'
 import {

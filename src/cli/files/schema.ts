@@ -1,9 +1,9 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { clientIdPattern } from '../../clients/integration.ts'
 import { clientMembers } from '../../clients/integration-members.ts'
-import type { Declared } from '../../deps.ts'
 import { textClaims } from '../../domain/claims.ts'
 import { groupIdPattern } from '../../domain/group.ts'
+import type { Declared } from '../../feature/deps.ts'
 import { subPattern } from '../../users/rules/user.ts'
 
 const closed = { additionalProperties: false } as const

@@ -1,13 +1,13 @@
-import { knownTo } from '../../clients/describe.ts'
 import { removeClient } from '../../clients/integration.ts'
 import type { Config } from '../../config/schema.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, insert, removeUser } from '../../domain/decision.ts'
 import { membershipKind } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
+import { knownTo } from '../../feature/known-to.ts'
 import { declared } from '../../features.ts'
 import type { Store } from '../../storage/store.ts'
-import { systemClock, systemRandom } from '../../system.ts'
+import { systemClock, systemRandom } from '../../system/system.ts'
 import { keepAdministrator } from '../../users/administrators.ts'
 import { addToGroup, changeGroups, listGroups, removeFromGroup } from '../../users/groups.ts'
 import { subjectTaken } from '../client-metadata.ts'
@@ -32,7 +32,7 @@ export function storeTarget({ store, config, administrators, isPrinted }: StoreO
     deleteGroups: (_, decide) => changeGroups(store, (groups) => guard(decide(groups))),
     async addUser(user, context) {
       // Loaded late: most runs invite no user.
-      const { createInvitation } = await import('../../mail/invitation.ts')
+      const { createInvitation } = await import('../../pages/emails/invitation.ts')
       const { id: userId, username, lockedAt } = user
       const isInvited = lockedAt === undefined
       const sources = { config, random: systemRandom }

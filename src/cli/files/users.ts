@@ -4,7 +4,7 @@ import { accept, type Decision, type Write, withWrites } from '../../domain/deci
 import type { Group } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
-import { systemRandom } from '../../system.ts'
+import { systemRandom } from '../../system/system.ts'
 import { namesOf } from '../../users/groups.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
 import { deleteLinksOf } from '../../users/rules/one-time-link.ts'

@@ -1,7 +1,7 @@
-import type { AppDeps } from '../../deps.ts'
 import { whyInactive } from '../../domain/access-token.ts'
 import type { AccessPolicy } from '../../domain/current-grant.ts'
 import type { GrantOfToken, Seconds } from '../../domain/model.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { grantOfTokenKey } from '../../storage/store.ts'
 import type { Exchange, Flow, TokenNode, TokenSight } from './flow.ts'
 import type { KeptExchange, KeptFlow } from './flow-book.ts'

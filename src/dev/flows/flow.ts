@@ -1,5 +1,5 @@
-import type { Clause } from '../../audit/clause-of-rule.ts'
 import type { Seconds } from '../../domain/model.ts'
+import type { Clause } from '../../observability/clause-of-rule.ts'
 
 /** The name of a request in a flow, such as `discovery` or `revocation`. */
 export type Step = string

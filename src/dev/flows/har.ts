@@ -1,5 +1,5 @@
-import { isoInstant } from '../../system.ts'
-import { version } from '../../version.ts'
+import { isoInstant } from '../../system/system.ts'
+import { version } from '../../system/version.ts'
 import type { Exchange, Flow, Message } from './flow.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { clauseOf } from '../../audit/clause-of-rule.ts'
+import { clauseOf } from '../../observability/clause-of-rule.ts'
 import type { Alter, Members } from './changes.ts'
 import type { Conduct } from './conduct.ts'
 import type { Criterion } from './criteria.ts'

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { compactVerify, createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet } from 'jose'
 import * as oauth from 'oauth4webapi'
-import { systemClock } from '../../system.ts'
+import { systemClock } from '../../system/system.ts'
 import { type Attempt, attempt, type Run, type Take } from './run.ts'
 
 /** The authorization request, parameter by parameter, RFC 6749 §4.1.1. */

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import * as oauth from 'oauth4webapi'
 import type { Seconds } from '../../domain/model.ts'
-import { type RandomSource, systemClock } from '../../system.ts'
+import { type RandomSource, systemClock } from '../../system/system.ts'
 import { objectOf } from '../json-body.ts'
 import { type Call, type RecordingFetch, recordingFetch } from './call.ts'
 

@@ -1,4 +1,4 @@
-import { type Clause, clauseOf } from '../../audit/clause-of-rule.ts'
+import { type Clause, clauseOf } from '../../observability/clause-of-rule.ts'
 import {
   apiRequest,
   comeBack,

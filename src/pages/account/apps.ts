@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../../domain/connections.ts'
 import { currentGrant, isLoss } from '../../domain/current-grant.ts'
 import { accept, type Write } from '../../domain/decision.ts'
 import type { Grant, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import type { ConnectionSummary } from '../../storage/store.ts'
 import {

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, endSessionsOf, remove, withWrites } from '../../domain/decision.ts'
 import type { SecondFactor, Seconds, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../../users/one-time-codes.ts'
 import {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Seconds, User } from '../../domain/model.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { isAdministrator } from '../../users/administrators.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'

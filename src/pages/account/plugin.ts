@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { formBodies } from '../../http/parameters.ts'
 import { acceptOwnForms } from '../forms.ts'
 import { addAccountPage, sectionPath } from './account-page.ts'

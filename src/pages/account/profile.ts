@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import {
   type AttributeChange,
   attributeChange,
@@ -12,6 +11,7 @@ import { accept, withWrites } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
 import { changeProfile } from '../../users/rules/user.ts'
 import {

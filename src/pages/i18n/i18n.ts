@@ -1,7 +1,8 @@
 /** The texts of pages and emails in every language: views/texts/*.json. A language is read when it is first needed. */
-import { readTextAsset } from '../../assets.ts'
+
 import type { TextEntry } from '../../config/schema.ts'
 import type { Text, Value, Values } from '../../domain/text.ts'
+import { readTextAsset } from '../../system/assets.ts'
 import { type Html, type Locale, render, renderValue } from './html.ts'
 
 /** The key of a text. English has every key. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { linkPath } from '../../users/one-time-links.ts'
 import { unusableLink } from '../../users/rules/one-time-link.ts'
 import { moveEmail, verifyEmail } from '../../users/rules/user.ts'

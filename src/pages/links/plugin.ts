@@ -4,8 +4,8 @@
  */
 
 import type { FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import { single } from '../../domain/parameters.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { formBodies, parametersOf } from '../../http/parameters.ts'
 import { linkPath } from '../../users/one-time-links.ts'
 import { acceptOwnForms, assertOwnForm } from '../forms.ts'

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { LoginForms, SignInModel } from './login-forms.ts'
 import { changeInteraction, type Pending } from './pending.ts'

@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { narrowClaims } from '../../domain/claims.ts'
 import { documentDigest, documentDigestOf } from '../../domain/client-document.ts'
@@ -20,6 +19,7 @@ import { every, single } from '../../domain/parameters.ts'
 import { narrowScope } from '../../domain/scope.ts'
 import type { CatalogueScope } from '../../domain/scope-catalogue.ts'
 import { hashSecret } from '../../domain/secret.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import {
   type ClientLink,

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import { lacksAcr, methodsOf } from '../../domain/authentication-context.ts'
-import { OAuthError } from '../../domain/errors.ts'
+import type { OAuthError } from '../../domain/errors.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { AuthorizationRequest, PageRequest, Passkey, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import type { Text } from '../../domain/text.ts'
-import { recordRejection } from '../../http/errors.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { assertionOptions } from '../../users/passkeys/passkeys.ts'
-import { inARowRule, networkRule, signInRule } from '../../users/rules/throttle.ts'
+import { inARowRule, networkRule } from '../../users/rules/throttle.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { FormModel } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
@@ -146,17 +146,6 @@ export function comeBack({ status, headers, detail: { rule } }: OAuthError, { cl
   const later = { in: Number(headers['retry-after']) }
   if (rule === networkRule) return msg('login.throttledNetwork', { later })
   return msg(client === undefined ? 'password.throttled' : 'login.throttled', { later })
-}
-
-/** Logs a sign-in that failed. */
-export function recordNotSignedIn({ reply }: Pick<Pending, 'reply'>, { key }: Text): OAuthError {
-  const rejection = new OAuthError('access_denied', 'the sign-in was not accepted', {
-    rule: signInRule,
-    status: key === 'login.locked' ? 403 : 400,
-    received: key,
-  })
-  recordRejection(rejection, reply)
-  return rejection
 }
 
 /** Whether a passkey alone satisfies the request: a client may require a password. */

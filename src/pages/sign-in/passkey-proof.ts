@@ -1,7 +1,7 @@
-import type { AppDeps } from '../../deps.ts'
 import type { Passkey, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { readAssertion } from '../../users/passkeys/browser-response.ts'
 import { verifyAssertion } from '../../users/passkeys/passkeys.ts'

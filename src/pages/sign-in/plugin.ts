@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../../deps.ts'
 import { errorOf } from '../../domain/interaction.ts'
+import type { AppDeps } from '../../feature/deps.ts'
 import { toOAuthError } from '../../http/errors.ts'
 import { formBodies } from '../../http/parameters.ts'
 import { acceptOwnForms } from '../forms.ts'

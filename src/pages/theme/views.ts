@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Eta } from 'eta'
-import { assetNames, readAsset } from '../../assets.ts'
 import { ConfigError, suggestion } from '../../config/error.ts'
+import { assetNames, readAsset } from '../../system/assets.ts'
 import { escapeForPage } from '../i18n/html.ts'
 
 const templatesIn = (folder: 'views' | 'views/admin') =>

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Condition } from '../../domain/decision.ts'
 import { connectionFault } from '../../domain/server-url.ts'
-import { systemClock } from '../../system.ts'
+import { systemClock } from '../../system/system.ts'
 import { schemaState } from '../migrations.ts'
 import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'

@@ -1,6 +1,6 @@
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server'
 import type { Passkey, User } from '../../domain/model.ts'
-import type { Service } from '../../service.ts'
+import type { Service } from '../../feature/service.ts'
 import { readCreation } from './browser-response.ts'
 
 /*

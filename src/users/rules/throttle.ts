@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { accept, type Decision, put, remove, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
+import type { KnownBrowser } from '../../domain/known-browser.ts'
 import type { Seconds, Throttle } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
-import type { KnownBrowser } from './known-browser.ts'
 
 /*
  * Limits of failed sign-ins and of emails. Both count in windows: a counter starts again when its window has ended.

@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import type { Test } from 'tap'
-import { grantType as deviceGrantType } from '../../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType as deviceGrantType } from '../../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { integrate } from '../../helpers/authorization.ts'
 import { answerOf, redirectUri } from '../../helpers/flow.ts'
 import { type Landing, UserAgent } from '../../helpers/user-agent.ts'

@@ -1,4 +1,4 @@
-import { grantType } from '../../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { integrate } from '../../helpers/authorization.ts'
 import { pageOf, type StartedDevice } from '../../helpers/device.ts'
 import { assertRejected, json } from '../../helpers/wire.ts'

@@ -1,7 +1,7 @@
 /** Issuers that treat polls of devices wrongly, and two clients: one polls on whatever comes, and one does as it should. */
 import t from 'tap'
 import { deviceClients } from '../../../src/dev/issuers/device-profiles.ts'
-import { grantType } from '../../../src/rfc8628-device-grant/rules/codes.ts'
+import { grantType } from '../../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { decide, poll, startDevice } from '../../helpers/device.ts'
 import { register } from '../../helpers/flow.ts'
 import { startServer } from '../../helpers/server.ts'

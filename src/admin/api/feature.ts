@@ -1,0 +1,22 @@
+import type { Feature } from '../../feature/feature.ts'
+import { scopes } from './scopes.ts'
+
+declare module '../../domain/errors.ts' {
+  interface FeatureErrors {
+    not_found: 404
+    // RFC 9110 §15.5.13
+    precondition_failed: 412
+    idempotency_key_reused: 422
+    // RFC 6585 §3
+    precondition_required: 428
+  }
+}
+
+/** The admin API, a protected resource of this server: what an operator does with the command line, over HTTP. */
+export const adminApi: Feature = {
+  spec: 'Admin API',
+  scopes,
+  exposedHeaders: ['ETag', 'Location', 'Idempotent-Replayed'],
+  callers: 'clients',
+  load: async () => (await import('./plugin.ts')).adminApi,
+}

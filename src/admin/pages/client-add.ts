@@ -1,0 +1,116 @@
+import type { FastifyInstance } from 'fastify'
+import { addIntegration } from '../../clients/integration.ts'
+import { auditEvent } from '../../domain/audit.ts'
+import { resourceName } from '../../domain/localized.ts'
+import { single } from '../../domain/parameters.ts'
+import type { Text } from '../../domain/text.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { knownTo } from '../../feature/known-to.ts'
+import { scopesFor } from '../../pages/scopes.ts'
+import { RecordExists } from '../../storage/store.ts'
+import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import {
+  type ClientKind,
+  clientFields,
+  clientKinds,
+  offeredKinds,
+  readClientForm,
+  repeatedClientFields,
+  requestFor,
+  type TypedClient,
+} from './client-form.ts'
+
+/** What can be chosen in the form of a client. */
+export interface ClientChoices {
+  readonly kind: ClientKind
+  readonly typed: TypedClient
+  readonly scopes: readonly { readonly name: string; readonly group: string; readonly description: string }[]
+  readonly resources: readonly { readonly identifier: string; readonly name: string }[]
+}
+
+declare module '../../pages/pages.ts' {
+  interface Pages {
+    'admin/client-kind': AdminModel & { readonly kinds: readonly ClientKind[] }
+    'admin/client-add': AdminModel & ClientChoices
+    /** The credentials of a client: the secret is shown this once. */
+    'admin/client-secret': AdminModel & {
+      readonly clientId: string
+      readonly name: string
+      readonly kind: ClientKind
+      readonly secret?: string
+      readonly issuer: string
+      readonly url: string
+      /** Whether it was added just now, and not given another secret. */
+      readonly isNew: boolean
+    }
+  }
+}
+
+/** Returns what the form of a client offers, in the language of the request. */
+export function clientChoices(app: FastifyInstance, { service, declared }: AppDeps) {
+  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  return (kind: ClientKind, typed: TypedClient, language: string): ClientChoices => ({
+    kind,
+    typed,
+    scopes: scopesIn(language).map(({ name, group, description }) => ({ name, group, description })),
+    resources: service.allResources.map((resource) => ({
+      identifier: resource.identifier,
+      name: resourceName(resource, language),
+    })),
+  })
+}
+
+/**
+ * Adds a client: first what it is, then the fields of that. The identifier comes with the form, so that sending it
+ * twice adds one client.
+ */
+export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { config, service, random, declared } = deps
+  const known = knownTo(config, declared)
+  const choices = clientChoices(app, deps)
+  const url = service.prefix + adminPath('clients')
+  const show = ({ query, form, request, render }: AdminVisit, problem?: Text) => {
+    const wanted = single(form, 'kind') ?? single(query, 'kind')
+    const kind = offeredKinds(declared).find((one) => one === wanted)
+    if (kind === undefined) return render('admin/client-kind', { kinds: offeredKinds(declared) })
+    const hidden = { kind, once: single(form, 'once') ?? random(16).toString('base64url') }
+    return render(
+      'admin/client-add',
+      { ...choices(kind, readClientForm(form), request.language), hidden },
+      problem,
+    )
+  }
+  return {
+    path: '/clients/add',
+    section: 'clients',
+    isForm: true,
+    kept: { kind: undefined, once: undefined, ...clientFields },
+    repeats: repeatedClientFields,
+    show,
+    submit: async (visit) => {
+      const { form, context, now, render, done } = visit
+      const kind = clientKinds.find((one) => one === single(form, 'kind'))
+      const once = single(form, 'once') ?? ''
+      if (kind === undefined || !/^[\w-]{22}$/.test(once)) return done('gone', '/clients')
+      const fresh = { id: Buffer.from(once, 'base64url'), secret: random(32) }
+      const added = addIntegration(requestFor(kind, readClientForm(form)), known, fresh, now)
+      const { client, secret, writes } = added
+      const { id: clientId, name = clientId } = client
+      try {
+        await visit.store.write(...writes, auditEvent('client-added', context, { clientId, name }))
+      } catch (error) {
+        if (!(error instanceof RecordExists)) throw error
+        return done('client-added', `/clients/${clientId}`)
+      }
+      return render('admin/client-secret', {
+        clientId,
+        name,
+        kind,
+        ...(secret !== undefined && { secret }),
+        issuer: service.issuer,
+        url: `${url}/${clientId}`,
+        isNew: true,
+      })
+    },
+  }
+}

@@ -1,0 +1,168 @@
+import type { FastifyInstance } from 'fastify'
+import {
+  canonicalGroupName,
+  changeGroup,
+  deleteGroup,
+  type Group,
+  groupKind,
+  groupNameKind,
+  membershipKind,
+  membershipPrefix,
+} from '../../domain/group.ts'
+import { single } from '../../domain/parameters.ts'
+import type { Text } from '../../domain/text.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { displayName, type NamedUser } from '../../pages/describe.ts'
+import { msg } from '../../pages/i18n/i18n.ts'
+import { keepAdministrator } from '../../users/administrators.ts'
+import { addToGroup, changeGroups, removeFromGroup } from '../../users/groups.ts'
+import { findByLogin } from '../../users/search.ts'
+import { actPage, requireFound } from './act-page.ts'
+import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { assertVersion, versionField } from './version.ts'
+
+declare module '../../pages/pages.ts' {
+  interface Pages {
+    'admin/group': AdminModel & {
+      readonly group: Group
+      /** Whether its members are administrators. */
+      readonly isOfAdministrators: boolean
+      readonly typed: Readonly<Record<'name' | 'description' | 'parent' | 'join', string>>
+      readonly members: readonly (NamedUser & { readonly id: string; readonly url: string })[]
+      readonly nextUrl?: string
+      readonly url: string
+      /** What the last form was about. */
+      readonly about?: 'group' | 'member'
+    }
+  }
+}
+
+const onPage = 50
+
+/** A group: its members, and its name, description and parent. */
+export function groupPage(_app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
+  const find = async (id: string) => requireFound(await store.find(groupKind, id), 'group')
+  const idNamed = async (name: string) =>
+    (await store.find(groupNameKind, canonicalGroupName(name.trim())))?.id
+
+  const show = async (visit: AdminVisit, problem?: Text) => {
+    const { param, query, form, render } = visit
+    const group = await find(param('id'))
+    const prefix = membershipPrefix(group.id)
+    const from = single(query, 'after')?.slice(0, 100)
+    const found = await store.listFrom(membershipKind, {
+      prefix,
+      ...(from !== undefined && { after: prefix + from }),
+      limit: onPage + 1,
+    })
+    const users = await Promise.all(found.slice(0, onPage).map(({ userId }) => store.find('user', userId)))
+    const parent = group.parentId === undefined ? undefined : await store.find(groupKind, group.parentId)
+    const url = `${service.prefix}${adminPath('groups')}/${group.id}`
+    const isChange = single(form, 'name') !== undefined
+    return render(
+      'admin/group',
+      {
+        hidden: versionField(form, shownOf(group)),
+        group,
+        isOfAdministrators: canonicalGroupName(group.name) === canonicalGroupName(config.admin.group),
+        typed: {
+          name: single(form, 'name') ?? group.name,
+          description: isChange ? (single(form, 'description') ?? '') : (group.description ?? ''),
+          join: single(form, 'join') ?? '',
+          parent: isChange ? (single(form, 'parent') ?? '') : (parent?.name ?? ''),
+        },
+        members: users
+          .filter((user) => user !== undefined)
+          .map((user) => ({
+            ...displayName(user),
+            id: user.id,
+            url: `${service.prefix}${adminPath('users')}/${encodeURIComponent(user.id)}`,
+          })),
+        ...(found.length > onPage && { nextUrl: `${url}?after=${found.at(onPage - 1)?.userId}` }),
+        url,
+        ...(isChange ? { about: 'group' } : single(form, 'join') !== undefined && { about: 'member' }),
+      },
+      problem,
+    )
+  }
+
+  const change = async (visit: AdminVisit, id: string, name: string) => {
+    const { form, context } = visit
+    const typedParent = single(form, 'parent')?.trim() ?? ''
+    const parentId = typedParent === '' ? '' : await idNamed(typedParent)
+    if (parentId === undefined) return show(visit, msg('admin.user.noGroup'))
+    const wanted = { name, description: single(form, 'description') ?? '', parentId }
+    await changeGroups(visit.store, (groups) => {
+      const known = requireFound(
+        groups.find((group) => group.id === id),
+        'group',
+      )
+      assertVersion(form, shownOf(known))
+      return keepAdministrator(changeGroup(groups, known, wanted, context), config.admin.group, context.at)
+    })
+    return visit.done('saved', `/groups/${id}`)
+  }
+
+  const join = async (visit: AdminVisit, group: Group, typed: string) => {
+    const { user } = await findByLogin(store, typed)
+    if (user === undefined) return show(visit, msg('admin.group.noUser'))
+    const isAdded = await addToGroup(visit.store, group, user.id, visit.context)
+    return visit.done(isAdded === undefined ? 'gone' : 'group-added', `/groups/${group.id}`)
+  }
+
+  return {
+    path: '/groups/:id',
+    section: 'groups',
+    kept: {
+      version: undefined,
+      name: msg('admin.name'),
+      description: msg('admin.group.description'),
+      parent: msg('admin.group.parent'),
+      join: msg('admin.group.join'),
+    },
+    show,
+    submit: async (visit) => {
+      const { form, param, context } = visit
+      const group = await find(param('id'))
+      const [name, joins, leaves] = ['name', 'join', 'leave'].map((field) => single(form, field))
+      if (name !== undefined) return change(visit, group.id, name)
+      if (joins !== undefined) return join(visit, group, joins)
+      const isRemoved =
+        leaves !== undefined &&
+        (await removeFromGroup(visit.store, group, leaves, context, (decision) =>
+          keepAdministrator(decision, config.admin.group, context.at),
+        ))
+      return visit.done(isRemoved ? 'group-removed' : 'gone', `/groups/${group.id}`)
+    },
+  }
+}
+
+/** What the form about the group shows of it. */
+function shownOf({ name, description = '', parentId = '' }: Group): object {
+  return { name, description, parentId }
+}
+
+/** Deletes a group; its members stay users. */
+export function groupDeletePage(_app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
+  return actPage<Group>({
+    path: '/groups/:id/delete',
+    section: 'groups',
+    title: msg('admin.group.delete'),
+    about: msg('admin.group.delete.about'),
+    isTyped: true,
+    find: async (id) => {
+      const subject = requireFound(await store.find(groupKind, id), 'group')
+      return { subject, name: subject.name, url: `${service.prefix}${adminPath('groups')}/${id}` }
+    },
+    perform: async ({ id }, { store, context, done }) => {
+      await changeGroups(store, (groups) => {
+        const known = requireFound(
+          groups.find((group) => group.id === id),
+          'group',
+        )
+        return keepAdministrator(deleteGroup(groups, known, context), config.admin.group, context.at)
+      })
+      return done('group-deleted', '/groups')
+    },
+  })
+}

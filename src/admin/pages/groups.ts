@@ -1,0 +1,76 @@
+import type { FastifyInstance } from 'fastify'
+import { canonicalGroupName, createGroup, groupKind, groupNameKind } from '../../domain/group.ts'
+import { single } from '../../domain/parameters.ts'
+import type { Text } from '../../domain/text.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { msg } from '../../pages/i18n/i18n.ts'
+import { changeGroups } from '../../users/groups.ts'
+import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+
+declare module '../../pages/pages.ts' {
+  interface Pages {
+    'admin/groups': AdminModel & {
+      readonly groups: readonly ListedGroup[]
+      /** What their names begin with. */
+      readonly search: string
+      readonly nextUrl?: string
+      readonly typed: Readonly<Record<'name' | 'description', string>>
+      /** The group of administrators. */
+      readonly administrators: string
+    }
+  }
+}
+
+interface ListedGroup {
+  readonly name: string
+  readonly description?: string
+  readonly url: string
+}
+
+const onPage = 50
+
+/** The groups in the order of their names, and a form for another one. */
+export function groupsPage(_app: FastifyInstance, { config, service, store, random }: AppDeps): AdminPage {
+  const url = service.prefix + adminPath('groups')
+  const show = async ({ query, form, render }: AdminVisit, problem?: Text) => {
+    const search = (single(query, 'search') ?? '').slice(0, 200)
+    const after = single(query, 'after')?.slice(0, 200)
+    const prefix = canonicalGroupName(search.trim())
+    const found = await store.listFrom(groupNameKind, { prefix, after, limit: onPage + 1 })
+    const shown = found.slice(0, onPage)
+    const groups = await Promise.all(shown.map(({ id }) => store.find(groupKind, id)))
+    const next = new URLSearchParams({
+      ...(search && { search }),
+      after: canonicalGroupName(shown.at(-1)?.name ?? ''),
+    })
+    return render(
+      'admin/groups',
+      {
+        groups: groups
+          .filter((group) => group !== undefined)
+          .map(({ id, name, description }) => ({
+            name,
+            ...(description !== undefined && { description }),
+            url: `${url}/${id}`,
+          })),
+        search,
+        ...(found.length > onPage && { nextUrl: `${url}?${next}` }),
+        typed: { name: single(form, 'name') ?? '', description: single(form, 'description') ?? '' },
+        administrators: config.admin.group,
+      },
+      problem,
+    )
+  }
+  return {
+    path: '/groups',
+    section: 'groups',
+    kept: { name: msg('admin.name'), description: msg('admin.group.description') },
+    show,
+    submit: async ({ store, form, context, done }) => {
+      const wanted = { name: single(form, 'name'), description: single(form, 'description') }
+      const fresh = random(16)
+      const { id } = await changeGroups(store, (groups) => createGroup(groups, wanted, fresh, context))
+      return done('group-created', `/groups/${id}`)
+    },
+  }
+}

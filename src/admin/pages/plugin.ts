@@ -1,0 +1,57 @@
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from '../../feature/deps.ts'
+import { formBodies } from '../../http/parameters.ts'
+import { acceptOwnForms } from '../../pages/forms.ts'
+import { type AdminPage, addAdminPage, adminRoot } from './admin-page.ts'
+import { auditExport, auditPage } from './audit.ts'
+import { clientEditPage, clientPage } from './client.ts'
+import { clientActPages } from './client-acts.ts'
+import { clientAddPage } from './client-add.ts'
+import { clientKeysPage } from './client-keys.ts'
+import { clientsPage } from './clients.ts'
+import { errorsPage } from './errors.ts'
+import { groupDeletePage, groupPage } from './group.ts'
+import { groupsPage } from './groups.ts'
+import { invitePage, userLinkPage } from './invite.ts'
+import { keyRetirePage, keysPage, keysRotatePage } from './keys.ts'
+import { overviewPage } from './overview.ts'
+import { userPage } from './user.ts'
+import { userActPages } from './user-acts.ts'
+import { userAttributesPage } from './user-attributes.ts'
+import { usersPage } from './users.ts'
+
+type PageOf = (app: FastifyInstance, deps: AppDeps) => AdminPage | readonly AdminPage[]
+
+const adminPageOf: readonly PageOf[] = [
+  overviewPage,
+  usersPage,
+  invitePage,
+  userPage,
+  userLinkPage,
+  userAttributesPage,
+  userActPages,
+  groupsPage,
+  groupPage,
+  groupDeletePage,
+  clientsPage,
+  clientAddPage,
+  clientPage,
+  clientEditPage,
+  clientKeysPage,
+  clientActPages,
+  keysPage,
+  keysRotatePage,
+  keyRetirePage,
+  auditPage,
+  auditExport,
+  errorsPage,
+]
+
+/** The admin pages. A file describes a page; admin-page.ts serves it. */
+export const adminPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  if (deps.config.admin.pages === 'off') return
+  app.adminPages.url = deps.service.prefix + adminRoot
+  await app.register(formBodies, { config: deps.config })
+  acceptOwnForms(app)
+  for (const page of adminPageOf.flatMap((pageOf) => pageOf(app, deps))) addAdminPage(app, deps, page)
+}

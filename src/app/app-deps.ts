@@ -1,0 +1,79 @@
+import fp from 'fastify-plugin'
+import type { Origins } from '../config/setting.ts'
+import { clientExaminer } from '../doctor/clients.ts'
+import { examineInside } from '../doctor/inside.ts'
+import { signInOf, subjectOf } from '../domain/jwt-access-token.ts'
+import type { AppDeps, Deps, Development } from '../feature/deps.ts'
+import { describeService } from '../feature/service.ts'
+import { declared, features } from '../features.ts'
+import { authenticationOf, callerKind } from '../guard/access.ts'
+import { type Access, type GuardOptions, guard, type Refused } from '../guard/guard.ts'
+import { tokenReader } from '../http/token-reader.ts'
+import { createGuardedFetch } from '../outbound/guarded-fetch.ts'
+import { settingsOf } from '../settings/effective.ts'
+import { createPasswordQueue } from '../users/passwords.ts'
+
+/**
+ * Computes once what plugins need besides the application's options.
+ * @throws {Error} for a development server with a production configuration.
+ */
+export function appDepsOf(given: Deps, development?: Development, origins: Origins = new Map()): AppDeps {
+  const { config } = given
+  if (development !== undefined && config.mode !== 'dev')
+    throw new Error('a production server has nothing of a development server')
+  const service = describeService(config, declared)
+  const profiles = features.flatMap(({ clientProfiles = {} }) => Object.entries(clientProfiles))
+  const examineLastClients = clientExaminer(given, profiles)
+  const checkHash = createPasswordQueue(config.passwordQueue)
+  return {
+    ...given,
+    service,
+    declared,
+    fetchUrl: createGuardedFetch({
+      limits: config.fetch,
+      isDevelopment: development !== undefined,
+      clock: given.clock,
+    }),
+    checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
+    examine: (ring, now) => {
+      const clients = examineLastClients()
+      const findings = [...examineInside(config, ring, now), ...(clients?.findings ?? [])]
+      return { findings, ...(clients && { clientsAt: clients.at }) }
+    },
+    guard: ownGuard({ ...given, service }),
+    settings: () => settingsOf(config, origins),
+  }
+}
+
+/** The guard of this server's own API: it reads tokens from the store instead of introspecting over HTTP. */
+function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): AppDeps['guard'] {
+  const { resources, resourceMetadataUrl: resourceMetadata } = deps.service
+  const readToken = tokenReader(deps)
+  const verifyToken = async (text: string): Promise<Access | Refused> => {
+    const facts = await readToken(text, deps.clock())
+    if (facts.kind === 'dead') return { refused: facts.why }
+    if (facts.kind === 'refresh') return { refused: 'it is a refresh token' }
+    const { grant, scope, resource: audience, confirmation } = facts
+    const sub = subjectOf(grant)
+    return {
+      kind: callerKind(sub, grant.clientId),
+      sub,
+      clientId: grant.clientId,
+      scope,
+      audience,
+      ...authenticationOf(signInOf(grant)),
+      requestedClaims: grant.claims,
+      ...(confirmation && { confirmation }),
+    }
+  }
+  return fp<Pick<GuardOptions, 'anonymous' | 'formToken'>>(async (app, options) => {
+    await app.register(guard, {
+      ...options,
+      verifyToken,
+      resource: resources.own.identifier,
+      clock: deps.clock,
+      schemes: app.tokenSchemes(),
+      resourceMetadata,
+    })
+  })
+}

@@ -1,0 +1,175 @@
+import { type TSchema, Type } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { DeclaredClientMember } from '../clients/integration-members.ts'
+import type { IntegrationChange } from '../clients/integration-request.ts'
+import { readFlag } from '../clients/members.ts'
+import type { Config } from '../config/schema.ts'
+import type { Client } from '../domain/model.ts'
+import type { AppDeps, Declared, PublishedClientDeps, PublishedClients, Schemas } from './deps.ts'
+
+/**
+ * A specification as one folder. What is needed before the application exists (options, client metadata, grant types,
+ * parameters) is data, which the command line reads too; the rest is a Fastify plugin, loaded with the application.
+ */
+export interface Feature {
+  /** The document that it implements: `RFC 9126`. */
+  readonly spec: string
+  /**
+   * Its section of the configuration, or its one option, by name. The folder also declares it in `FeatureSettings` of
+   * config/schema.ts, so that `config.<name>` has a type.
+   */
+  readonly settings?: Readonly<Record<string, TSchema>>
+  /** Client metadata that it adds (RFC 7591 §2): registration, updates and `lychgate client` accept it. */
+  readonly clientMetadata?: Declared['clientMetadata']
+  /** Grant types that it adds (RFC 6749 §4.5); its plugin calls `app.addGrantType` for each. */
+  readonly grantTypes?: Declared['grantTypes']
+  /**
+   * Client authentication methods that it adds (RFC 7591 §2); its plugin calls `app.addClientAuthentication` for
+   * each.
+   */
+  readonly clientAuthentication?: Declared['clientAuthentication']
+  /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
+  readonly authorizationParameters?: Declared['authorizationParameters']
+  /**
+   * How it binds tokens to keys of their clients (RFC 7800 §3.1), by the member of `cnf`; its plugin calls
+   * `app.bindTokens`.
+   */
+  readonly tokenBindings?: Declared['tokenBindings']
+  /** Members that it adds to the token response (RFC 6749 §5.1). */
+  readonly tokenMembers?: Declared['tokenMembers']
+  /** Scopes that it adds to the catalogue, with the claims that they open. */
+  readonly scopes?: Declared['scopes']
+  /** Headers of its responses that pages of other origins may read. */
+  readonly exposedHeaders?: Declared['exposedHeaders']
+  /**
+   * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and
+   * errors are pages. Absent: it has none, and decorates the application before the others are registered.
+   */
+  readonly callers?: 'clients' | 'browsers'
+  /** Its paths begin at the origin; those of other features begin at the path of the issuer. */
+  readonly atOrigin?: true
+  load(): Promise<FeaturePlugin>
+  /** How clients that publish their metadata are fetched, for `lychgate client document`. */
+  readonly loadPublishedClients?: () => Promise<(deps: PublishedClientDeps) => PublishedClients>
+  /** The profiles that operators choose clients for by `lychgate client profile`. */
+  readonly clientProfiles?: Readonly<Record<string, ClientProfile>>
+  /** The URLs that its settings have the server fetch: `lychgate doctor` tries them if an operator set any of these. */
+  readonly fetches?: (config: Config) => readonly string[]
+  /** Its pages, if it has both endpoints for clients and pages for browsers. */
+  loadPages?(): Promise<FeaturePlugin>
+  /** What it adds to a development server below `/_dev`, where bodies are JSON. */
+  loadDevelopment?(): Promise<FeaturePlugin>
+}
+
+/** A profile that narrows several specifications, as an operator sees it. */
+export interface ClientProfile {
+  /**
+   * Returns what to change about a client that an operator chooses.
+   * @throws {OAuthError} for a client that cannot conform to it.
+   */
+  readonly put: (client: Client) => IntegrationChange
+  /** What to change about a client that an operator chooses no longer. */
+  readonly take: IntegrationChange
+  /** Returns what of it a configuration and clients fall short of, for `lychgate doctor`. */
+  readonly shortcomings: (config: Config, clients: readonly Client[]) => readonly Shortcoming[]
+}
+
+/** A requirement of a profile that a configuration or some clients miss. */
+export interface Shortcoming {
+  readonly said: string
+  readonly expected: string
+  readonly found: readonly string[]
+  /** The option to set, and its value. */
+  readonly setting?: readonly [path: string, value: string]
+  /** The commands to run. */
+  readonly change?: readonly string[]
+}
+
+/** A Fastify plugin; one that is wrapped by fastify-plugin decorates the application. */
+export type FeaturePlugin = FastifyPluginAsync<AppDeps> | FastifyPluginCallback<AppDeps>
+
+/** Registers plugins in this order. */
+export async function registerAll<Options extends AppDeps>(
+  scope: FastifyInstance,
+  options: Options,
+  plugins: readonly (FastifyPluginAsync<Options> | FastifyPluginCallback<Options>)[],
+): Promise<void> {
+  // `as`: the plugins take these options.
+  for (const plugin of plugins) await scope.register(plugin as FeaturePlugin, options)
+}
+
+/** How a section of the configuration is described: it is optional, and accepts no other option. */
+export function section(description: string) {
+  return { additionalProperties: false, default: {}, description } as const
+}
+
+/** Declares a boolean member of client metadata; undefined if the client does not send it. */
+export function flag(description: string): DeclaredClientMember {
+  return {
+    schema: Type.Boolean({ description }),
+    read: (members, name) =>
+      (members[name] ?? undefined) === undefined ? undefined : readFlag(members, name),
+  }
+}
+
+/**
+ * Joins what features add under one heading.
+ * @throws {Error} if two features add the same name.
+ */
+export function joined<T>(
+  features: readonly Feature[],
+  heading: (feature: Feature) => Readonly<Record<string, T>> | undefined,
+): Readonly<Record<string, T>> {
+  const all: Record<string, T> = {}
+  for (const feature of features) {
+    for (const [name, value] of Object.entries(heading(feature) ?? {})) {
+      if (name in all) throw new Error(`${feature.spec}: another feature has ${name}, too`)
+      all[name] = value
+    }
+  }
+  return all
+}
+
+/**
+ * Joins everything that features declare.
+ * @throws {Error} if two features declare the same name.
+ */
+export function declarationsOf(features: readonly Feature[]): Declared {
+  const parametersOf = (
+    declared: Readonly<Record<string, { readonly parameters?: Schemas }>> = {},
+  ): Schemas => Object.assign({}, ...Object.values(declared).map(({ parameters }) => parameters))
+  return {
+    clientMetadata: joined(features, (feature) => feature.clientMetadata),
+    grantTypes: joined(features, (feature) => feature.grantTypes),
+    clientAuthentication: joined(features, (feature) => feature.clientAuthentication),
+    authorizationParameters: joined(features, (feature) => feature.authorizationParameters),
+    tokenParameters: joined(features, ({ grantTypes }) => parametersOf(grantTypes)),
+    authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
+    tokenBindings: joined(features, (feature) => feature.tokenBindings),
+    tokenMembers: joined(features, (feature) => feature.tokenMembers),
+    scopes: joined(features, (feature) => feature.scopes),
+    exposedHeaders: [...new Set(features.flatMap((feature) => feature.exposedHeaders ?? []))],
+  }
+}
+
+/**
+ * Collects what plugins add for the names that features declare.
+ * @param what Names it in an error: `grant type`.
+ */
+export function additions<T>(what: string, declared: object) {
+  const added = new Map<string, T>()
+  return {
+    added: added as ReadonlyMap<string, T>,
+    /** @throws {Error} for a name that no feature declares, or that was added before. */
+    add(name: string, addition: T): void {
+      if (!Object.hasOwn(declared, name)) throw new Error(`no feature declares the ${what} ${name}`)
+      if (added.has(name)) throw new Error(`the ${what} ${name} is added twice`)
+      added.set(name, addition)
+    },
+    /** @throws {Error} for a name that was declared and not added. */
+    assertComplete(): void {
+      const missing = Object.keys(declared).find((name) => !added.has(name))
+      if (missing !== undefined) throw new Error(`the ${what} ${missing} is declared, but no plugin adds it`)
+    },
+  }
+}

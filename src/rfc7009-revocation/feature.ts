@@ -1,8 +1,0 @@
-import type { Feature } from '../feature.ts'
-
-/** RFC 7009: clients revoke tokens. */
-export const revocation: Feature = {
-  spec: 'RFC 7009',
-  callers: 'clients',
-  load: async () => (await import('./plugin.ts')).revocation,
-}

@@ -1,7 +1,0 @@
-import type { Feature } from '../feature.ts'
-
-/** RFC 9207: every authorization response names its issuer. */
-export const issuerIdentification: Feature = {
-  spec: 'RFC 9207',
-  load: async () => (await import('./plugin.ts')).issuerIdentification,
-}

@@ -1,0 +1,64 @@
+import fp from 'fastify-plugin'
+import { documentDigest, documentDigestOf } from '../../domain/client-document.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import type { Client } from '../../domain/model.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { publishedClients } from './documents.ts'
+import { documentPolicy } from './policy.ts'
+import { isDocumentUrl } from './rules.ts'
+
+/**
+ * Client ID metadata documents: a client_id that is a URL names the document with the metadata of the client. An
+ * authorization request fetches it unless it is fresh, and is rejected if it cannot be used. Nothing of it is stored
+ * before a signed-in user approves: until then the request has its URL and digest.
+ */
+export const clientIdMetadata = fp<AppDeps>(
+  async (app, deps) => {
+    const clients = publishedClients(deps)
+    app.decorate('publishedClients', clients)
+    if (documentPolicy(deps).mode !== 'off') app.advertise({ client_id_metadata_document_supported: true })
+    app.addClientResolver({
+      owns: isDocumentUrl,
+      async find(clientId, reason, from) {
+        switch (reason) {
+          case 'authorization':
+            return clients.current(clientId, from)
+          case 'push':
+            return (await clients.known(clientId)) ?? (await unlessUnusable(clients.current(clientId, from)))
+          case 'authentication':
+            return clients.known(clientId)
+          case 'pending':
+            return clients.pending(clientId, from)
+          case 'seen':
+            return (await deps.store.find('client', clientId)) ?? clients.seen(clientId, from)
+          case 'display':
+            return deps.store.find('client', clientId)
+        }
+      },
+      keep: (client) => clients.keep(client),
+    })
+    // The user approves what the request was for: its document has this digest.
+    app.addRequestReader((_parameters, extra, { published }) =>
+      published?.digest === undefined || documentDigestOf(extra) !== undefined
+        ? undefined
+        : documentDigest(published.digest),
+    )
+    app.addPushReader(async ({ client }) =>
+      client?.published?.digest === undefined ? {} : documentDigest(client.published.digest),
+    )
+  },
+  {
+    name: 'client-id-metadata',
+    dependencies: ['authorization-requests', 'client-authentication', 'metadata'],
+  },
+)
+
+/** Returns the client, undefined if its document cannot be used: an authentication fails alike for every reason. */
+async function unlessUnusable(loading: Promise<Client>): Promise<Client | undefined> {
+  try {
+    return await loading
+  } catch (error) {
+    if (error instanceof OAuthError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,58 @@
+import type { FastifyPluginAsync } from 'fastify'
+import { attributesOf } from '../../domain/attributes.ts'
+import { contextClasses } from '../../domain/authentication-context.ts'
+import { idTokenClaims } from '../../domain/claims.ts'
+import { offeredAlgorithms } from '../../domain/key-term.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { idTokenPayload } from './rules.ts'
+import { userInfo } from './userinfo.ts'
+
+/**
+ * OpenID Connect Core §2 and OpenID Connect Core §5.3: ID Tokens and UserInfo, and what a client may expect of them:
+ * subjects are public, OpenID Connect Core §8.
+ */
+export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { service, store, keys } = deps
+  app.advertise({
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: offeredAlgorithms(deps.config.keys),
+    claim_types_supported: ['normal'],
+    acr_values_supported: contextClasses,
+  })
+  app.addClaims(({ claims }) => claims)
+  const { attributes } = deps.config.accounts
+  // Custom attributes are claims that no scope of the shipped catalogue opens.
+  if (attributes.length > 0) app.addClaims((user) => attributesOf(attributes, user))
+
+  // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
+  app.addTokenMembers(({ grant, client, accessToken, idTokenSeconds, now }) => {
+    const { userId: sub, clientId, scope, claims: requested } = grant
+    if (sub === undefined || !scope.includes('openid')) return undefined
+    const { idTokenAlgorithms } = app.grantRulesOf(client)
+    const algorithm = keys.usable(client.idTokenSignedResponseAlg, idTokenAlgorithms?.[0])
+    if (idTokenAlgorithms?.includes(algorithm) === false) return undefined
+    const sign = async () => {
+      const user = requested.idToken.length > 0 ? await store.find('user', sub) : undefined
+      const about = user && { claims: app.claimsOf(user) }
+      const use = { target: 'id_token', userId: sub, clientId, client, scope, requested } as const
+      const granting = app.grantedClaims(use)
+      const granted = granting && (await granting)
+      const claims = { ...granted, ...idTokenClaims(about, requested, service.scopeClaims) }
+      const signIn: Record<string, string> = {}
+      for (const [name, claimOf] of app.signInClaims) {
+        const claim = claimOf(grant)
+        if (claim !== undefined) signIn[name] = claim
+      }
+      const tokens = { accessToken, algorithm, idTokenSeconds }
+      const facts = { issuer: service.issuer, grant, sub, claims, signIn, ...tokens }
+      return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }
+    }
+    return sign()
+  })
+
+  await app.register(async (guarded) => {
+    // A token without a user has no user to return.
+    await guarded.register(deps.guard, { anonymous: 'challenge', formToken: true })
+    await guarded.register(userInfo, deps)
+  })
+}

@@ -1,0 +1,122 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import { errorCodes, type FastifyReply, type FastifyRequest } from 'fastify'
+import { bearerError, readToken } from '../../domain/bearer.ts'
+import { claimNames, userInfo as describe } from '../../domain/claims.ts'
+import { offeredAlgorithms, signingAlgorithms } from '../../domain/key-term.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { securityFor } from '../../http/openapi.ts'
+import { assertForm, formBodies, isFormEncoded } from '../../http/parameters.ts'
+import { badBody, ErrorResponse } from '../../http/schema.ts'
+
+const UserInfoResponse = Type.Object(
+  { sub: Type.String() },
+  {
+    additionalProperties: true,
+    description:
+      'The claims the scope and the claims parameter open, OpenID Connect Core §5.1; as a JWT for a client that registered userinfo_signed_response_alg.',
+  },
+)
+
+/**
+ * OpenID Connect Core §5.3 and OpenID Connect Core §5.3.2: UserInfo, by GET and by POST with the token in the header
+ * or the form.
+ */
+export const userInfo: FastifyPluginAsyncTypebox<
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>
+> = async (app, { config, service, store, keys }) => {
+  app.advertise({
+    userinfo_signing_alg_values_supported: offeredAlgorithms(config.keys),
+    claims_supported: [
+      'sub',
+      'iss',
+      'aud',
+      'exp',
+      'iat',
+      'auth_time',
+      'nonce',
+      'acr',
+      'amr',
+      'at_hash',
+      ...app.signInClaims.keys(),
+      ...claimNames(service.scopeClaims),
+    ],
+  })
+  await app.register(formBodies, { config })
+  const hasToken = ({ headers }: FastifyRequest) =>
+    readToken(headers.authorization, app.tokenSchemes()).credentials.kind !== 'absent'
+  // OpenID Connect Core §5.3.1: with the token in the header, the body means nothing, and any type of it is accepted.
+  const anyBody = { parseAs: 'buffer', bodyLimit: config.limits.tokenBodyBytes } as const
+  app.addContentTypeParser('*', anyBody, (request, _body, done) => {
+    if (hasToken(request)) done(null, undefined)
+    else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
+  })
+  const answer = async ({ access }: FastifyRequest, reply: FastifyReply) => {
+    if (access === undefined) throw new Error('requireScope has not run on this route')
+    const user = access.kind === 'user' ? await store.find('user', access.sub) : undefined
+    if (user === undefined) {
+      throw bearerError(
+        'invalid_token',
+        access.kind === 'user' ? 'the user no longer exists' : 'the token is of a client, not of a user',
+        service.resourceMetadataUrl,
+        {
+          rule: 'oidc-core-5.3.3-error',
+        },
+      )
+    }
+    const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
+    const client = await app.resolveClient(clientId)
+    const use = { target: 'userinfo', userId: user.id, clientId, scope, requested } as const
+    const granting = app.grantedClaims({ ...use, ...(client !== undefined && { client }) })
+    const granted = granting && (await granting)
+    const claims = app.claimsOf(user)
+    const described = describe({ id: user.id, claims }, scope, requested, service.scopeClaims)
+    const body = granted === undefined ? described : { ...granted, ...described }
+    const registered = signingAlgorithms.find(
+      (name) => name === client?.extra?.['userinfo_signed_response_alg'],
+    )
+    if (client === undefined || registered === undefined) return body
+    const algorithm = keys.usable(registered, app.grantRulesOf(client).idTokenAlgorithms?.[0])
+    // OpenID Connect Core §5.3.2: the members iss and aud say whose it is.
+    const signed = await keys.sign(algorithm, 'JWT', { ...body, iss: service.issuer, aud: clientId })
+    return reply.type('application/jwt').send(signed)
+  }
+  const schema = {
+    tags: ['api'],
+    security: securityFor('openid'),
+    response: {
+      200: UserInfoResponse,
+      400: ErrorResponse,
+      401: ErrorResponse,
+      403: ErrorResponse,
+      503: ErrorResponse,
+    },
+  }
+  app.get(
+    '/api/oauth/userinfo',
+    {
+      config: { endpoint: 'userinfo', endpointTitle: 'UserInfo' },
+      schema: { ...schema, operationId: 'userInfo', summary: 'Claims about the user' },
+      preHandler: app.requireScope('openid'),
+    },
+    answer,
+  )
+  app.post(
+    '/api/oauth/userinfo',
+    {
+      schema: {
+        ...schema,
+        response: { ...schema.response, ...badBody },
+        operationId: 'userInfoByPost',
+        summary: 'Claims about the user, by POST',
+        consumes: ['application/x-www-form-urlencoded'],
+      },
+      preValidation: (request, reply, done) => {
+        if (hasToken(request) && !isFormEncoded(request.body)) request.body = undefined
+        assertForm(request, reply, done)
+      },
+      preHandler: app.requireScope('openid'),
+    },
+    answer,
+  )
+}

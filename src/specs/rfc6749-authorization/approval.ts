@@ -1,0 +1,97 @@
+import fp from 'fastify-plugin'
+import { owesAuthTime } from '../../domain/authorization-request.ts'
+import type { Write } from '../../domain/decision.ts'
+import { approveGrant, mintGrantId } from '../../domain/grant.ts'
+import { denialError } from '../../domain/interaction.ts'
+import { mapDefined } from '../../domain/map-defined.ts'
+import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../../domain/model.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds what a feature stores with every grant that a user approves. */
+    onApproval(hook: ApprovalHook): void
+    /**
+     * An approved grant and its code, RFC 6749 §4.1.2; `access_denied` for a user who may not use the client. The code
+     * works once the grant has been inserted, together with `writes`.
+     */
+    approve(
+      request: AuthorizationRequest,
+      client: Client,
+      session: Session,
+      scope: Scope,
+      now: Seconds,
+    ): Promise<Approval>
+  }
+}
+
+export interface Approval {
+  readonly grant: Grant
+  readonly code: string
+  /** What features insert together with the grant. */
+  readonly writes: readonly Write[]
+}
+
+/** What is approved. */
+export interface Approved {
+  readonly request: AuthorizationRequest
+  readonly grant: Grant
+  readonly client: Client
+  readonly session: Session
+}
+
+/** What a feature adds to a grant: members of its `extra`, and what to insert together with it. */
+export interface ApprovalAddition {
+  readonly extra?: Readonly<Record<string, unknown>>
+  readonly writes?: readonly Write[]
+}
+
+/** Returns what it adds to a grant; undefined, at once, for a grant that does not concern it. */
+export type ApprovalHook = (
+  approved: Approved,
+) => ApprovalAddition | undefined | Promise<ApprovalAddition | undefined>
+
+/** Decorates `app.approve`, for the routes on which a user approves. */
+export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
+  async (app, { keys, random }) => {
+    const hooks: ApprovalHook[] = []
+    app.decorate('onApproval', (hook) => void hooks.push(hook))
+    app.decorate('approve', async (request, client, session, scope, now) => {
+      // Pages check it before they ask. Here no other way to a grant can leave it out.
+      const denying = app.authorizationRequests.denialOf(client, session.userId)
+      const denial = denying && (await denying)
+      if (denial !== undefined) throw denialError(denial)
+      const fresh = {
+        grantId: mintGrantId(random(8), now),
+        grantSecret: random(16).toString('base64url'),
+        authTimeOwed: owesAuthTime(request, client),
+      }
+      const plain = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
+      const approved = { request, grant: plain, client, session }
+      const pending = mapDefined(hooks, (hook) => hook(approved))
+      // Most grants concern no feature, and then nothing waits.
+      const added = pending.length === 0 ? [] : await settled(pending)
+      const grant = withExtra(plain, added)
+      const writes = added.flatMap((one) => one.writes ?? [])
+      const handle = {
+        kind: 'code',
+        grantId: grant.id,
+        seq: 0,
+        issuedAt: now,
+        expiresAt: grant.expiresAt,
+      } as const
+      return { grant, code: keys.sealCode(handle, grant.secret), writes }
+    })
+  },
+  { name: 'approval', dependencies: ['grant-rules'] },
+)
+
+async function settled(pending: readonly ReturnType<ApprovalHook>[]): Promise<readonly ApprovalAddition[]> {
+  return (await Promise.all(pending)).filter((one) => one !== undefined)
+}
+
+function withExtra(grant: Grant, added: readonly ApprovalAddition[]): Grant {
+  if (added.length === 0) return grant
+  const extra: Record<string, unknown> = Object.assign({}, ...added.map((one) => one.extra))
+  return Object.keys(extra).length === 0 ? grant : { ...grant, extra }
+}

@@ -1,0 +1,158 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { noteUse } from '../../clients/use.ts'
+import { auditGrant } from '../../domain/audit.ts'
+import { type Issued, redeemCode } from '../../domain/authorization-code.ts'
+import { check } from '../../domain/check.ts'
+import { type Condition, type Decision, reject, withWrites } from '../../domain/decision.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import { revokeGrant } from '../../domain/grant.ts'
+import { handleBelongsTo, type OpenedHandle } from '../../domain/handle.ts'
+import type { Client, Grant, Seconds } from '../../domain/model.ts'
+import { every, type Parameters, single } from '../../domain/parameters.ts'
+import { refresh } from '../../domain/refresh-token.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { addressPrefix } from '../../http/address-prefix.ts'
+import { Overtaken } from '../../storage/store.ts'
+import type { TokenResponse } from './issue-tokens.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Decides about a grant in a transaction, together with what the grant depends on, and issues tokens from it.
+     * @throws {OAuthError} what `decide` rejects with; `invalid_grant` if what the grant depends on has ended.
+     */
+    issueFromGrant(
+      grantId: string,
+      client: Client,
+      request: Pick<FastifyRequest, 'ip' | 'confirmation'>,
+      decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
+    ): Promise<TokenResponse>
+  }
+}
+
+/**
+ * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the
+ * token on every use (RFC 9700 §4.14.2) unless a feature has another rule for the client.
+ */
+export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
+  const { service, store, keys, clock } = deps
+
+  app.addGrantType('authorization_code', async (client, parameters, request) => {
+    const code = single(parameters, 'code')
+    check(code !== undefined, 'rfc6749-4.1.3-code-required', 'invalid_request', 'code is missing', {
+      passed: 'code is present',
+    })
+    const handle = await keys.open(code, 'code')
+    check(handle !== undefined, 'rfc6749-4.1.3-code-valid', 'invalid_grant', 'the code is unknown', {
+      passed: 'the code is genuine',
+    })
+    const redemption = {
+      handle,
+      client,
+      redirectUri: single(parameters, 'redirect_uri'),
+      codeVerifier: single(parameters, 'code_verifier'),
+      resource: every(parameters, 'resource'),
+    }
+    return await issue(handle, client, request, (grant, now) =>
+      redeemCode(grant, redemption, service, app.grantRulesOf(client), now),
+    )
+  })
+
+  app.addGrantType('refresh_token', async (client, parameters, request) => {
+    const refreshToken = single(parameters, 'refresh_token')
+    check(
+      refreshToken !== undefined,
+      'rfc6749-6-missing-refresh-param',
+      'invalid_request',
+      'refresh_token is missing',
+      { passed: 'refresh_token is present' },
+    )
+    const handle = await keys.open(refreshToken, 'refresh')
+    check(
+      handle !== undefined,
+      'rfc6749-6-invalid-refresh',
+      'invalid_grant',
+      'the refresh token is unknown',
+      { passed: 'the refresh token is genuine' },
+    )
+    const scope = single(parameters, 'scope')
+    const wanted = { handle, client, scope, resource: every(parameters, 'resource') }
+    return await issue(handle, client, request, (grant, now) =>
+      refresh(grant, wanted, service, app.grantRulesOf(client), now),
+    )
+  })
+
+  /** Issues from the grant of a code or a refresh token, which may be bound to a key. */
+  const issue = (
+    handle: OpenedHandle,
+    client: Client,
+    request: FastifyRequest,
+    decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
+  ) =>
+    app.issueFromGrant(handle.grantId, client, request, (grant, now) => {
+      app.tokenBindings.assertKey(handle, grant, client, request.confirmation)
+      return decide(grant, now)
+    })
+
+  app.decorate('issueFromGrant', async (grantId, client, { ip, confirmation }, decide) => {
+    const now = clock()
+    const contextOf = () => ({ at: now, from: addressPrefix(ip) })
+    const decideWithConditions = (grant: Grant | undefined) => {
+      const decided = decide(grant, now)
+      // The event has the scope that is issued, which may be less than the grant's.
+      const subject = 'result' in decided ? decided.result.grant : grant
+      let decision = noteUse(auditGrant(decided, subject, contextOf), client, now)
+      if (grant === undefined || 'rejection' in decision) return decision
+      for (const conditionsOf of app.tokenConditions)
+        decision = withWrites(decision, ...conditionsOf(grant, client, now))
+      return decision
+    }
+    let issued: Issued
+    try {
+      issued = await store.transact('grant', grantId, decideWithConditions)
+    } catch (error) {
+      if (!(error instanceof Overtaken)) throw error
+      return store.transact('grant', grantId, (grant) =>
+        auditGrant(rejectEnded(grant, error.condition ?? sessionEnded, now), grant, contextOf),
+      )
+    }
+    return await app.issueTokens(issued, { client, now, confirmation })
+  })
+}
+
+/** What the grant depends on if no feature says more. */
+const sessionEnded = { rule: 'lychgate-session-ended', why: 'the session of the user has ended' }
+
+/** Revokes a grant whose condition does not hold any more, and rejects the request. */
+function rejectEnded(
+  grant: Grant | undefined,
+  { rule, why }: Pick<Condition, 'rule' | 'why'>,
+  now: Seconds,
+): Decision<never> {
+  const rejection = new OAuthError('invalid_grant', why, { rule })
+  return reject(rejection, ...(grant === undefined ? [] : revokeGrant(grant, rule, now).writes))
+}
+
+/**
+ * Returns the public client that a genuine refresh token was issued to, RFC 6749 §6: a refresh may leave out
+ * `client_id`, which RFC 6749 §3.2.1 demands of the authorization_code request only. Spring Security 6 sends none.
+ * @throws {OAuthError} `invalid_grant` for a genuine token whose grant is gone.
+ */
+export function clientOfRefreshToken({ store, keys }: Pick<AppDeps, 'store' | 'keys'>) {
+  return async (parameters: Parameters): Promise<string | undefined> => {
+    const { grant_type: grantType, refresh_token: token } = parameters
+    if (grantType !== 'refresh_token' || typeof token !== 'string') return undefined
+    const handle = await keys.open(token, 'refresh')
+    if (handle === undefined) return undefined
+    const grant = await store.find('grant', handle.grantId)
+    check(
+      grant !== undefined && handleBelongsTo(handle, grant),
+      'rfc6749-6-invalid-refresh',
+      'invalid_grant',
+      'the refresh token is unknown',
+      { passed: 'the refresh token is genuine' },
+    )
+    const client = await store.find('client', grant.clientId)
+    return client?.authenticationMethod === 'none' ? client.id : undefined
+  }
+}

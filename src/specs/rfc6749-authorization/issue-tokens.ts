@@ -1,0 +1,152 @@
+import fp from 'fastify-plugin'
+import type { Issued } from '../../domain/authorization-code.ts'
+import { type Confirmation, tokenTypeOf } from '../../domain/confirmation.ts'
+import { sealHandle, tokenIdOf } from '../../domain/handle.ts'
+import { jwtAccessTokenPayload } from '../../domain/jwt-access-token.ts'
+import type { Client, Grant, Seconds } from '../../domain/model.ts'
+import { refreshHandle } from '../../domain/refresh-token.ts'
+import { type Access, scopeAt } from '../../domain/resource.ts'
+import { formatScope } from '../../domain/scope.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import type { RulesOfClient } from './grant-rules.ts'
+
+/** A token response, RFC 6749 §5.1. */
+export type TokenResponse = Readonly<Record<string, unknown>> & {
+  readonly access_token: string
+  readonly token_type: string
+  readonly expires_in: number
+  readonly scope: string
+}
+
+/** What a token response is made from: all of it is committed. */
+export interface IssuedTokens {
+  readonly grant: Grant
+  readonly client: Client
+  readonly accessToken: string
+  readonly idTokenSeconds: Seconds
+  readonly now: Seconds
+}
+
+/** The client and the time of a token response. */
+export interface Issuance {
+  readonly client: Client
+  readonly now: Seconds
+  /** The key that the request proved; undefined: bearer tokens. */
+  readonly confirmation: Confirmation | undefined
+  /** Absent: as configured. */
+  readonly idTokenSeconds?: Seconds
+}
+
+/** Returns further members of a token response, by their names on the wire; undefined, at once, if there are none. */
+export type TokenMembersOf = (issued: IssuedTokens) => Promise<Readonly<Record<string, unknown>>> | undefined
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds members to every token response; each declares its schema as `tokenMembers` of its feature. */
+    addTokenMembers(membersOf: TokenMembersOf): void
+    /**
+     * Turns a committed grant into the tokens of one response, RFC 6749 §5.1. It stores nothing: handles are derived
+     * from the grant, and a response that is lost costs a retry.
+     */
+    issueTokens(issued: Issued, issuance: Issuance): Promise<TokenResponse>
+  }
+}
+
+/** Decorates `app.issueTokens`, and the extension point for what others add to the response. */
+export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'declared'>>(
+  async (app, { config, service, keys, declared }) => {
+    const added: TokenMembersOf[] = []
+    app.decorate('addTokenMembers', (membersOf) => void added.push(membersOf))
+    app.decorate('issueTokens', async ({ grant, access }, issuance) => {
+      const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance
+      const handle = sealAccessToken(grant, access, now, confirmation)
+      const accessToken =
+        access.tokenFormat === 'opaque'
+          ? handle
+          : await signAccessToken(handle, grant, client, access, now, confirmation)
+      // A confidential client proves itself whenever it refreshes; its key may change.
+      const refreshKey = client.authenticationMethod === 'none' ? confirmation : undefined
+      const refreshToken =
+        grant.refreshExpiresAt === undefined
+          ? undefined
+          : sealRefreshToken(grant, refreshKey, app.grantRulesOf(client))
+      let response: TokenResponse = {
+        access_token: accessToken,
+        token_type: tokenTypeOf(confirmation, declared.tokenBindings),
+        expires_in: access.seconds,
+        ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+        scope: formatScope(access.scope),
+      }
+      const issued = { grant, client, accessToken, idTokenSeconds, now }
+      for (const membersOf of added) {
+        const adding = membersOf(issued)
+        if (adding !== undefined) response = { ...response, ...(await adding) }
+      }
+      return response
+    })
+
+    const sealAccessToken = (
+      grant: Grant,
+      access: Access,
+      now: Seconds,
+      confirmation: Confirmation | undefined,
+    ): string => {
+      const expiresAt = now + access.seconds
+      const narrowing = isWhole(grant, access)
+        ? undefined
+        : { scope: access.scope, resource: access.resource }
+      const { id: grantId, seq, secret } = grant
+      return sealHandle(
+        { kind: 'access', grantId, seq, issuedAt: now, expiresAt, narrowing, confirmation },
+        keys.handles.current,
+        secret,
+      )
+    }
+
+    /** Signs the JWT that stands for a handle, RFC 9068 §2. */
+    const signAccessToken = async (
+      handle: string,
+      grant: Grant,
+      client: Client,
+      access: Access,
+      now: Seconds,
+      confirmation: Confirmation | undefined,
+    ): Promise<string> => {
+      const claims = jwtAccessTokenPayload(
+        service.issuer,
+        grant,
+        access,
+        tokenIdOf(handle),
+        now,
+        confirmation,
+      )
+      const { accessTokenAlgorithm = 'RS256' } = app.grantRulesOf(client)
+      return keys.sign(accessTokenAlgorithm, 'at+jwt', { ...(await addedClaims(grant, client)), ...claims })
+    }
+
+    /** What features add to a JWT, RFC 9068 §2.2.3.1; a token without a user has nothing of a user. */
+    const addedClaims = async (grant: Grant, client: Client) => {
+      const { userId, clientId, scope, claims: requested } = grant
+      if (userId === undefined) return {}
+      return app.grantedClaims({ target: 'access_token', userId, clientId, client, scope, requested })
+    }
+
+    /** Whether the token may do all its grant may: then it need not say so. */
+    const isWhole = (grant: Grant, access: Access): boolean => {
+      if (access.resource.length !== grant.resource.length) return false
+      if (access.scope.length === grant.scope.length) return true
+      return access.scope.length === scopeAt(grant.scope, grant.resource, service.resources).length
+    }
+
+    const sealRefreshToken = (
+      grant: Grant,
+      confirmation: Confirmation | undefined,
+      rules: RulesOfClient,
+    ): string => {
+      const handle = refreshHandle(grant, rules)
+      const bound = confirmation === undefined ? handle : { ...handle, confirmation }
+      return sealHandle(bound, keys.handles.current, grant.secret)
+    }
+  },
+  { name: 'token-issuer', dependencies: ['grant-rules'] },
+)

@@ -1,0 +1,104 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
+import { wellKnownUrl } from '../../domain/well-known.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { documentResponses, serveDocument } from '../../http/document.ts'
+import { languagesOf } from '../../pages/i18n/i18n.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds members to the metadata documents; arrays of the same name are joined. */
+    advertise(members: Readonly<Record<string, unknown>>): void
+    /** Adds what a feature withholds of the documents, once all members are there. */
+    narrowMetadata(
+      narrow: (members: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>,
+    ): void
+    /** The members advertised so far. */
+    readonly advertised: () => Readonly<Record<string, unknown>>
+  }
+}
+
+/** The extension point: each endpoint advertises itself, so the metadata cannot promise what is not registered. */
+export const metadata = fp(
+  async (app) => {
+    let members: Readonly<Record<string, unknown>> = {}
+    const narrowing: ((all: typeof members) => typeof members)[] = []
+    app.decorate('advertised', () => narrowing.reduce((all, narrow) => narrow(all), members))
+    app.decorate('narrowMetadata', (narrow) => void narrowing.push(narrow))
+    app.decorate('advertise', (more: Readonly<Record<string, unknown>>) => {
+      const joined = Object.entries(more).map(([name, value]) => {
+        const known = members[name]
+        return [
+          name,
+          Array.isArray(known) && Array.isArray(value) ? [...new Set([...known, ...value])] : value,
+        ]
+      })
+      members = { ...members, ...Object.fromEntries(joined) }
+    })
+  },
+  { name: 'metadata' },
+)
+
+/**
+ * RFC 8414 §2 and OpenID Connect Discovery §3. One document for both, since they must agree (RFC 9068 §4 too); each
+ * member belongs to the plugin that advertised it, no list is empty, RFC 8414 §3.2, and the issuer is exactly the
+ * configured one, RFC 8414 §3.3 and OpenID Connect Discovery §4.3. Registered last, at the root: an issuer's path
+ * comes after the well-known string, RFC 8414 §3.1, and for OpenID Connect also before it, OpenID Connect Discovery
+ * §4. The appended RFC 8414 form is what "relative to the base URL" means.
+ */
+export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
+  app,
+  { config, service },
+) => {
+  const { issuer, prefix } = service
+  const { documentation, policy, terms } = config.service
+  const scopes = [...service.openScopes]
+  let content: object | undefined
+  const build = () => ({
+    issuer,
+    ...app.advertised(),
+    scopes_supported: scopes,
+    ui_locales_supported: languagesOf(config.texts),
+    ...(documentation && { service_documentation: documentation }),
+    ...(policy && { op_policy_uri: policy }),
+    ...(terms && { op_tos_uri: terms }),
+  })
+  const document = {
+    content: () => {
+      content ??= build()
+      return content
+    },
+    maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
+  }
+  const pathsOf = (name: string) => [
+    ...new Set([new URL(wellKnownUrl(issuer, name)).pathname, `${prefix}/.well-known/${name}`]),
+  ]
+  serveDocument(app, pathsOf('oauth-authorization-server'), {
+    ...document,
+    schema: {
+      operationId: 'authorizationServerMetadata',
+      tags: ['discovery'],
+      summary: 'Authorization server metadata, RFC 8414',
+      response,
+    },
+  })
+  serveDocument(app, pathsOf('openid-configuration'), {
+    ...document,
+    schema: {
+      operationId: 'openidConfiguration',
+      tags: ['discovery'],
+      summary: 'OpenID Connect discovery document',
+      response,
+    },
+  })
+}
+
+// Required of both documents, RFC 8414 §2 and OpenID Connect Discovery §3.
+const response = documentResponses({
+  issuer: Type.String(),
+  authorization_endpoint: Type.String(),
+  token_endpoint: Type.String(),
+  jwks_uri: Type.String(),
+  response_types_supported: Type.Array(Type.String()),
+})

@@ -1,0 +1,70 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import type { GrantBasis } from '../../domain/decision.ts'
+import type { UserDenial } from '../../domain/interaction.ts'
+import type { Client, Scope, Seconds, Session } from '../../domain/model.ts'
+import type { Parameters } from '../../domain/parameters.ts'
+import { hashSecret } from '../../domain/secret.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import type { SignedIn } from '../../pages/signed-in.ts'
+import { grantLimit } from '../../users/sessions.ts'
+import { type DeviceAuthorization, decideDevice, deviceKind } from './rules/device.ts'
+
+/** A device whose code was typed in this browser. */
+export interface Visit {
+  readonly device: DeviceAuthorization
+  readonly client: Client
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly browserSecret: string
+  readonly sent: Parameters
+  readonly now: Seconds
+}
+
+/** A visit of a user who is signed in. */
+export interface UserVisit extends Visit, SignedIn {
+  /** Why this user may not use the client. */
+  readonly denial: UserDenial | undefined
+}
+
+/** What a user approves. */
+interface Approved {
+  readonly device: DeviceAuthorization
+  readonly client: Client
+  readonly session: Session
+  readonly scope: Scope
+  readonly context: AuditContext
+  /** Absent on a development server, where the user has no session. */
+  readonly basis?: GrantBasis
+}
+
+/**
+ * Returns a function that approves a device: false if its wait is over.
+ * @throws {Overtaken} if the session has ended.
+ */
+export function deviceApproval(app: FastifyInstance, { config, store }: Pick<AppDeps, 'config' | 'store'>) {
+  const limitGrants = grantLimit(config)
+  return async ({ device, client, session, scope, context, basis }: Approved): Promise<boolean> => {
+    const { userId } = session
+    const approval = await app.approve(device.request, client, session, scope, context.at)
+    // The device redeems the grant as long as its own code works: no code of RFC 6749 is issued.
+    const grant = { ...approval.grant, expiresAt: device.expiresAt }
+    const about = { userId, clientId: client.id, scope: scope.join(' ') }
+    return store.transact(deviceKind, device.userCode, (found) =>
+      decideDevice(
+        found,
+        { state: 'approved', userId, grantId: grant.id },
+        context.at,
+        { op: 'insertGrant', grant, ...(basis && { basis }) },
+        ...limitGrants(grant),
+        ...approval.writes,
+        auditEvent('consent', context, about),
+      ),
+    )
+  }
+}
+
+/** Identifies what a page shows of a client: it differs as soon as the client changes any of it. */
+export function shownOf({ name, localized, clientUri, policyUri, tosUri, grantTypes }: Client): string {
+  return hashSecret(JSON.stringify([name, localized, clientUri, policyUri, tosUri, grantTypes]))
+}

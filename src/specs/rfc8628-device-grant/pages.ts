@@ -1,0 +1,288 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { auditEvent } from '../../domain/audit.ts'
+import { currentRequest } from '../../domain/current-grant.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import { narrowByUser, type UserDenial } from '../../domain/interaction.ts'
+import { clientWords } from '../../domain/localized.ts'
+import type { Scope, Seconds } from '../../domain/model.ts'
+import { every, single } from '../../domain/parameters.ts'
+import { hashSecret } from '../../domain/secret.ts'
+import type { Text } from '../../domain/text.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { addressPrefix, userContext } from '../../http/address-prefix.ts'
+import { formBodies, parametersOf } from '../../http/parameters.ts'
+import {
+  ago,
+  type ClientLink,
+  clientLinks,
+  type DescribedClient,
+  describeClient,
+  displayName,
+  foreignResources,
+  type NamedResource,
+  type NamedUser,
+  placeOf,
+} from '../../pages/describe.ts'
+import { acceptOwnForms, assertOwnForm, type FormModel, recordBusy } from '../../pages/forms.ts'
+import { msg } from '../../pages/i18n/i18n.ts'
+import { layOutScope, type OfferedScopes, scopesFor } from '../../pages/scopes.ts'
+import { findSignedIn } from '../../pages/signed-in.ts'
+import { whileSignedIn } from '../../users/sessions.ts'
+import { throttled } from '../../users/throttling.ts'
+import { deviceApproval, shownOf, type UserVisit, type Visit } from './approve.ts'
+import { formatUserCode, parseUserCode, wrongCodeBuckets } from './rules/codes.ts'
+import {
+  type DeviceAuthorization,
+  decideDevice,
+  deviceKind,
+  isRefreshable,
+  isWaiting,
+  openDevice,
+} from './rules/device.ts'
+
+declare module '../../pages/pages.ts' {
+  interface Pages {
+    device: FormModel & {
+      /** What was typed, or came with `verification_uri_complete`. */
+      readonly userCode?: string
+    }
+    'device-confirm': FormModel &
+      OfferedScopes & {
+        readonly userCode: string
+        readonly requestedAgoSeconds: Seconds
+        /** "from the network 203.0.113.0/24"; absent if it is not known. */
+        readonly requestedFrom?: Text
+        readonly user: NamedUser
+        readonly switchUrl: string
+        readonly client: DescribedClient & { readonly id: string; readonly links: readonly ClientLink[] }
+        readonly resources: readonly NamedResource[]
+        /** Whether the client changed what this page shows since the user saw it. */
+        readonly changed: boolean
+        /** Absent if nothing outlives the access token. */
+        readonly accessLastsSeconds?: Seconds
+        readonly accountUrl: string
+      }
+    'device-done': { readonly clientName?: string; readonly accountUrl: string }
+    'device-over': { readonly denied: boolean; readonly againUrl: string }
+  }
+}
+
+/**
+ * RFC 8628 §3.3: the pages on which a user types the code of a device, signs in, compares it, and decides. The link of
+ * `verification_uri_complete` only fills in the code (RFC 8628 §3.3.1): nothing is looked up before the form is sent.
+ */
+export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { config, service, store, clock, declared } = deps
+  const { prefix } = service
+  const approveDevice = deviceApproval(app, deps)
+  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  await app.register(formBodies, { config })
+  acceptOwnForms(app)
+  const pageUrl = `${prefix}/device`
+  const confirmPath = ({ userCode }: Pick<DeviceAuthorization, 'userCode'>) =>
+    `/device/confirm?user_code=${formatUserCode(userCode)}`
+
+  app.get('/device', { config: { limit: 'authorization' }, schema: { hide: true } }, (request, reply) => {
+    const userCode = parseUserCode(single(parametersOf(request.query), 'user_code') ?? '')
+    return showForm(request, reply, userCode === undefined ? {} : { userCode: formatUserCode(userCode) })
+  })
+
+  app.post('/device', { config: { limit: 'signIn' }, schema: { hide: true } }, async (request, reply) => {
+    const sent = parametersOf(request.body)
+    const secret = app.browser.ensureSecret(request, reply)
+    assertOwnForm(sent, app.browser.csrfToken(secret, 'device'), pageUrl)
+    const typed = (single(sent, 'user_code') ?? '').slice(0, 40)
+    const userCode = parseUserCode(typed)
+    const isLinked = single(sent, 'linked') !== undefined
+    const problem = msg(isLinked ? 'device.about' : 'device.wrong')
+    const wrong = { userCode: isLinked ? '' : typed, problem, status: 400 }
+    if (userCode === undefined) return showForm(request, reply, wrong)
+    try {
+      const device = await openTyped(userCode, hashSecret(secret), addressPrefix(request.ip), isLinked)
+      if (device === undefined) return showForm(request, reply, wrong)
+      return reply.redirect(prefix + confirmPath(device), 303)
+    } catch (error) {
+      const busy = recordBusy(error, reply)
+      return showForm(request, reply, {
+        userCode: typed,
+        problem: throttledText(busy),
+        status: busy.status,
+      })
+    }
+  })
+
+  app.get(
+    '/device/confirm',
+    { config: { limit: 'authorization' }, schema: { hide: true } },
+    async (request, reply) => {
+      const visit = await enter(request, reply, request.query)
+      if (visit === undefined) return reply
+      const { device, session, now, denial } = visit
+      if (denial !== undefined) return showDenial(visit, denial)
+      if (!app.shortcuts?.agrees) return show(visit)
+      await whileSignedIn(store, session, now, () => approve(visit, device.request.scope))
+      return reply.redirect(prefix + confirmPath(device), 303)
+    },
+  )
+
+  app.post(
+    '/device/confirm',
+    { config: { repeats: ['scope'] }, schema: { hide: true } },
+    async (request, reply) => {
+      const visit = await enter(request, reply, request.body)
+      if (visit === undefined) return reply
+      const { sent, device, now, session, denial } = visit
+      const url = prefix + confirmPath(device)
+      assertOwnForm(sent, csrfOf(visit), url)
+      const isApproved = single(sent, 'decision') === 'approve'
+      if (isApproved && denial !== undefined) return reply.redirect(url, 303)
+      // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
+      if (isApproved && single(sent, 'shown') !== shownOf(visit.client))
+        return reply.redirect(`${url}&changed=1`, 303)
+      const scope = isApproved ? narrowByUser(device.request, device.request.scope, every(sent, 'scope')) : []
+      // The page finds out what has ended, and shows it.
+      await whileSignedIn(store, session, now, () =>
+        scope.length === 0 ? deny(visit) : approve(visit, scope),
+      )
+      return reply.redirect(url, 303)
+    },
+  )
+
+  const showForm = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { status = 200, ...shown }: { userCode?: string; problem?: Text; status?: number } | undefined = {},
+  ): FastifyReply => {
+    const secret = app.browser.ensureSecret(request, reply)
+    const isLinked = status === 200 && shown.userCode !== undefined
+    const hidden = { csrf: app.browser.csrfToken(secret, 'device'), ...(isLinked && { linked: '1' }) }
+    return reply.page('device', { action: pageUrl, hidden, ...shown }, { status })
+  }
+
+  /** Opens the device with this code, counted and throttled; only what was wrong stays counted. */
+  const openTyped = (userCode: string, browser: string, network: string, isLinked: boolean) => {
+    const now = clock()
+    const limits = config.signInThrottle
+    const buckets = wrongCodeBuckets(browser, network, config.deviceGrant)
+    return throttled(store, { buckets, limits, now }, () =>
+      store.transact(deviceKind, userCode, (found) => openDevice(found, browser, now, isLinked)),
+    )
+  }
+
+  /**
+   * Loads a device for its decision. Otherwise responds, and returns undefined: with the form for the code if it was
+   * not typed in this browser, with the end of a device that was decided or has expired, or with the sign-in.
+   */
+  const enter = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    parsed: unknown,
+  ): Promise<UserVisit | undefined> => {
+    const sent = parametersOf(parsed)
+    const now = clock()
+    const browserSecret = app.browser.secret(request)
+    const userCode = parseUserCode(single(sent, 'user_code') ?? '')
+    const device = userCode === undefined ? undefined : await store.find(deviceKind, userCode)
+    const client = device && (await app.resolveClient(device.clientId))
+    const isTyped = browserSecret !== undefined && device?.browsers.includes(hashSecret(browserSecret))
+    if (device === undefined || client === undefined || browserSecret === undefined || !isTyped) {
+      await reply.redirect(
+        userCode === undefined ? pageUrl : `${pageUrl}?user_code=${formatUserCode(userCode)}`,
+        303,
+      )
+      return undefined
+    }
+    const visit = { device, client, request, reply, browserSecret, sent, now }
+    const current = currentRequest(device.request, client, service)
+    if (!isWaiting(device, now) || client.lockedAt !== undefined || current instanceof OAuthError) {
+      await showEnd(visit)
+      return undefined
+    }
+    const isSwitching = request.method === 'GET' && single(sent, 'switch') !== undefined
+    const signedIn = isSwitching ? undefined : await findSignedIn(app, deps, request, now)
+    if (signedIn !== undefined) {
+      const denial = await app.authorizationRequests.denialOf(client, signedIn.user.id)
+      return { ...visit, device: { ...device, request: current }, ...signedIn, denial }
+    }
+    const prompt = isSwitching ? ['select_account'] : []
+    await reply.startInteraction({ page: confirmPath(device), prompt }, 'login')
+    return undefined
+  }
+
+  const showEnd = ({ device, client, request, reply }: Visit): FastifyReply => {
+    const { name } = clientWords(client, request.language)
+    if (device.grantId === undefined)
+      return reply.page('device-over', { denied: device.state === 'denied', againUrl: pageUrl })
+    const accountUrl = `${prefix}/account/apps`
+    return reply.page('device-done', { accountUrl, ...(name !== undefined && { clientName: name }) })
+  }
+
+  const showDenial = (visit: UserVisit, { contact }: UserDenial): FastifyReply => {
+    const { device, client, request, reply, user } = visit
+    const model = {
+      action: `${prefix}/device/confirm`,
+      hidden: { user_code: formatUserCode(device.userCode), csrf: csrfOf(visit) },
+      clientName: clientWords(client, request.language).name ?? client.id,
+      user: displayName(user),
+      switchUrl: `${prefix}${confirmPath(device)}&switch=1`,
+      ...(contact !== undefined && { contact }),
+    }
+    return reply.page('denied', model, { status: 403 })
+  }
+
+  const show = (visit: UserVisit): FastifyReply => {
+    const { device, client, request, reply, sent, user, now } = visit
+    const { language } = request
+    const userCode = formatUserCode(device.userCode)
+    const requestedFrom = placeOf(device.from, request, service)
+    const outlives = isRefreshable(client)
+    return reply.page('device-confirm', {
+      action: `${prefix}/device/confirm`,
+      hidden: { user_code: userCode, csrf: csrfOf(visit), shown: shownOf(visit.client) },
+      userCode,
+      requestedAgoSeconds: ago(device.createdAt, now),
+      ...(requestedFrom && { requestedFrom }),
+      user: displayName(user),
+      switchUrl: `${prefix}${confirmPath(device)}&switch=1`,
+      client: {
+        ...describeClient(client, request, service, now),
+        id: client.id,
+        links: clientLinks(client, language),
+      },
+      resources: foreignResources(device.request.resource, service, language),
+      ...layOutScope(device.request.scope, scopesIn(language), () => true),
+      changed: single(sent, 'changed') !== undefined,
+      ...(outlives && { accessLastsSeconds: config.lifetimes.refreshTokenAbsoluteSeconds }),
+      accountUrl: `${prefix}/account/apps`,
+    })
+  }
+
+  const approve = ({ device, client, session, request, now }: UserVisit, scope: Scope) =>
+    approveDevice({
+      device,
+      client,
+      session,
+      scope,
+      context: userContext(request, now),
+      basis: { sessionId: session.id },
+    })
+
+  const deny = async ({ device, client, user, request, now }: UserVisit): Promise<void> => {
+    const event = auditEvent('consent-refused', userContext(request, now), {
+      userId: user.id,
+      clientId: client.id,
+    })
+    await store.transact(deviceKind, device.userCode, (found) =>
+      decideDevice(found, { state: 'denied' }, now, event),
+    )
+  }
+
+  /** Bound to the session, too: a page shown to one user cannot be submitted as another. */
+  const csrfOf = ({ browserSecret, device, session }: UserVisit) =>
+    app.browser.csrfToken(browserSecret, 'device-confirm', device.deviceHash, session.id)
+}
+
+function throttledText({ status, headers }: OAuthError): Text {
+  if (status !== 429) return msg('login.busy')
+  return msg('device.throttled', { later: { in: Number(headers['retry-after']) } })
+}
