@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
+import { order } from '../scripts/layers.ts'
 import { mintSecret, secretBytes } from '../src/domain/secret.ts'
 import { obtainCode, obtainTokens, register } from './helpers/flow.ts'
 import { startServer } from './helpers/server.ts'
@@ -41,6 +42,24 @@ t.test('the README states the number of ledger clauses, and fits a terminal', as
     readme.split('\n').filter((line) => line.length > 120),
     [],
   )
+})
+
+t.test('the table of the README links every specification', async (t) => {
+  const table = read('../README.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .join('\n')
+  const folders = readdirSync(new URL('../src/specs', import.meta.url))
+  t.ok(folders.length > 15)
+  t.strictSame(
+    folders.filter((folder) => !table.includes(`[${folder}]`)),
+    [],
+  )
+})
+
+t.test('the rooms of docs/reading.md are those of src, in the order of their layers', async (t) => {
+  const rooms = [...read('../docs/reading.md').matchAll(/^- `([^`]+)`: /gm)].map(([, room]) => room)
+  t.strictSame(rooms, order.toReversed())
 })
 
 t.test('README runs and tests it by one command each, and these are the steps of CI', async (t) => {
