@@ -95,6 +95,23 @@ t.test('the tour opens eight files and names only what they contain', async (t) 
   }
 })
 
+t.test('what docs/README.md lists as not there is not there', async (t) => {
+  const section = read('../docs/README.md').split('## Not there yet\n')[1]?.split(/^## /m)[0] ?? ''
+  const cells = [...section.matchAll(/^\| [^|]+ \| ([^|]+) \| [^|]+ \|$/gm)].map(([, cell = '']) => cell)
+  const names = new Set(cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name)))
+  t.ok(names.size > 15, 'the names on the wire')
+  const server = await startServer(t)
+  const response = await fetch(`${server.issuer}/.well-known/openid-configuration`)
+  // `as`: an object of names and lists.
+  const metadata = (await response.json()) as Readonly<Record<string, string | readonly string[]>>
+  const offered = Object.entries(metadata).flatMap(([name, value]) => [name, value].flat())
+  t.ok(offered.includes('client_credentials'))
+  t.strictSame(
+    offered.filter((name) => names.has(name)),
+    [],
+  )
+})
+
 /** Document → clauses that are tied to tests: neither planned nor declined. */
 function clausesPerDocument(): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()

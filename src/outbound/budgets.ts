@@ -19,6 +19,9 @@ const places = {
   form: { atOnce: 64, share: 64 },
 } as const
 
+/** Every purpose. SECURITY.md has a row for each. */
+export const purposes: readonly string[] = Object.keys(places)
+
 /** Who a fetch is for. `from` is the network of a stranger who caused it, see address-prefix.ts. */
 export type Spender =
   | { readonly purpose: 'operator' | 'known' | 'form' }
