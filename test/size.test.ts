@@ -16,7 +16,7 @@ const mostLines = {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
     lines: 18_100,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 8_800 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 8_950 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_400 },
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_100 },

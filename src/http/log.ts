@@ -1,7 +1,8 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import fp from 'fastify-plugin'
 import { pino } from 'pino'
 import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
+import { toOAuthError } from './errors.ts'
 
 type DetailValue = NonNullable<ErrorDetail['stored']>
 
@@ -12,16 +13,33 @@ type DetailValue = NonNullable<ErrorDetail['stored']>
 export const requestLog = fp(
   async (app) => {
     app.addHook('onResponse', (request, reply, done) => {
-      const line = describe(request, reply)
       // A failure of the server may have reached the client as a redirect.
       const failed = reply.statusCode >= 500 || (request.rejection?.status ?? 0) >= 500
-      if (failed) request.log.error({ ...line, cause: causeOf(request) }, 'failed')
-      else request.log.info(line, request.rejection ? 'rejected' : 'responded')
+      if (failed) logFailure(request, reply)
+      else request.log.info(describe(request, reply), request.rejection ? 'rejected' : 'responded')
       done()
     })
   },
   { name: 'request-log', dependencies: ['error-mapper', 'client-authentication'] },
 )
+
+/**
+ * What Fastify itself logs: only responses that fail after their beginning was sent, for which no `onResponse` hook
+ * runs. That a receiver left is no failure.
+ */
+export function frameworkLog(): LogController {
+  const controller = new LogController({ disableRequestLogging: true })
+  controller.streamError = (error, request, reply) => {
+    if ('code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
+    request.rejection ??= toOAuthError(error, request)
+    logFailure(request, reply)
+  }
+  return controller
+}
+
+function logFailure(request: FastifyRequest, reply: FastifyReply): void {
+  request.log.error({ ...describe(request, reply), cause: causeOf(request) }, 'failed')
+}
 
 function describe(request: FastifyRequest, reply: FastifyReply) {
   return {

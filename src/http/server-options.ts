@@ -6,10 +6,10 @@ import {
   type SerializerFactory,
   SerializerSelector,
 } from '@fastify/fast-json-stringify-compiler'
-import { type FastifyHttpOptions, LogController } from 'fastify'
+import type { FastifyHttpOptions } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
-import { logLines } from './log.ts'
+import { frameworkLog, logLines } from './log.ts'
 import { earlyHeaders, rejectMalformedHttp } from './malformed-http.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
@@ -23,7 +23,7 @@ export function serverOptions(
       level: config.logLevel,
       stream: logTo ?? logLines(),
     },
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: frameworkLog(),
     genReqId: () => randomUUID(),
     // RFC 9700 §4.13: forwarded headers count only from the proxies that are configured.
     trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,

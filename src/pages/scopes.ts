@@ -7,7 +7,8 @@ import {
   completeCatalogue,
   defaultScopeCatalogue,
 } from '../domain/scope-catalogue.ts'
-import { type I18n, memoize } from './i18n/i18n.ts'
+import { memoize } from './i18n/html.ts'
+import type { I18n } from './i18n/i18n.ts'
 
 /** A scope as pages show it. */
 export interface OfferedScope {

@@ -44,6 +44,7 @@ import type {
   Rows,
   StoreFacts,
   TurnPage,
+  UserAuditPage,
   UserMatches,
   UserRead,
 } from './store.ts'
@@ -199,9 +200,13 @@ export function* connections(userId: string, page: ConnectionPage): Script<Conne
   }
 }
 
-/** Reads the newest valid grants of a user at one client. */
-export function grantsOf(userId: string, clientId: string, newest: NewestGrants): Script<readonly Grant[]> {
-  return many('newestGrants', { userId, clientId, ...newest }, toGrant)
+/** Reads the newest valid grants of a user at some clients. */
+export function grantsOf(
+  userId: string,
+  clientIds: readonly string[],
+  newest: NewestGrants,
+): Script<readonly Grant[]> {
+  return many('newestGrants', { userId, clientIds: JSON.stringify(clientIds), ...newest }, toGrant)
 }
 
 /** How many grants a page looks at, at most, however few it has. */
@@ -260,6 +265,13 @@ export function* auditPage({ before, limit, since = 0, ...filter }: AuditPageFil
   const oldest = since === 0 ? since : yield* one('firstAuditFrom', { from }, ({ at }) => at)
   const next = found.length > limit ? last?.seq : from > 1 && (oldest ?? since) >= since ? from : undefined
   return { events: shown.map(({ event }) => event), ...(next !== undefined && { next }) }
+}
+
+/** Reads a page of the events of a user, oldest first. */
+export function* auditFrom({ after = 0, ...page }: UserAuditPage): Script<AuditPage> {
+  const rows = yield* many('auditOfFrom', { after, ...page }, same)
+  const next = rows.length === page.limit ? rows.at(-1)?.seq : undefined
+  return { events: rows.map(({ seq: _, ...row }) => toAuditEvent(row)), ...(next !== undefined && { next }) }
 }
 
 /** Lists the newest stored rejections, with their numbers. */

@@ -39,6 +39,8 @@ export interface Dialect {
   readonly greatest: 'max' | 'greatest'
   /** What stands before `offset`, for all rows after it. */
   readonly noLimit: 'limit -1' | ''
+  /** Selects the texts of a JSON array. */
+  readonly textsIn: (array: Placeholder) => SQL
   /** How a column of bytes is read. */
   readonly readBytes: (column: SQL) => SQL
   /** Returns the placeholder of the value with this number, from 1. */
@@ -112,7 +114,7 @@ const ageOfClient = sql`(issued_at, seq)`
 const agedAs = sql`(cast(${value('issuedAt')} as bigint), cast(${value('seq')} as bigint))`
 
 /** Builds every statement that reads. */
-export function buildReads({ tables, builder, readBytes }: Dialect) {
+export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
     tables
 
@@ -342,9 +344,11 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       offset: value('skipped'),
     }),
     newestGrants: read(grantFields, grants, {
-      where: and(ofUser, eq(clientSeq, seqOf(clients, 'clientId')), isValid(grants)),
+      where: sql`${grants.id} in (select id from (select ${grants.id} as id,
+        row_number() over (partition by ${grants.clientSeq} order by ${grants.id} desc) as place from ${grants}
+        where ${ofUser} and ${isValid(grants)} and ${grants.clientSeq} in (select ${clients.seq} from ${clients}
+        where ${clients.id} in (${textsIn(value('clientIds'))}))) as newest where place <= ${limit})`,
       order: [desc(grants.id)],
-      limit,
     }),
     connections: read(
       {
@@ -414,6 +418,11 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     ),
     auditPage: auditPage(letThrough(auditEvents.userId, 'userId')),
     auditPageOf: auditPage(eq(auditEvents.userId, value('userId'))),
+    auditOfFrom: read({ ...columnsOf(auditEvents), seq: auditEvents.seq }, auditEvents, {
+      where: and(eq(auditEvents.userId, value('userId')), gt(auditEvents.seq, value('after'))),
+      order: [auditEvents.seq],
+      limit,
+    }),
     firstAuditFrom: read({ at: auditEvents.at }, auditEvents, {
       where: gte(auditEvents.seq, value('from')),
       order: [auditEvents.seq],

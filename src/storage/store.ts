@@ -256,7 +256,15 @@ export interface AuditPageFilter extends Omit<AuditFilter, 'since'> {
   readonly before?: number | undefined
 }
 
-/** A page of the audit log, newest first. */
+/** Which events of a user are read. */
+export interface UserAuditPage {
+  readonly userId: string
+  /** `next` of the page before it. */
+  readonly after?: number | undefined
+  readonly limit: number
+}
+
+/** A page of the audit log. */
 export interface AuditPage {
   readonly events: readonly AuditEvent[]
   /** Absent on the last page. A page may have few events, or none, and yet not be the last. */
@@ -404,8 +412,8 @@ export interface Store {
    * counts: the cost in memory is that of the page, however many grants there are.
    */
   connections(userId: string, page: ConnectionPage): Promise<Connections>
-  /** The newest valid grants of a user at one client, newest first. */
-  grantsOf(userId: string, clientId: string, newest: NewestGrants): Promise<readonly Grant[]>
+  /** The newest valid grants of a user at each of these clients, newest first. It looks at the user's grants once. */
+  grantsOf(userId: string, clientIds: readonly string[], newest: NewestGrants): Promise<readonly Grant[]>
   /** One page of all grants, or those of a user, or to a client. It looks at a part of the grants only. */
   grantsFrom(page: GrantPage): Promise<GrantsFound>
   /** One page of all sessions, in the order of their ids, also of those that ended by time. */
@@ -428,8 +436,10 @@ export interface Store {
    * requests.
    */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
-  /** One page of the audit log. It looks at a part of the log only, so that rare events are no more work. */
+  /** One page of the audit log, newest first. It looks at a part of the log only, so that rare events are no more work. */
   auditPage(filter: AuditPageFilter): Promise<AuditPage>
+  /** One page of the events of a user, oldest first. */
+  auditFrom(page: UserAuditPage): Promise<AuditPage>
   /** The newest stored rejections, newest first. */
   rejections(newest: NewestRejections): Promise<readonly Numbered<Rejection>[]>
   /** How many users signed in on each day from an instant on. It reads at most this many of the newest audit events. */

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import { openHandle } from '../../src/domain/handle.ts'
 import { ask, integrate, pageOf, place, sentAway, title } from '../helpers/authorization.ts'
+import { executable } from '../helpers/command.ts'
 import {
   authorizationUrl,
   callApi,
@@ -13,6 +14,7 @@ import {
   type TestClient,
   type Tokens,
 } from '../helpers/flow.ts'
+import { nodeCount } from '../helpers/nodes.ts'
 import { bob, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { assertRejected, introspect } from '../helpers/wire.ts'
@@ -277,6 +279,27 @@ t.test(
       t.ok(new Set(lookedUp).size <= count + 1)
     }
     t.equal(seen.size, all)
+    const reads: (readonly [clients: number, limit: number, turned: boolean])[] = []
+    let turned = false
+    const { connections, grantsOf } = server.deps.store
+    server.deps.store.connections = (userId, asked) => {
+      setImmediate(() => {
+        turned = true
+      })
+      return connections(userId, asked)
+    }
+    server.deps.store.grantsOf = (userId, clientIds, newest) => {
+      reads.push([clientIds.length, newest.limit, turned])
+      return grantsOf(userId, clientIds, newest)
+    }
+    await agent.open(`${server.issuer}/account/apps`)
+    Object.assign(server.deps.store, { connections, grantsOf })
+    if (!executable && nodeCount === 1)
+      t.strictSame(
+        reads,
+        [[20, 20, true]],
+        'one read of the grants of all that are shown, in a turn of its own',
+      )
     for (const page of ['0', '-1', '1e9', '999999', 'x', '']) {
       const shown = pageOf(await agent.open(`${server.issuer}/account/apps?page=${page}`))
       t.equal(offered(shown, 'client').length, page === '999999' ? all - 40 : 20, page)

@@ -97,7 +97,7 @@ export const accountFaults = [
   },
   {
     id: 'copy-with-the-hash-of-the-password',
-    file: 'src/pages/account/privacy.ts',
+    file: 'src/pages/account/copy-of-data.ts',
     find: 'has_password: passwordHash !== undefined',
     replace: 'has_password: passwordHash',
     tests: test('privacy'),

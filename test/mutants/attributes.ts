@@ -74,7 +74,7 @@ export const attributeFaults = [
   },
   {
     id: 'attribute-of-administrators-in-the-copy-of-data',
-    file: 'src/pages/account/privacy.ts',
+    file: 'src/pages/account/copy-of-data.ts',
     find: "config.accounts.attributes.filter((one) => one.visible === 'user')",
     replace: 'config.accounts.attributes',
     tests: onPage,

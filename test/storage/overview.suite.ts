@@ -141,6 +141,24 @@ export function overview(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await timesOf({ since: 2, userId: 'ann' }), [2])
   })
 
+  t.test('the events of a user are read from the oldest, page by page', async (t) => {
+    const store = await openEmpty(t)
+    t.strictSame(await store.auditFrom({ userId: 'ann', limit: 2 }), { events: [] })
+    for (const at of [1, 2, 3, 4, 5]) {
+      await store.write(event('sign-in', at, { userId: 'ann' }), event('sign-in', at + 10, { userId: 'ben' }))
+    }
+    const times: number[][] = []
+    let after: number | undefined
+    do {
+      const { events, next } = await store.auditFrom({ userId: 'ann', after, limit: 2 })
+      times.push(events.map(({ at }) => at))
+      after = next
+    } while (after !== undefined)
+    t.strictSame(times, [[1, 2], [3, 4], [5]])
+    const all = await store.auditFrom({ userId: 'ann', limit: 9 })
+    t.strictSame(all, { events: await store.audit({ since: 0, userId: 'ann', limit: 9 }) })
+  })
+
   t.test('grants are listed by pages of any size: all, of a user, to a client', async (t) => {
     const store = await openEmpty(t)
     const [other, ben] = [

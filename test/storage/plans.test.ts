@@ -179,10 +179,12 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
   await store.grantsFrom({ clientId: 'client 9', limit: 5 })
   await store.grantsFrom({ userId: 'account 9', limit: 5 })
   await store.someOfClient(consentKind, 'client 9', 5)
+  await store.auditFrom({ userId: 'account 9', limit: 5 })
   const found = [...ran].map(planOf).flatMap(({ details }) => details)
   t.strictSame(
     found.filter((detail) => !/SUBQUERY| (users|clients) USING /.test(detail)).toSorted(),
     [
+      'SEARCH audit_events USING INDEX audit_events_user_id (user_id=? AND seq>?)',
       'SEARCH grants USING INDEX grants_user_seq (user_seq=? AND id>?)',
       'SEARCH grants USING PRIMARY KEY (id>? AND id<?)',
       'SEARCH grants USING PRIMARY KEY (id>?)',

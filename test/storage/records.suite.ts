@@ -240,10 +240,17 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
         t.strictSame([...page, ...next.page], summaries)
         t.strictSame(await store.connections(userId, { now, limit: 9, offset: 9 }), { count: 0, page: [] })
         for (const { clientId, grants } of expected)
-          t.strictSame(await store.grantsOf(userId, clientId, { now, limit: 4 }), grants.slice(0, 4))
+          t.strictSame(await store.grantsOf(userId, [clientId], { now, limit: 4 }), grants.slice(0, 4))
+        const both = expected.slice(0, 2)
+        t.strictSame(
+          await store.grantsOf(userId, [...both.map(({ clientId }) => clientId), 'none'], { now, limit: 3 }),
+          both.flatMap(({ grants }) => grants.slice(0, 3)).sort((one, other) => (one.id < other.id ? 1 : -1)),
+          'the newest of each',
+        )
+        t.strictSame(await store.grantsOf(userId, [], { now, limit: 3 }), [])
       }
       t.strictSame(await store.connections('nobody', { now: 1, limit: 9, offset: 0 }), { count: 0, page: [] })
-      t.strictSame(await store.grantsOf('nobody', 'client-1', { now: 1, limit: 9 }), [])
+      t.strictSame(await store.grantsOf('nobody', ['client-1'], { now: 1, limit: 9 }), [])
     },
   )
 

@@ -158,7 +158,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
     const { now, context } = visit
     const isConnected =
       (await store.find(consentKind, consentKey(user.id, clientId))) !== undefined ||
-      (await store.grantsOf(user.id, clientId, { now, limit: 1 })).length > 0
+      (await store.grantsOf(user.id, [clientId], { now, limit: 1 })).length > 0
     if (!isConnected) return visit.done('gone', backTo(user))
     const writes = endConnection({ clientId }, { userId: user.id, ...context })
     await visit.store.transact('user', user.id, () => accept(undefined, ...writes))

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../../domain/connections.ts'
 import { currentGrant, isLoss } from '../../domain/current-grant.ts'
@@ -80,7 +81,7 @@ export function appsPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   }
   const isConnected = async (userId: string, clientId: string, now: Seconds) =>
     (await store.find(consentKind, consentKey(userId, clientId))) !== undefined ||
-    (await store.grantsOf(userId, clientId, { now, limit: 1 })).length > 0
+    (await store.grantsOf(userId, [clientId], { now, limit: 1 })).length > 0
   /** Takes the lock of the user: a grant that is being inserted is waited for, and ends too. */
   const end = (userId: string, writes: readonly Write[]) =>
     store.transact('user', userId, () => accept(undefined, ...writes))
@@ -91,7 +92,15 @@ export function appsPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     show: async (visit) => {
       const { user, now, request, render } = visit
       const { number, count, page } = await listed(user.id, now, pageNumber(request.query))
-      const apps = await Promise.all(page.map((connection) => describe(visit, connection)))
+      const clientIds = page.map(({ clientId }) => clientId)
+      // Both reads look at every grant of the user, and a page may show hundreds: requests are served in between.
+      await nextTurn()
+      const grants = await store.grantsOf(user.id, clientIds, { now, limit: grantsOfApp })
+      await nextTurn()
+      const grantsBy = Map.groupBy(grants, ({ clientId }) => clientId)
+      const apps = await Promise.all(
+        page.map((each) => describe(visit, each, grantsBy.get(each.clientId) ?? [])),
+      )
       return render('account-apps', {
         apps: apps.flat(),
         count,
@@ -128,10 +137,7 @@ function pageNumber(query: unknown): number {
 const nothing = { scope: [], resource: [] }
 
 /** Describes a connection for the page; none for a client that was deleted in the meantime. */
-function describer(
-  app: FastifyInstance,
-  { service, store, declared }: Pick<AppDeps, 'service' | 'store' | 'declared'>,
-) {
+function describer(app: FastifyInstance, { service, declared }: Pick<AppDeps, 'service' | 'declared'>) {
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   /** @param current What is left of it. */
   const describeGrant = (
@@ -150,12 +156,12 @@ function describer(
   })
 
   return async (
-    { user, now, request }: Visit,
+    { now, request }: Visit,
     { clientId, grants: count, remembered }: ConnectionSummary,
+    grants: readonly Grant[],
   ): Promise<readonly ConnectedApp[]> => {
     const client = await app.resolveClient(clientId)
     if (client === undefined) return []
-    const grants = await store.grantsOf(user.id, clientId, { now, limit: grantsOfApp })
     const described = {
       clientId,
       ...describeClient(client, request, service, now),

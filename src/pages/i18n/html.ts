@@ -31,6 +31,16 @@ export interface Locale {
   readonly always: Values
 }
 
+/** Returns a function that calls `make` once for each key. */
+export function memoize<T>(make: (key: string) => T): (key: string) => T {
+  const made = new Map<string, T>()
+  return (key) => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
+  }
+}
+
 const longestName = 60
 const longestHost = 120
 
@@ -52,7 +62,7 @@ export function render(locale: Locale, { key, with: given = {} }: Text): Html {
 /** Renders a value by itself. */
 export function renderValue(locale: Locale, value: Value): Html {
   if (typeof value === 'string') return name(locale, shorten(value, longestName))
-  if (typeof value === 'number') return literal(new Intl.NumberFormat(locale.locale).format(value))
+  if (typeof value === 'number') return literal(numberFormat(locale.locale).format(value))
   if ('key' in value) return render(locale, value)
   if ('host' in value) return name(locale, shorten(value.host, longestHost), ' class="host"')
   if ('code' in value) return new Html(`<code>${escapeMarkup(value.code)}</code>`, value.code)
@@ -110,28 +120,33 @@ function required(values: Values, name: string, key: string): Value {
 
 function pluralForm({ locale }: Locale, forms: Exclude<TextEntry, string>, count: Value | undefined): string {
   const number = typeof count === 'number' ? count : 0
-  return forms[new Intl.PluralRules(locale).select(number)] ?? forms.other ?? ''
+  return forms[pluralRules(locale).select(number)] ?? forms.other ?? ''
 }
 
 function renderList(locale: Locale, values: readonly Value[]): Html {
   const words = values.map((value) => renderValue(locale, value))
   let next = 0
-  const parts = new Intl.ListFormat(locale.locale, { type: 'conjunction' })
+  const parts = list(locale.locale)
     .formatToParts(words.map(String))
     .map(({ type, value }) => (type === 'element' ? (words[next++] ?? literal(value)) : literal(value)))
   return join(parts)
 }
 
+// To make one costs far more than to use it, and a page may have hundreds of times.
+const numberFormat = memoize((locale) => new Intl.NumberFormat(locale))
+const pluralRules = memoize((locale) => new Intl.PluralRules(locale))
+const relativeTime = memoize((locale) => new Intl.RelativeTimeFormat(locale))
+const list = memoize((locale) => new Intl.ListFormat(locale, { type: 'conjunction' }))
+const date = memoize((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }))
+const moment = memoize(
+  (locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }),
+)
+
 type Time = Extract<Value, Partial<Record<'ago' | 'in' | 'duration' | 'date' | 'moment', Seconds>>>
 
 function renderTime(locale: string, value: Exclude<Time, string | number | Text>): string {
-  if ('date' in value) {
-    return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(value.date * 1000)
-  }
-  if ('moment' in value) {
-    const style = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
-    return `${new Intl.DateTimeFormat(locale, style).format(value.moment * 1000)} UTC`
-  }
+  if ('date' in value) return date(locale).format(value.date * 1000)
+  if ('moment' in value) return `${moment(locale).format(value.moment * 1000)} UTC`
   if ('duration' in value) {
     const [count, unit] = largestUnit(value.duration)
     const style = { style: 'unit', unitDisplay: 'long', unit } as const
@@ -140,10 +155,10 @@ function renderTime(locale: string, value: Exclude<Time, string | number | Text>
   if ('in' in value) {
     const [count, unit] = largestUnit(value.in)
     // Arabic has one word for "within" and "in"; the text tells users to come back after.
-    return new Intl.RelativeTimeFormat(locale).format(Math.ceil(count), unit).replace('خلال', 'بعد')
+    return relativeTime(locale).format(Math.ceil(count), unit).replace('خلال', 'بعد')
   }
   const [count, unit] = largestUnit(value.ago)
-  return new Intl.RelativeTimeFormat(locale).format(-Math.floor(count), unit)
+  return relativeTime(locale).format(-Math.floor(count), unit)
 }
 
 function largestUnit(seconds: Seconds): readonly [number, 'day' | 'hour' | 'minute' | 'second'] {

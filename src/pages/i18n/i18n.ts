@@ -3,7 +3,7 @@
 import type { TextEntry } from '../../config/schema.ts'
 import type { Text, Value, Values } from '../../domain/text.ts'
 import { readTextAsset } from '../../system/assets.ts'
-import { type Html, type Locale, render, renderValue } from './html.ts'
+import { type Html, type Locale, memoize, render, renderValue } from './html.ts'
 
 /** The key of a text. English has every key. */
 export type Key = keyof typeof import('../../../views/texts/en.json', { with: { type: 'json' }})
@@ -83,16 +83,6 @@ export function createI18n(always: Values, overrides: TextOverrides = {}): I18n 
     languages: languagesOf(overrides),
     has: (key): key is Key => Object.hasOwn(catalogueOf('en'), key),
     in: memoize(translatorOf),
-  }
-}
-
-/** Returns a function that calls `make` once for each key. */
-export function memoize<T>(make: (key: string) => T): (key: string) => T {
-  const made = new Map<string, T>()
-  return (key) => {
-    const value = made.get(key) ?? make(key)
-    made.set(key, value)
-    return value
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Query } from 'drizzle-orm'
+import { type Query, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import type { Script, Step } from '../script.ts'
@@ -18,6 +18,7 @@ export const dialect = {
   builder: drizzle.mock(),
   greatest: 'greatest',
   noLimit: '',
+  textsIn: (array) => sql`select json_array_elements_text(cast(${array} as json))`,
   readBytes: (column) => column,
   place: (number) => `$${number}`,
   lock: (table) => `lock table "${table}" in exclusive mode`,

@@ -22,6 +22,7 @@ export const dialect: Dialect = {
   builder: drizzle.mock(),
   greatest: 'max',
   noLimit: 'limit -1',
+  textsIn: (array) => sql`select value from json_each(${array})`,
   // For each blob the driver allocates memory, which takes as long as twenty numbers; a text takes a sixth of it.
   readBytes: (column) => sql`case when ${column} is not null then hex(${column}) end`,
   place: () => '?',
