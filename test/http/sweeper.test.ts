@@ -69,6 +69,35 @@ t.test(
   },
 )
 
+t.test(
+  'what one network registers between two sweeps is small against what unused clients may take',
+  async (t) => {
+    const server = await startServer(t, { rateLimits: 'on' })
+    const { limits, requestsPerMinute, sweepSeconds } = server.deps.config
+    const post = (uris: number) =>
+      fetch(`${server.issuer}/api/oauth/register`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          redirect_uris: Array.from({ length: uris }, (_, n) => `http://127.0.0.1/${n}`.padEnd(180, 'x')),
+        }),
+      })
+    const statuses: number[] = []
+    while (statuses.at(-1) !== 429) statuses.push((await post(40)).status)
+    t.strictSame(new Set(statuses), new Set([201, 429]))
+    t.equal(statuses.length, requestsPerMinute.registration + 1)
+    const stored = await server.deps.store.list('client')
+    const bytes = stored.reduce((sum, client) => sum + JSON.stringify(client).length, 0)
+    t.ok(bytes > requestsPerMinute.registration * 7000, 'clients of nearly the largest size')
+    const most = (requestsPerMinute.registration * limits.clientMetadataBytes * sweepSeconds) / 60
+    t.ok(bytes < most + 200 * stored.length)
+    t.ok(
+      most < limits.unusedClientBytes / 500,
+      'no more than a fraction above the limit until the next sweep',
+    )
+  },
+)
+
 t.test('a sweep that fails is logged and retried', async (t) => {
   const server = await startServer(t, { sweepSeconds: 1 })
   await server.deps.store.close()
