@@ -52,6 +52,11 @@ export interface PublishedClients {
    */
   known(clientId: string): Promise<Client | undefined>
   /**
+   * Returns a client of which nothing is stored, as its document says now, if this node remembers it: it may
+   * authenticate, for which nothing is fetched or stored of its document.
+   */
+  remembered(clientId: string, from: string): Promise<Client | undefined>
+  /**
    * Fetches the document of a client, fresh or not and whatever the settings accept, and stores the client.
    * @param also What to write with it.
    */

@@ -20,15 +20,23 @@ import { parametersOf } from './parameters.ts'
  *
  *     authorization    an authorization request names it
  *     push             the same, and it is to be authenticated
+ *     device           a device asks on its behalf, and it is to be authenticated
  *     pending          a page continues its authorization request
  *     authentication   any other endpoint authenticates it
  *     seen             a page shows what this node has of it
  *     display          anything else
  *
- * The first three may find a client of which nothing is stored. `authorization` and `pending` reject the request with an
- * error that says what is wrong with the client.
+ * All but `device` and `display` may find a client of which nothing is stored; `authentication` and `seen` only what this
+ * node remembers. `authorization` and `pending` reject the request with an error that says what is wrong with the client.
  */
-export type LookupReason = 'authorization' | 'push' | 'pending' | 'authentication' | 'seen' | 'display'
+export type LookupReason =
+  | 'authorization'
+  | 'push'
+  | 'device'
+  | 'pending'
+  | 'authentication'
+  | 'seen'
+  | 'display'
 
 /** Where else clients are found than in the store. */
 export interface ClientResolver {
@@ -68,7 +76,7 @@ declare module 'fastify' {
     requireClient(
       realm?: AuthenticationRealm,
       inferClientId?: (parameters: Parameters) => Promise<string | undefined>,
-      reason?: 'authentication' | 'push',
+      reason?: 'authentication' | 'push' | 'device',
     ): preHandlerAsyncHookHandler
   }
 }
@@ -119,10 +127,8 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
           const parameters = inferred === undefined ? sent : { ...sent, client_id: inferred }
           const claimed = parseClientCredentials(methods.added.values(), authorization, parameters, realm)
           const clientId = claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))
-          const client =
-            clientId === undefined
-              ? undefined
-              : await app.resolveClient(clientId, reason, reason === 'push' ? addressPrefix(request.ip) : '')
+          const from = clientId && resolverOf(clientId) ? addressPrefix(request.ip) : ''
+          const client = clientId === undefined ? undefined : await app.resolveClient(clientId, reason, from)
           const verifying = claimed.method.verify(client, claimed.proof)
           const failed = verifying instanceof Promise ? await verifying : verifying
           const authenticated = authenticateClient(client, claimed, failed, realm)

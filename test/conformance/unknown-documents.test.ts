@@ -1,8 +1,8 @@
 /** What strangers can make the server fetch and store by naming documents (draft-ietf-oauth-client-id-metadata-document). */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { clientDocumentKind } from '../../src/domain/client-document.ts'
-import { insert, update } from '../../src/domain/decision.ts'
+import { clientDocumentKind, deniedDocumentKind } from '../../src/domain/client-document.ts'
+import { insert, put, update } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { textOf } from '../account/sections.ts'
@@ -196,6 +196,63 @@ t.test('only the authorization endpoint and pushes fetch an unknown document', a
   t.equal(fetchesOf(client), 1, 'a push does')
   await assertRejected(t, await push(server, invented('/not-pushed')), 'invalid_client')
 })
+
+t.test(
+  '[cimd-6.2-key-auth] a client whose document a node remembers authenticates, and nothing of it is stored',
+  async (t) => {
+    const key = makeClientKey('ES256', 'first')
+    const { client } = site.publish({
+      token_endpoint_auth_method: 'private_key_jwt',
+      grant_types: ['authorization_code', 'refresh_token', deviceGrant],
+      jwks: { keys: [{ ...key.jwk, alg: null, d: null, key_ops: [] }] },
+    })
+    const server = await start(t, { registration: { deviceGrant: 'on' } })
+    const prove = (by = key) =>
+      withAssertion(signAssertion(by, { id: client.id, issuer: server.issuer, now: server.now() }))
+    const refreshWith = (proof: object) =>
+      post(server, '/api/oauth/token', { grant_type: 'refresh_token', refresh_token: 'x', ...proof })
+    const fetches = (count: number, about: string) => t.equal(fetchesOf(client), count, about)
+
+    await assertRejected(t, await refreshWith(prove()), 'invalid_client', 400, 'not named yet')
+    fetches(0, 'and not fetched')
+    await assertAccepted(t, server, client, 'an authorization request fetches it')
+    const proof = prove()
+    await assertRejected(t, await refreshWith(proof), 'invalid_grant', 400, 'authenticated')
+    await assertRejected(t, await refreshWith(proof), 'invalid_client', 400, 'the same proof again')
+    await assertRejected(
+      t,
+      await refreshWith(prove(makeClientKey('ES256', 'first'))),
+      'invalid_client',
+      400,
+      'a key',
+    )
+    await assertRejected(t, await refreshWith({ client_id: client.id }), 'invalid_client', 400, 'no proof')
+    t.equal((await post(server, '/api/oauth/revoke', { token: 'x', ...prove() })).status, 200)
+    t.strictSame(await (await post(server, '/api/oauth/introspect', { token: 'x', ...prove() })).json(), {
+      active: false,
+    })
+    await assertRejected(
+      t,
+      await post(server, '/oauth/device_authorization', prove()),
+      'invalid_client',
+      400,
+      'device',
+    )
+    const alone = await post(server, '/api/oauth/token', { grant_type: 'client_credentials', ...prove() })
+    await assertRejected(t, alone, 'unauthorized_client', 400, 'no token')
+    fetches(1, 'nothing is fetched for it')
+    t.equal(await server.deps.store.find('client', client.id), undefined, 'nor stored')
+    t.equal(await server.deps.store.find(clientDocumentKind, client.id), undefined)
+
+    server.advance(server.deps.config.clientDocuments.floorSeconds)
+    await assertRejected(t, await refreshWith(prove()), 'invalid_client', 400, 'no longer fresh')
+    fetches(1, 'and not fetched again')
+    await assertAccepted(t, server, client, 'the next request')
+    await assertRejected(t, await refreshWith(prove()), 'invalid_grant', 400, 'authenticated again')
+    await server.deps.store.write(put(deniedDocumentKind, { id: client.id, deniedAt: server.now() }))
+    await assertRejected(t, await refreshWith(prove()), 'invalid_client', 400, 'denied, at another node too')
+  },
+)
 
 t.test('a new server accepts the documents that it lists, and what users approved before', async (t) => {
   const server = await startServer(t, { nodes: 1 })

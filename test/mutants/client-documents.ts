@@ -350,4 +350,25 @@ export const clientDocumentFaults = [
     find: "client.published === undefined ? 'image' : 'published'",
     replace: "'image'",
   },
+  {
+    id: 'remembered-document-that-is-denied',
+    tests: unknown,
+    file: documents,
+    find: '!isListed(clientId, policy) || (await isDenied(clientId))',
+    replace: '!isListed(clientId, policy)',
+  },
+  {
+    id: 'remembered-document-that-is-old',
+    tests: unknown,
+    file: documents,
+    find: 'cached === undefined || clock() >= cached.document.freshUntil',
+    replace: 'cached === undefined',
+  },
+  {
+    id: 'device-authorization-of-a-remembered-document',
+    tests: unknown,
+    file: 'src/specs/rfc8628-device-grant/plugin.ts',
+    find: "app.requireClient(undefined, undefined, 'device')",
+    replace: 'app.requireClient()',
+  },
 ] as const satisfies readonly Fault[]

@@ -6,7 +6,7 @@ import type { PublishedClientDeps, PublishedClients } from '../../feature/deps.t
 import { boundedCache } from '../../outbound/bounded-cache.ts'
 import type { Spender } from '../../outbound/budgets.ts'
 import { RecordExists } from '../../storage/store.ts'
-import { assertAllowed, denied, isAccepted, isNamed } from './acceptance.ts'
+import { assertAllowed, denied, isAccepted, isListed, isNamed } from './acceptance.ts'
 import { DocumentNotFetched, documentFetcher, type LoadedDocument } from './fetching.ts'
 import { documentPolicy } from './policy.ts'
 import { assertClientIdUrl, clientOf } from './rules.ts'
@@ -126,6 +126,12 @@ export function publishedClients(deps: PublishedClientDeps): PublishedClients {
         if (error instanceof OAuthError) return usable(clientId, stored)
         throw error
       }
+    },
+    async remembered(clientId, from) {
+      const cached = cacheOf(clientId).get(clientId)
+      if (cached === undefined || clock() >= cached.document.freshUntil) return undefined
+      const isRejected = !isListed(clientId, policy) || (await isDenied(clientId))
+      return isRejected ? undefined : pendingClient(cached, from)
     },
     async refresh(clientId, also) {
       const any = { ...policy, mode: 'any' } as const

@@ -25,8 +25,10 @@ export const clientIdMetadata = fp<AppDeps>(
             return clients.current(clientId, from)
           case 'push':
             return (await clients.known(clientId)) ?? (await unlessUnusable(clients.current(clientId, from)))
-          case 'authentication':
+          case 'device':
             return clients.known(clientId)
+          case 'authentication':
+            return (await clients.known(clientId)) ?? clients.remembered(clientId, from)
           case 'pending':
             return clients.pending(clientId, from)
           case 'seen':

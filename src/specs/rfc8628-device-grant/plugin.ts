@@ -105,7 +105,7 @@ export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps)
         },
       },
       preValidation: assertForm,
-      preHandler: app.requireClient(),
+      preHandler: app.requireClient(undefined, undefined, 'device'),
     },
     async (request) => {
       const client = clientOf(request)
