@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { allowDocument, denyDocument, describeDocument, findDocument } from '../clients/documents.ts'
 import type { Config } from '../config/schema.ts'
-import { auditEvent } from '../domain/audit.ts'
 import { deniedDocumentKind } from '../domain/client-document.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
@@ -76,12 +75,9 @@ async function refresh(
       declared,
       keys: { algorithms: ['RS256', 'ES256', 'EdDSA'] },
     })
-    const event = auditEvent('client-changed', operatorContext(), { clientId: url, changed: 'document' })
-    await clients
-      .refresh(url, () => [event])
-      .catch((error: unknown) => {
-        throw error instanceof OAuthError ? new CommandFailed(error.message, { cause: error }) : error
-      })
+    await clients.refresh(url, operatorContext()).catch((error: unknown) => {
+      throw error instanceof OAuthError ? new CommandFailed(error.message, { cause: error }) : error
+    })
     const description = await describe(store, config, url)
     printResult(flags, description, description)
   })

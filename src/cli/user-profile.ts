@@ -9,10 +9,10 @@ import { systemClock, systemRandom } from '../system/system.ts'
 import { addAdministrator } from '../users/administrators.ts'
 import { describeSignIn } from '../users/factors.ts'
 import { groupsOf, inOrder } from '../users/groups.ts'
+import { editProfile } from '../users/rules/edit-profile.ts'
 import { type ClaimFault, claimFault } from '../users/rules/editable-claims.ts'
-import { deleteLinksOf } from '../users/rules/one-time-link.ts'
 import { isSessionLive } from '../users/rules/session.ts'
-import { changePassword, changeProfile, createUser, describeUser, endAccess } from '../users/rules/user.ts'
+import { changePassword, createUser, describeUser, endAccess } from '../users/rules/user.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { changeUser, findUser, userEvent } from './find.ts'
 import type { OperatorFlags } from './flags.ts'
@@ -85,13 +85,9 @@ export async function userSet(login: string, flags: SetFlags): Promise<void> {
   }
   await withStore(flags, async (store, { accounts }) => {
     const { id } = await findUser(store, login)
-    const now = systemClock()
     const change = { ...profile, attributes: attributeChange(accounts.attributes, attributes) }
-    // Links that were sent to the old address must stop working.
-    const links = email === undefined ? [] : deleteLinksOf(id)
-    const event = userEvent('user-changed', id, { changed })
-    const writing = changeUser(store, id, (found) => changeProfile(found, change, now), ...links, event)
-    const user = await unlessTaken(writing)
+    const context = operatorContext()
+    const user = await unlessTaken(changeUser(store, id, (found) => editProfile(found, change, context)))
     printResult(flags, describeUser(user), { changed: user.username, what: changed })
   })
 }

@@ -107,10 +107,10 @@ export function replaceIntegration(
 }
 
 /** The event of a change: the members that differ, under their names on the wire, and what features say of them. */
-function changeEvents(
+export function changeEvents(
   before: Client,
   after: Client,
-  { declared }: Known,
+  { declared }: Pick<Known, 'declared'>,
   context: AuditContext,
 ): readonly Write[] {
   const names = changedMembers(requestOf(before), requestOf(after))

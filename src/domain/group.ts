@@ -177,15 +177,26 @@ export function changeGroup(
   const renaming = isRenamed
     ? [remove(groupNameKind, canonicalGroupName(before.name)), insert(groupNameKind, group)]
     : [put(groupNameKind, group)]
-  const changed = Object.keys(omitUndefined({ ...change })).join(' ')
+  const changed = changedMembers(before, group).join(' ')
   const facts = { group: group.id, name, changed, ...(name !== before.name && { before: before.name }) }
   return accept(
     group,
     update(groupKind, group),
     ...renaming,
     ...administration(before, group),
-    auditEvent('group-changed', context, facts),
+    ...(changed === '' ? [] : [auditEvent('group-changed', context, facts)]),
   )
+}
+
+/** Returns the members that differ, by their names on the wire. */
+function changedMembers(before: Group, after: Group): readonly string[] {
+  const names = {
+    name: 'name',
+    description: 'description',
+    parent_id: 'parentId',
+    administrators_id: 'administratorsId',
+  } as const
+  return Object.entries(names).flatMap(([name, member]) => (before[member] === after[member] ? [] : [name]))
 }
 
 /** Returns the writes by which the administrators of a group are found, and no longer those it had. */

@@ -4,6 +4,7 @@ import type { DeclaredClientMember } from '../clients/integration-members.ts'
 import type { ClientDeclarations } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import type { Origins, Setting } from '../config/setting.ts'
+import type { AuditContext } from '../domain/audit.ts'
 import type { GuardedScope } from '../domain/bearer.ts'
 import type { ClientDocument } from '../domain/client-document.ts'
 import type { DeclaredBindings } from '../domain/confirmation.ts'
@@ -58,10 +59,12 @@ export interface PublishedClients {
   remembered(clientId: string, from: string): Promise<Client | undefined>
   /**
    * Fetches the document of a client, fresh or not and whatever the settings accept, and stores the client.
+   * @param context Who does so, for the event of what differs.
    * @param also What to write with it.
    */
   refresh(
     clientId: string,
+    context: AuditContext,
     also?: (stored: { readonly client: Client; readonly document: ClientDocument }) => readonly Write[],
   ): Promise<Client>
   /** Stores a client that a signed-in user approves; returns the one that is stored then. */

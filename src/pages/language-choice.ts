@@ -1,7 +1,7 @@
 /** The choice of a language at the foot of every page, which a cookie keeps, and the profile of who is signed in. */
+
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import { auditEvent } from '../domain/audit.ts'
-import { accept, withWrites } from '../domain/decision.ts'
+import { accept } from '../domain/decision.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
@@ -9,7 +9,7 @@ import { isSameText } from '../domain/secret.ts'
 import type { AppDeps } from '../feature/deps.ts'
 import { userContext } from '../http/address-prefix.ts'
 import { formBodies, parametersOf } from '../http/parameters.ts'
-import { changeProfile } from '../users/rules/user.ts'
+import { editProfile } from '../users/rules/edit-profile.ts'
 import { acceptOwnForms } from './forms.ts'
 import type { LanguageForm } from './pages.ts'
 import { findSignedIn } from './signed-in.ts'
@@ -70,12 +70,8 @@ export const languageChoice: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       const uiLocales = [String(current.claims['locale'] ?? '').replaceAll('_', '-')]
       if (chooseLanguage({ uiLocales, acceptLanguage: undefined }, languages, '') === language)
         return accept(undefined)
-      const event = auditEvent('user-changed', userContext(request, now), {
-        userId: user.id,
-        changed: 'locale',
-      })
-      const decision = changeProfile(current, { claims: { locale: language } }, now)
-      return withWrites({ ...decision, result: undefined }, event)
+      const decision = editProfile(current, { claims: { locale: language } }, userContext(request, now))
+      return { ...decision, result: undefined }
     })
 
   /** Only pages of this server are returned to; anything else leads to its first page. */

@@ -59,7 +59,7 @@ t.test('a document is fetched, whatever the settings accept, and read', async (t
   t.match(fetched.body, { client_id: client.id, client_name: 'Course Agent', host: new URL(client.id).host })
   t.match(fetched.body['sha256'], /^[\w-]{43}$/)
   t.strictSame((await call('GET', client.id)).body, fetched.body, 'it is stored as it is described')
-  t.strictSame(await auditOf(client.id), [['client-changed', 'operator', machine.id]])
+  t.strictSame(await auditOf(client.id), [['client-added', 'operator', machine.id]])
 
   document.body = { client_id: client.id, client_secret: 'x' }
   const faulty = await call('POST', client.id, 'refresh')
@@ -96,7 +96,7 @@ t.test('a denied document is not fetched until it is allowed again', async (t) =
   t.equal((await call('POST', client.id, 'allow')).status, 404, 'it is not denied')
   t.strictSame(
     (await auditOf(client.id)).map(([name]) => name),
-    ['client-changed', 'client-locked', 'client-unlocked'],
+    ['client-added', 'client-locked', 'client-unlocked'],
   )
 })
 

@@ -9,8 +9,45 @@ const delegation = ['test/conformance/admin-delegation.test.ts']
 /** Over the wire the grant as it is now ends what these would let through. */
 const unit = ['test/domain/admin-api.test.ts']
 
+const doors = ['test/admin/doors.test.ts']
+
 /** Faults of the admin API: each lets a caller do more than they may. */
 export const adminFaults = [
+  {
+    id: 'audit-profile-changed-without-event',
+    tests: doors,
+    file: 'src/users/rules/edit-profile.ts',
+    find: "...links, auditEvent('user-changed', context, { userId: user.id, changed })",
+    replace: '...links',
+  },
+  {
+    id: 'audit-profile-names-what-stays',
+    tests: doors,
+    file: 'src/users/rules/edit-profile.ts',
+    find: '.filter((name) => before[name] !== after[name])',
+    replace: '',
+  },
+  {
+    id: 'profile-links-of-the-old-address-stay',
+    tests: ['test/admin/doors.test.ts'],
+    file: 'src/users/rules/edit-profile.ts',
+    find: 'user.email === decision.result.email ? [] : deleteLinksOf(user.id)',
+    replace: 'user.email === decision.result.email ? deleteLinksOf(user.id) : []',
+  },
+  {
+    id: 'audit-group-names-what-stays',
+    tests: doors,
+    file: 'src/domain/group.ts',
+    find: '(before[member] === after[member] ? [] : [name])',
+    replace: '(before[member] === after[member] ? [name] : [name])',
+  },
+  {
+    id: 'audit-document-fetched-without-event',
+    tests: doors,
+    file: 'src/specs/client-id-metadata/documents.ts',
+    find: 'context === undefined ? [] : eventsOf(before, client, context)',
+    replace: 'context === undefined ? eventsOf(before, client, { at: 0, by: "operator" }) : []',
+  },
   {
     id: 'admin-any-user',
     tests,

@@ -312,8 +312,8 @@ export const clientDocumentFaults = [
     id: 'document-fetched-without-authority',
     tests: ['test/conformance/admin-client-documents.test.ts'],
     file: 'src/admin/api/client-documents.ts',
-    find: 'return [requireMay({}), event, ...keep(kept)]',
-    replace: 'return [event, ...keep(kept)]',
+    find: 'return [requireMay({}), ...keep(kept)]',
+    replace: 'return [...keep(kept)]',
   },
   {
     id: 'document-with-a-secret-that-offers-more',

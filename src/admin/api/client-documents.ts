@@ -1,6 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { allowDocument, denyDocument, describeDocument, findDocument } from '../../clients/documents.ts'
-import { auditEvent } from '../../domain/audit.ts'
 import { clientDocumentKind, deniedDocumentKind } from '../../domain/client-document.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
@@ -58,11 +57,10 @@ export const clientDocumentResource: FastifyPluginAsync<AppDeps> = async (app, d
     },
     async ({ param, context, requireMay }, keep) => {
       const url = param('url')
-      const event = auditEvent('client-changed', context, { clientId: url, changed: 'document' })
       let kept = describe(url, {})
-      await publishedClients.refresh(url, (stored) => {
+      await publishedClients.refresh(url, context, (stored) => {
         kept = describe(url, stored)
-        return [requireMay({}), event, ...keep(kept)]
+        return [requireMay({}), ...keep(kept)]
       })
       return kept
     },

@@ -1,6 +1,5 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
-import { attributeNames } from '../../domain/attributes.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
@@ -16,11 +15,10 @@ import { keepAdministrator } from '../../users/administrators.ts'
 import type { Reach } from '../../users/delegation.ts'
 import { countFailures, describeSignIn } from '../../users/factors.ts'
 import { hashPassword } from '../../users/passwords.ts'
+import { editProfile } from '../../users/rules/edit-profile.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
-import { deleteLinksOf } from '../../users/rules/one-time-link.ts'
 import {
   canonicalLogin,
-  changeProfile,
   createUser,
   isNamed,
   lockUser,
@@ -272,14 +270,10 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       if (call.isDelegate) assertNamesOnly({ ...claims, ...given, ...others })
       const attributes = { declared: config.accounts.attributes, given }
       const change = { claims: readClaims(claims), attributes, ...others }
-      const changed = [...Object.keys(claims), ...attributeNames(given), ...Object.keys(others)].join(' ')
       const user = await call.store.transact('user', sub, (found) => {
         const known = requireFound(found, 'user')
         call.assertMatches(tagOfUser(known))
-        // Links that were sent to the old address must stop working.
-        const links = email === undefined ? [] : deleteLinksOf(sub)
-        const event = auditEvent('user-changed', context, { userId: sub, changed })
-        return withWrites(changeProfile(known, change, context.at), ...links, event)
+        return editProfile(known, change, context)
       })
       return { body: describeFor(call, user), tag: tagOfUser(user) }
     },

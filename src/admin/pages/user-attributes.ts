@@ -1,7 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { attributeChange, attributeNames, attributesOf, changedAttributes } from '../../domain/attributes.ts'
-import { auditEvent } from '../../domain/audit.ts'
-import { accept, withWrites } from '../../domain/decision.ts'
+import { attributeChange, attributesOf, changedAttributes } from '../../domain/attributes.ts'
 import { single } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import {
@@ -12,7 +10,7 @@ import {
   attributeTexts,
 } from '../../pages/attributes.ts'
 import { displayName, type NamedUser } from '../../pages/describe.ts'
-import { changeProfile } from '../../users/rules/user.ts'
+import { editProfile } from '../../users/rules/edit-profile.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { assertVersion, versionField } from './version.ts'
@@ -56,7 +54,7 @@ export function userAttributesPage(
     show: (visit) =>
       show(visit, single(visit.form, 'version') === undefined ? {} : attributeTexts(visit.form, declared)),
     submit: async (visit) => {
-      const { form, param, context, now, reply } = visit
+      const { form, param, context, reply } = visit
       const texts = attributeTexts(form, declared)
       const wanted = attributeChange(declared, texts)
       if (declared.some((one) => attributeFieldFault(one, wanted) !== undefined)) {
@@ -68,10 +66,7 @@ export function userAttributesPage(
         const user = requireFound(found, 'user')
         assertVersion(form, attributesOf(declared, user))
         const attributes = changedAttributes(user, wanted)
-        const changed = attributeNames(attributes.given).join(' ')
-        if (changed === '') return accept(user)
-        const event = auditEvent('user-changed', context, { userId, changed })
-        return withWrites(changeProfile(user, { attributes }, now), event)
+        return editProfile(user, { attributes }, context)
       })
       return visit.done('saved', backTo(userId))
     },

@@ -89,11 +89,6 @@ export function membersOfNew(entry: object): readonly Difference[] {
   return differences({}, entry).filter(({ member }) => !naming.includes(member))
 }
 
-/** Returns what the audit log names of a change. */
-export function changedNames(members: readonly Difference[]): string {
-  return members.map(({ member }) => member.replace(/^claims\./, '')).join(' ')
-}
-
 /** Returns the result of a decision. @throws {OAuthError} its rejection. */
 export function resultOf<T>(decision: Decision<T>): T {
   if ('rejection' in decision) throw decision.rejection

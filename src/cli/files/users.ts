@@ -6,9 +6,9 @@ import type { User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { systemRandom } from '../../system/system.ts'
 import { namesOf } from '../../users/groups.ts'
+import { editProfile } from '../../users/rules/edit-profile.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
-import { deleteLinksOf } from '../../users/rules/one-time-link.ts'
-import { canonicalUsername, changeProfile, createUser, lockUser, unlockUser } from '../../users/rules/user.ts'
+import { canonicalUsername, createUser, lockUser, unlockUser } from '../../users/rules/user.ts'
 import { CommandFailed } from '../failure.ts'
 import { requireUser } from '../find.ts'
 import { demands, taken } from '../user-profile.ts'
@@ -16,7 +16,6 @@ import { requireAmong } from './groups.ts'
 import {
   attempt,
   type Batch,
-  changedNames,
   contextOf,
   differences,
   membersOfNew,
@@ -139,22 +138,14 @@ function settle(
   const context = contextOf(placed)
   const attributes = { declared, given: placed.entry.attributes ?? {} }
   const change = { claims: claimsOf(placed.entry), attributes, ...omitUndefined({ email, emailVerified }) }
-  const profile = changeProfile(user, change, context.at)
+  const profile = editProfile(user, change, context)
   let after = resultOf(profile)
   if (after.username !== canonicalUsername(username))
     throw new CommandFailed(
       `username: the user with this sub is ${after.username}, and user names never change`,
     )
   const about = { userId: user.id }
-  const writes: Write[] = []
-  const members = differences(userEntry(user, []), userEntry(after, []))
-  if (members.length === 0) after = user
-  else {
-    // Links that were sent to the old address must stop working.
-    const links = after.email === user.email ? [] : deleteLinksOf(user.id)
-    const changed = changedNames(members)
-    writes.push(...profile.writes, ...links, auditEvent('user-changed', context, { ...about, changed }))
-  }
+  const writes = [...profile.writes]
   if (locked !== undefined && locked !== (user.lockedAt !== undefined)) {
     const decision = locked
       ? withWrites(lockUser(after, context.at), auditEvent('user-locked', context, about))

@@ -1,19 +1,13 @@
 import type { FastifyInstance } from 'fastify'
-import {
-  type AttributeChange,
-  attributeChange,
-  attributeNames,
-  changedAttributes,
-} from '../../domain/attributes.ts'
-import { auditEvent } from '../../domain/audit.ts'
+import { type AttributeChange, attributeChange, changedAttributes } from '../../domain/attributes.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
-import { accept, withWrites } from '../../domain/decision.ts'
+import { accept } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
+import { editProfile } from '../../users/rules/edit-profile.ts'
 import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
-import { changeProfile } from '../../users/rules/user.ts'
 import {
   type AttributeField,
   type AttributeTexts,
@@ -89,17 +83,12 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Ap
       },
     })
 
-  const save = async ({ user, now, context }: Submission, typed: TypedClaims, wanted: AttributeChange) => {
+  const save = async ({ user, context }: Submission, typed: TypedClaims, wanted: AttributeChange) => {
     await store.transact('user', user.id, (current) => {
       if (current === undefined) return accept(undefined)
       const claims = changedClaims(current.claims, typed)
       const attributes = changedAttributes(current, wanted)
-      const changed = [...Object.keys(claims), ...attributeNames(attributes.given)].join(' ')
-      if (changed === '') return accept(undefined)
-      return withWrites(
-        { ...changeProfile(current, { claims, attributes }, now), result: undefined },
-        auditEvent('user-changed', context, { userId: current.id, changed }),
-      )
+      return { ...editProfile(current, { claims, attributes }, context), result: undefined }
     })
   }
 

@@ -1,3 +1,5 @@
+import { changeEvents } from '../../clients/integration.ts'
+import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { type ClientDocument, clientDocumentKind, deniedDocumentKind } from '../../domain/client-document.ts'
 import { accept, insert, put, update, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
@@ -62,16 +64,31 @@ export function publishedClients(deps: PublishedClientDeps): PublishedClients {
 
   function save(
     { document, metadata }: LoadedDocument,
-    also: Parameters<PublishedClients['refresh']>[1] = () => [],
+    context?: AuditContext,
+    also: Parameters<PublishedClients['refresh']>[2] = () => [],
   ): Promise<Client> {
     const { id } = document
     return retried(() =>
       store.transact('client', id, (before) => {
         const client = clientOf(metadata, id, before, document.fetchedAt)
         const write = before === undefined ? insert('client', client) : update('client', client)
-        return accept(client, write, put(clientDocumentKind, document), ...also({ client, document }))
+        const events = context === undefined ? [] : eventsOf(before, client, context)
+        return accept(
+          client,
+          write,
+          put(clientDocumentKind, document),
+          ...events,
+          ...also({ client, document }),
+        )
       }),
     )
+  }
+
+  function eventsOf(before: Client | undefined, client: Client, context: AuditContext): readonly Write[] {
+    const { id: clientId, name = clientId } = client
+    return before === undefined
+      ? [auditEvent('client-added', context, { clientId, name })]
+      : changeEvents(before, client, deps, context)
   }
 
   /** Returns the client as it was before a document could not be fetched, if that is known and not too old. */
@@ -133,14 +150,14 @@ export function publishedClients(deps: PublishedClientDeps): PublishedClients {
       const isRejected = !isListed(clientId, policy) || (await isDenied(clientId))
       return isRejected ? undefined : pendingClient(cached, from)
     },
-    async refresh(clientId, also) {
+    async refresh(clientId, context, also) {
       const any = { ...policy, mode: 'any' } as const
       assertClientIdUrl(clientId, any)
       assertAllowed(clientId, await isDenied(clientId), any)
       fetcher.forget(clientId)
       const loaded = await fetcher.fetch(clientId, { purpose: 'operator' })
       cacheOf(clientId).delete(clientId)
-      return save(loaded, also)
+      return save(loaded, context, also)
     },
     async keep({ published, ...metadata }) {
       const { id } = metadata
