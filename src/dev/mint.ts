@@ -79,12 +79,12 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
     const at = span.issuedAt
     const policy = { ...service, resources: withLifetime(service.resources, span.seconds) }
     const session = beginSession('', user.id, ['pwd'], config.lifetimes, at)
-    const { grant: approved, code } = await app.approve(asked, client, session, asked.scope, at)
     // Without the grant type of codes its tokens are those of a device: that grant type the client has.
-    const grant = client === stored ? approved : { ...approved, redirectUri: '' }
+    const approved = client === stored ? asked : { ...asked, redirectUri: '' }
+    const { grant, code, inserts } = await app.approve(approved, client, session, asked.scope, at)
     const handle = openHandle(keys.handles, code, 'code')
     if (handle === undefined) throw new TypeError('a code just made cannot be opened')
-    await store.write({ op: 'insertGrant', grant })
+    await store.write(...inserts())
     const redemption = {
       handle,
       client,

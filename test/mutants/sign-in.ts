@@ -97,8 +97,8 @@ export const signInFaults = [
   {
     id: 'grant-inserted-after-its-session-ended',
     file: 'src/specs/rfc6749-authorization/authorize.ts',
-    find: 'store.write(...on({ basis }))',
-    replace: 'store.write(...on({}))',
+    find: 'store.write(...inserts({ basis }))',
+    replace: 'store.write(...inserts())',
     tests: sessionEnds,
   },
   {
@@ -111,9 +111,30 @@ export const signInFaults = [
   {
     id: 'approved-grant-inserted-after-its-session-ended',
     file: 'src/pages/sign-in/issue-code.ts',
-    find: "{ op: 'insertGrant', grant, basis }",
-    replace: "{ op: 'insertGrant', grant }",
+    find: 'inserts({ basis })',
+    replace: 'inserts()',
     tests: sessionEnds,
+  },
+  {
+    id: 'grants-of-a-client-without-limit',
+    file: 'src/specs/rfc6749-authorization/approval.ts',
+    find: '        ...limitGrants(grant),\n',
+    replace: '',
+    tests: ['test/conformance/grant-insertion.test.ts'],
+  },
+  {
+    id: 'grant-inserted-without-what-features-store',
+    file: 'src/specs/rfc6749-authorization/approval.ts',
+    find: '        ...added.flatMap(({ writes = [] }) => writes),\n',
+    replace: '',
+    tests: ['test/conformance/grant-insertion.test.ts'],
+  },
+  {
+    id: 'request-open-after-its-grant',
+    file: 'src/specs/rfc6749-authorization/approval.ts',
+    find: '        ...app.authorizationRequests.endWrites(request),\n',
+    replace: '',
+    tests: ['test/conformance/grant-insertion.test.ts'],
   },
   {
     id: 'grant-inserted-after-its-consent-was-taken-back',

@@ -4,8 +4,8 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { ClaimsRequest, Scope, Session } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { toOAuthError } from '../../http/errors.ts'
-import { grantLimit, whileSignedIn } from '../../users/sessions.ts'
-import { endInteraction, interactionUrl, type PendingAuthorization } from './pending.ts'
+import { whileSignedIn } from '../../users/sessions.ts'
+import { interactionUrl, type PendingAuthorization, removeInteraction } from './pending.ts'
 
 /** What the user approved, now or before. */
 export interface Agreement {
@@ -18,22 +18,19 @@ export interface Agreement {
 }
 
 /** Completes a pending request with a code, RFC 6749 §4.1.2: once, in however many tabs the user approves it. */
-export function codeIssuer(app: FastifyInstance, { config, service, store }: AppDeps) {
-  const limitGrants = grantLimit(config)
+export function codeIssuer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
   return async (
     pending: PendingAuthorization,
     { session, scope, claims = pending.request.claims, writes = [] }: Agreement,
   ): Promise<FastifyReply> => {
     const { interaction, client, request, consent, reply, now } = pending
-    const approval = await app.approve({ ...request, claims }, client, session, scope, now)
-    const { grant, code } = approval
+    const { inserts, code } = await app.approve({ ...request, claims }, client, session, scope, now)
     // A client that remembers consent depends on the consent, too.
     const basis = { sessionId: session.id, ...(client.consent === 'remember' && { consent }) }
-    const insertion = { op: 'insertGrant', grant, basis } as const
-    const inserts = [insertion, ...limitGrants(grant), ...approval.writes, ...writes]
+    const ending = () => removeInteraction(store, pending, ...inserts({ basis }), ...writes)
     try {
       // The page finds out what has ended, and asks for that again.
-      if (!(await whileSignedIn(store, session, now, () => endInteraction(app, store, pending, ...inserts))))
+      if (!(await whileSignedIn(store, session, now, ending)))
         return reply.redirect(interactionUrl(service.prefix, 'login', interaction), 303)
     } catch (error) {
       if (error instanceof OAuthError) throw error

@@ -174,20 +174,30 @@ export function changeInteraction(
 }
 
 /**
- * Ends a pending request, and writes `others` with it.
+ * Ends a pending request without a grant, and writes `others` with it.
  * @throws {OAuthError} if the request has ended: in one of two tabs that end it.
  */
-export async function endInteraction(
+export function endInteraction(
   app: FastifyInstance,
   store: AppDeps['store'],
-  { interaction, client, request }: Pending,
+  pending: Pending,
   ...others: readonly Write[]
 ): Promise<void> {
+  const { client, request } = pending
   const ending = client === undefined ? [] : app.authorizationRequests.endWrites(request)
+  return removeInteraction(store, pending, ...others, ...ending)
+}
+
+/** The same with writes that end the request of the client: those that insert its grant. */
+export async function removeInteraction(
+  store: AppDeps['store'],
+  { interaction: { id } }: Pending,
+  ...writes: readonly Write[]
+): Promise<void> {
   try {
-    await store.transact(interactionKind, interaction.id, (current) => {
+    await store.transact(interactionKind, id, (current) => {
       if (current === undefined) throw interactionExpired()
-      return accept(undefined, remove(interactionKind, interaction.id), ...others, ...ending)
+      return accept(undefined, remove(interactionKind, id), ...writes)
     })
   } catch (error) {
     throw error instanceof RecordExists ? interactionExpired() : error

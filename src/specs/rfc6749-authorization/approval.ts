@@ -1,11 +1,12 @@
 import fp from 'fastify-plugin'
 import { owesAuthTime } from '../../domain/authorization-request.ts'
-import type { Write } from '../../domain/decision.ts'
+import type { GrantInsertion, Write } from '../../domain/decision.ts'
 import { approveGrant, mintGrantId } from '../../domain/grant.ts'
 import { denialError } from '../../domain/interaction.ts'
 import { mapDefined } from '../../domain/map-defined.ts'
 import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
+import { grantLimit } from '../../users/sessions.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -13,7 +14,8 @@ declare module 'fastify' {
     onApproval(hook: ApprovalHook): void
     /**
      * An approved grant and its code, RFC 6749 §4.1.2; `access_denied` for a user who may not use the client. The code
-     * works once the grant has been inserted, together with `writes`.
+     * works once `inserts` has been written.
+     * @param codeSeconds In which the grant can be redeemed; absent: the lifetime of codes.
      */
     approve(
       request: AuthorizationRequest,
@@ -21,6 +23,7 @@ declare module 'fastify' {
       session: Session,
       scope: Scope,
       now: Seconds,
+      codeSeconds?: Seconds,
     ): Promise<Approval>
   }
 }
@@ -28,8 +31,12 @@ declare module 'fastify' {
 export interface Approval {
   readonly grant: Grant
   readonly code: string
-  /** What features insert together with the grant. */
-  readonly writes: readonly Write[]
+  /**
+   * Returns all that is written to insert the grant, and what features store with it: the oldest grants beyond the limit
+   * are deleted, and the request ends.
+   * @param on What the decision to insert it depended on.
+   */
+  inserts(on?: Omit<GrantInsertion, 'op' | 'grant'>): readonly Write[]
 }
 
 /** What is approved. */
@@ -52,11 +59,12 @@ export type ApprovalHook = (
 ) => ApprovalAddition | undefined | Promise<ApprovalAddition | undefined>
 
 /** Decorates `app.approve`, for the routes on which a user approves. */
-export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
-  async (app, { keys, random }) => {
+export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
+  async (app, { config, keys, random }) => {
+    const limitGrants = grantLimit(config)
     const hooks: ApprovalHook[] = []
     app.decorate('onApproval', (hook) => void hooks.push(hook))
-    app.decorate('approve', async (request, client, session, scope, now) => {
+    app.decorate('approve', async (request, client, session, scope, now, codeSeconds) => {
       // Pages check it before they ask. Here no other way to a grant can leave it out.
       const denying = app.authorizationRequests.denialOf(client, session.userId)
       const denial = denying && (await denying)
@@ -66,13 +74,14 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
         grantSecret: random(16).toString('base64url'),
         authTimeOwed: owesAuthTime(request, client),
       }
-      const plain = approveGrant(request, session, scope, fresh, app.grantRulesOf(client), now)
+      const usual = app.grantRulesOf(client)
+      const rules = codeSeconds === undefined ? usual : { ...usual, codeSeconds }
+      const plain = approveGrant(request, session, scope, fresh, rules, now)
       const approved = { request, grant: plain, client, session }
       const pending = mapDefined(hooks, (hook) => hook(approved))
       // Most grants concern no feature, and then nothing waits.
       const added = pending.length === 0 ? [] : await settled(pending)
       const grant = withExtra(plain, added)
-      const writes = added.flatMap((one) => one.writes ?? [])
       const handle = {
         kind: 'code',
         grantId: grant.id,
@@ -80,7 +89,13 @@ export const approval = fp<Pick<AppDeps, 'keys' | 'random'>>(
         issuedAt: now,
         expiresAt: grant.expiresAt,
       } as const
-      return { grant, code: keys.sealCode(handle, grant.secret), writes }
+      const inserts: Approval['inserts'] = (on) => [
+        { op: 'insertGrant', grant, ...on },
+        ...limitGrants(grant),
+        ...added.flatMap(({ writes = [] }) => writes),
+        ...app.authorizationRequests.endWrites(request),
+      ]
+      return { grant, code: keys.sealCode(handle, grant.secret), inserts }
     })
   },
   { name: 'approval', dependencies: ['grant-rules'] },

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { ProvenRedirect } from '../../domain/authorization-request.ts'
 import { check } from '../../domain/check.ts'
-import { accept, type Decision, type GrantInsertion, type Write } from '../../domain/decision.ts'
+import { accept, type Decision } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import {
   consentRule,
@@ -24,7 +24,7 @@ import { formBodies, longestUrl, parametersOf } from '../../http/parameters.ts'
 import { badFormPages, pageResponses } from '../../http/schema.ts'
 import { RecordExists, type SessionConsent, sessionConsentKey } from '../../storage/store.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
-import { endSessionOfLockedUser, grantLimit, whileSignedIn } from '../../users/sessions.ts'
+import { endSessionOfLockedUser, whileSignedIn } from '../../users/sessions.ts'
 import type { Approval } from './approval.ts'
 
 const unknownClient =
@@ -48,7 +48,6 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     claims_parameter_supported: true,
   })
   await app.register(formBodies, { config })
-  const limitGrants = grantLimit(config)
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     const requests = app.authorizationRequests
@@ -106,31 +105,25 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
   /** Inserts a grant if its user need not be asked. Otherwise returns the next step: `respond` if the session ended. */
   const insertGrant = async (
-    { grant, writes }: Approval,
+    { inserts }: Approval,
     parsed: AuthorizationRequest,
     client: Client,
     session: Session,
     now: Seconds,
     next: (consent?: Consent) => Step,
   ): Promise<Step | 'inserted'> => {
-    const on = (basis: Pick<GrantInsertion, 'basis' | 'owners'>): readonly Write[] => [
-      { op: 'insertGrant', grant, ...basis },
-      ...limitGrants(grant),
-      ...writes,
-      ...app.authorizationRequests.endWrites(parsed),
-    ]
     if (consentRule(parsed, client) === 'remembered') {
       // The consent is read once, where it cannot end before the grant is inserted.
       const decide = (found?: SessionConsent): Decision<Step | 'inserted'> => {
         const step = next(found?.consent)
         if (found === undefined || step !== 'respond') return accept(step)
-        return accept('inserted', ...on({ owners: found.owners }))
+        return accept('inserted', ...inserts({ owners: found.owners }))
       }
       const step = await store.transact('sessionConsent', sessionConsentKey(session, client.id), decide)
       if (step !== 'respond') return step
     } else next()
     const basis = { sessionId: session.id }
-    const isInserted = await whileSignedIn(store, session, now, () => store.write(...on({ basis })))
+    const isInserted = await whileSignedIn(store, session, now, () => store.write(...inserts({ basis })))
     return isInserted ? 'inserted' : 'respond'
   }
 

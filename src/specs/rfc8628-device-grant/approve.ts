@@ -7,7 +7,6 @@ import type { Parameters } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import type { SignedIn } from '../../pages/signed-in.ts'
-import { grantLimit } from '../../users/sessions.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind } from './rules/device.ts'
 
 /** A device whose code was typed in this browser. */
@@ -42,22 +41,19 @@ interface Approved {
  * Returns a function that approves a device: false if its wait is over.
  * @throws {Overtaken} if the session has ended.
  */
-export function deviceApproval(app: FastifyInstance, { config, store }: Pick<AppDeps, 'config' | 'store'>) {
-  const limitGrants = grantLimit(config)
+export function deviceApproval(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
   return async ({ device, client, session, scope, context, basis }: Approved): Promise<boolean> => {
     const { userId } = session
-    const approval = await app.approve(device.request, client, session, scope, context.at)
     // The device redeems the grant as long as its own code works: no code of RFC 6749 is issued.
-    const grant = { ...approval.grant, expiresAt: device.expiresAt }
+    const left = device.expiresAt - context.at
+    const { grant, inserts } = await app.approve(device.request, client, session, scope, context.at, left)
     const about = { userId, clientId: client.id, scope: scope.join(' ') }
     return store.transact(deviceKind, device.userCode, (found) =>
       decideDevice(
         found,
         { state: 'approved', userId, grantId: grant.id },
         context.at,
-        { op: 'insertGrant', grant, ...(basis && { basis }) },
-        ...limitGrants(grant),
-        ...approval.writes,
+        ...inserts(basis && { basis }),
         auditEvent('consent', context, about),
       ),
     )
