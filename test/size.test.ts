@@ -14,7 +14,7 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_100,
+    lines: 18_150,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 8_950 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_400 },
