@@ -1,14 +1,14 @@
 /**
- * Compares the texts of every language with the English ones:
- *
- *     node scripts/texts.ts             what is wrong, a line each; fails when anything is
- *     node scripts/texts.ts --missing   the English texts a language lacks, to be translated
+ * Compares the texts of every language with the English ones. `npm run texts -- --help` lists what else it does.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { Option } from 'commander'
 import type { TextEntry } from '../src/config/schema.ts'
 import { type Catalogue, readCatalogue, shippedLanguages } from '../src/pages/i18n/i18n.ts'
+import { scriptCommand } from './command.ts'
+import { outdatedTexts, readTranslated, settle, translations, writeTranslated } from './texts/translated.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -93,20 +93,36 @@ function placesOf(sentence: string): readonly string[] {
   return [...new Set(sentence.match(/\{\w+\}|<\/?\w+>/g))].sort()
 }
 
-if (import.meta.main) {
-  const english = readCatalogue('en')
-  if (process.argv.includes('--missing')) {
-    for (const language of shippedLanguages) {
-      const texts = readCatalogue(language)
-      for (const [key, entry] of Object.entries(english)) {
-        if (texts[key] === undefined) process.stdout.write(`${language} ${key} = ${JSON.stringify(entry)}\n`)
-      }
+function printMissing(english: Catalogue): void {
+  for (const language of translations) {
+    const texts = readCatalogue(language)
+    for (const [key, entry] of Object.entries(english)) {
+      if (texts[key] === undefined) process.stdout.write(`${language} ${key} = ${JSON.stringify(entry)}\n`)
     }
+  }
+}
+
+if (import.meta.main) {
+  const command = scriptCommand(
+    'texts',
+    'List what is wrong with the texts, a line each; fails if anything is.',
+  )
+    .option('--missing', 'list the English texts that a language lacks')
+    .option('--settle <key...>', 'record that the translations of these texts say what English says now')
+    .addOption(new Option('--languages <language...>', 'with --settle: only these').choices(translations))
+    .parse()
+  const options = command.opts<{ missing?: true; settle?: string[]; languages?: string[] }>()
+  const [english, record] = [readCatalogue('en'), readTranslated()]
+  if (options.missing) printMissing(english)
+  else if (options.settle !== undefined) {
+    const unknown = options.settle.filter((key) => !(key in english) && !(key in record))
+    if (unknown.length > 0) command.error(`error: there is no text ${unknown.join(', ')}`)
+    writeTranslated(settle(english, record, options.settle, options.languages))
   } else {
     const faults = shippedLanguages.flatMap((language) => [
       ...catalogueFaults(language, readCatalogue(language), english),
     ])
-    faults.push(...useFaults(english, sourcesWithTexts()))
+    faults.push(...outdatedTexts(english, record), ...useFaults(english, sourcesWithTexts()))
     for (const fault of faults) process.stderr.write(`${fault}\n`)
     process.exitCode = faults.length === 0 ? 0 : 1
   }
