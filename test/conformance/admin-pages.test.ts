@@ -17,7 +17,6 @@ import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
-import { tickBoxes } from '../helpers/boxes.ts'
 import { inBetween } from '../helpers/in-between.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
@@ -248,8 +247,6 @@ t.test(
         t.equal((await other.send(root + path)).status, 403, 'not an administrator')
         const byWeak = await weak.send(root + path)
         t.ok(byWeak.status === 200 || isSignIn(byWeak), 'a sign-in with one factor')
-        // A form of another page: it reaches the check of its fields, and changes nothing.
-        await tickBoxes(t, agent, () => open(agent, path), { csrf: 'of another page' })
         if (form === undefined) return
         const hidden = hiddenIn(page)
         const sent = { ...hidden, ...form }

@@ -8,7 +8,7 @@ interface Test {
 const boxesOf = (form: Form) => form.fields.filter(({ type }) => type === 'checkbox')
 
 /** The names of the check boxes of a page. */
-export function boxNames({ forms }: Page): readonly string[] {
+function boxNames({ forms }: Page): readonly string[] {
   return [...new Set(forms.flatMap((form) => boxesOf(form).map(({ name }) => name)))]
 }
 
