@@ -108,17 +108,19 @@ export function replaceIntegration(
 
 /** The event of a change: the members that differ, under their names on the wire, and what features say of them. */
 export function changeEvents(
-  before: Client,
+  before: Client | undefined,
   after: Client,
   { declared }: Pick<Known, 'declared'>,
   context: AuditContext,
 ): readonly Write[] {
+  const { id: clientId, name = clientId } = after
+  if (before === undefined) return [auditEvent('client-added', context, { clientId, name })]
   const names = changedMembers(requestOf(before), requestOf(after))
   if (names.length === 0) return []
   const more = names.map((name) =>
     declared.clientMetadata[name]?.factsOf?.(before.extra?.[name], after.extra?.[name]),
   )
-  const facts = { clientId: after.id, changed: names.join(' '), ...Object.assign({}, ...more) }
+  const facts = { clientId, changed: names.join(' '), ...Object.assign({}, ...more) }
   return [auditEvent('client-changed', context, facts)]
 }
 

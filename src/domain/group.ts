@@ -177,7 +177,14 @@ export function changeGroup(
   const renaming = isRenamed
     ? [remove(groupNameKind, canonicalGroupName(before.name)), insert(groupNameKind, group)]
     : [put(groupNameKind, group)]
-  const changed = changedMembers(before, group).join(' ')
+  const names = Object.entries({
+    name,
+    description,
+    parent_id: parentId,
+    administrators_id: administratorsId,
+  })
+  const former = [before.name, before.description, before.parentId, before.administratorsId]
+  const changed = names.flatMap(([member, now], index) => (now === former[index] ? [] : [member])).join(' ')
   const facts = { group: group.id, name, changed, ...(name !== before.name && { before: before.name }) }
   return accept(
     group,
@@ -186,17 +193,6 @@ export function changeGroup(
     ...administration(before, group),
     ...(changed === '' ? [] : [auditEvent('group-changed', context, facts)]),
   )
-}
-
-/** Returns the members that differ, by their names on the wire. */
-function changedMembers(before: Group, after: Group): readonly string[] {
-  const names = {
-    name: 'name',
-    description: 'description',
-    parent_id: 'parentId',
-    administrators_id: 'administratorsId',
-  } as const
-  return Object.entries(names).flatMap(([name, member]) => (before[member] === after[member] ? [] : [name]))
 }
 
 /** Returns the writes by which the administrators of a group are found, and no longer those it had. */

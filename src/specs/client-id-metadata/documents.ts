@@ -1,5 +1,5 @@
 import { changeEvents } from '../../clients/integration.ts'
-import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import type { AuditContext } from '../../domain/audit.ts'
 import { type ClientDocument, clientDocumentKind, deniedDocumentKind } from '../../domain/client-document.ts'
 import { accept, insert, put, update, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
@@ -72,23 +72,11 @@ export function publishedClients(deps: PublishedClientDeps): PublishedClients {
       store.transact('client', id, (before) => {
         const client = clientOf(metadata, id, before, document.fetchedAt)
         const write = before === undefined ? insert('client', client) : update('client', client)
-        const events = context === undefined ? [] : eventsOf(before, client, context)
-        return accept(
-          client,
-          write,
-          put(clientDocumentKind, document),
-          ...events,
-          ...also({ client, document }),
-        )
+        const events = context === undefined ? [] : changeEvents(before, client, deps, context)
+        const writes = [write, put(clientDocumentKind, document), ...events]
+        return accept(client, ...writes, ...also({ client, document }))
       }),
     )
-  }
-
-  function eventsOf(before: Client | undefined, client: Client, context: AuditContext): readonly Write[] {
-    const { id: clientId, name = clientId } = client
-    return before === undefined
-      ? [auditEvent('client-added', context, { clientId, name })]
-      : changeEvents(before, client, deps, context)
   }
 
   /** Returns the client as it was before a document could not be fetched, if that is known and not too old. */
