@@ -101,5 +101,9 @@ function hostsOn(port: number | undefined): readonly string[] {
 }
 
 function foreign(description: string, rule: string, received: string): OAuthError {
-  return new OAuthError('access_denied', description, { rule, received: received.slice(0, 100) })
+  return new OAuthError('access_denied', description, {
+    rule,
+    received: received.slice(0, 100),
+    isForDeveloper: true,
+  })
 }

@@ -50,6 +50,8 @@ export interface ErrorDetail {
   readonly isRoutine?: true
   /** Extra response headers, such as `allow`, `retry-after` or `www-authenticate`. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Its page shows why, wherever it is: only a developer can see it or change it. */
+  readonly isForDeveloper?: true
   /** What an error page shows the user instead of the general text. */
   readonly page?: {
     readonly title: Text

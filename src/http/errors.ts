@@ -116,6 +116,11 @@ export function notFound(app: FastifyInstance, request: FastifyRequest): OAuthEr
   })
 }
 
+/** Whether an error says only that nothing is there (404, 405): `lychgate explain` has no record of such a request. */
+export function isUnserved({ status, detail }: OAuthError): boolean {
+  return (status === 404 || status === 405) && detail.page === undefined
+}
+
 /** Returns the error for a path that no route has. */
 export function nothingHere(): OAuthError {
   return new OAuthError('invalid_request', 'there is nothing at this path', {

@@ -3,6 +3,7 @@ import { insert } from '../domain/decision.ts'
 import type { Rejection, Seconds } from '../domain/model.ts'
 import type { AppDeps } from '../feature/deps.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
+import { isUnserved } from '../http/errors.ts'
 import { exchangeOf, reasonOf } from '../http/log.ts'
 import type { Clock } from '../system/system.ts'
 
@@ -15,8 +16,8 @@ const mostAtOnce = 100
  * Stores rejected requests for `lychgate explain`, by the request id in their response. No response waits for it:
  * they are written a moment later, together, and a server that is killed may lose the last fifth of a second of them.
  * A record is bounded in bytes (bounded.ts), and one network has a share of the records, so that it cannot replace
- * those of the others. 404 and 405 are not stored: anyone can cause them without limit, and the response says all
- * there is to know.
+ * those of the others. 404 and 405 without a page of their own are not stored: anyone can cause them without limit, and
+ * the response says all there is to know.
  */
 export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
   async (app, { config, store, clock }) => {
@@ -39,7 +40,7 @@ export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
       done()
       if (request.rejection === undefined || gathered.length >= mostAtOnce) return
       if (request.rejection.detail.isRoutine) return
-      if (isUnserved(reply.statusCode) || !hasShare(addressPrefix(request.ip))) return
+      if (isUnserved(request.rejection) || !hasShare(addressPrefix(request.ip))) return
       const reason = reasonOf(request.rejection)
       gathered.push({ id: request.id, at: clock(), ...exchangeOf(request, reply), ...reason })
       timer ??= setTimeout(() => void keep(), gatherMilliseconds).unref()
@@ -51,10 +52,6 @@ export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
   },
   { name: 'rejection-record', dependencies: ['request-log'] },
 )
-
-function isUnserved(status: number): boolean {
-  return status === 404 || status === 405
-}
 
 /** A network may have this many records at once; then they come back slowly. */
 const burst = 50

@@ -141,13 +141,12 @@ t.test(
 )
 
 t.test('an error page states what happened, when to come back, and what the developer needs', async (t) => {
-  const text = textOf(await html('error-later'))
-  for (const fact of [
-    'Too many attempts',
-    'You can try again in 2 minutes.',
-    'temporarily_unavailable, status 429',
-    'too many requests',
-    'req-4f2a91c07c',
-  ])
-    t.match(text, fact)
+  const facts = {
+    error: ['invalid_request, status 400', 'redirect_uri is not one of those', 'req-4f2a91c07b'],
+    'error-later': ['Too many attempts', 'You can try again in 2 minutes.', 'req-4f2a91c07c'],
+  }
+  for (const [name, expected] of Object.entries(facts)) {
+    const text = textOf(await html(name))
+    for (const fact of expected) t.match(text, fact)
+  }
 })
