@@ -87,46 +87,6 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/admin/v1/users/{sub}/lock": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /**
-         * Lock a user, and end their sessions, links and grants
-         * @description Administrators of a group may call it, for its members.
-         */
-        readonly post: operations["lockUser"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/users/{sub}/unlock": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /**
-         * Let a user sign in again: end a lock, and forget failed sign-ins
-         * @description Administrators of a group may call it, for its members.
-         */
-        readonly post: operations["unlockUser"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
     readonly "/api/admin/v1/users/{sub}/password": {
         readonly parameters: {
             readonly query?: never;
@@ -164,26 +124,6 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/admin/v1/users/{sub}/sessions": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        /**
-         * List the browsers in which a user is signed in, in the order of their ids; networks, not addresses
-         * @description Administrators of a group may call it, for its members.
-         */
-        readonly get: operations["listSessions"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
     readonly "/api/admin/v1/users/{sub}/sessions/{session_id}": {
         readonly parameters: {
             readonly query?: never;
@@ -199,26 +139,6 @@ export interface paths {
          * @description Administrators of a group may call it, for its members.
          */
         readonly delete: operations["endSession"];
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/users/{sub}/grants": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        /**
-         * List the clients that have valid grants of a user, or a remembered consent
-         * @description Administrators of a group may call it, for its members.
-         */
-        readonly get: operations["listGrants"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
         readonly patch?: never;
@@ -282,6 +202,86 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/admin/v1/users/{sub}/sessions": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * List the browsers in which a user is signed in, in the order of their ids; networks, not addresses
+         * @description Administrators of a group may call it, for its members.
+         */
+        readonly get: operations["listSessions"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/users/{sub}/grants": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * List the clients that have valid grants of a user, or a remembered consent
+         * @description Administrators of a group may call it, for its members.
+         */
+        readonly get: operations["listGrants"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/users/{sub}/lock": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * Lock a user, and end their sessions, links and grants
+         * @description Administrators of a group may call it, for its members.
+         */
+        readonly post: operations["lockUser"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/users/{sub}/unlock": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * Let a user sign in again: end a lock, and forget failed sign-ins
+         * @description Administrators of a group may call it, for its members.
+         */
+        readonly post: operations["unlockUser"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/admin/v1/users/{sub}/sign-out": {
         readonly parameters: {
             readonly query?: never;
@@ -296,6 +296,26 @@ export interface paths {
          * @description Administrators of a group may call it, for its members.
          */
         readonly post: operations["signOutUser"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/users/{sub}/revoke": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * End every session of a user, and revoke everything they granted
+         * @description Administrators of a group may call it, for its members.
+         */
+        readonly post: operations["revokeUser"];
         readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
@@ -330,26 +350,6 @@ export interface paths {
         readonly put?: never;
         /** Remove every passkey of a user, and end every session */
         readonly post: operations["removePasskeys"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/users/{sub}/revoke": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /**
-         * End every session of a user, and revoke everything they granted
-         * @description Administrators of a group may call it, for its members.
-         */
-        readonly post: operations["revokeUser"];
         readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
@@ -1090,26 +1090,6 @@ export interface components {
             /** @description Wrong passwords or codes. */
             readonly failures_in_a_row: number;
         };
-        readonly UnlockedUser: {
-            readonly sub: string;
-            readonly username: string;
-            /** @description A development server made the user. */
-            readonly seeded: boolean;
-            readonly created_at: number;
-            readonly has_password: boolean;
-            readonly locked_at?: number;
-            /** @description Standard claims, OpenID Connect Core §5.1. */
-            readonly claims: {
-                readonly [key: string]: unknown;
-            };
-            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
-            readonly attributes: {
-                readonly [key: string]: string | number | boolean;
-            };
-            readonly was_locked: boolean;
-            /** @description Failed sign-ins that were counted until now. */
-            readonly forgotten_failures: number;
-        };
         readonly ChangedPassword: {
             /** @description Exactly as the user types it. 8 to 256 characters, and none of the 3,000 most common ones. */
             readonly password: string;
@@ -1133,23 +1113,6 @@ export interface components {
             /** @description The cursor of the next page; absent on the last. */
             readonly next?: string;
         };
-        readonly Sessions: {
-            readonly items: readonly components["schemas"]["Session"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly Grant: {
-            readonly client_id: string;
-            /** @description How many valid grants. */
-            readonly grants: number;
-            /** @description Whether the consent is remembered. */
-            readonly remembered: boolean;
-        };
-        readonly Grants: {
-            readonly items: readonly components["schemas"]["Grant"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
         readonly Link: {
             readonly link_id: string;
             readonly purpose: string;
@@ -1167,6 +1130,43 @@ export interface components {
             readonly purpose: "invitation" | "password-reset";
             /** @description false: the response has the link, even if emails can be sent. */
             readonly send?: boolean;
+        };
+        readonly Sessions: {
+            readonly items: readonly components["schemas"]["Session"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly Grant: {
+            readonly client_id: string;
+            /** @description How many valid grants. */
+            readonly grants: number;
+            /** @description Whether the consent is remembered. */
+            readonly remembered: boolean;
+        };
+        readonly Grants: {
+            readonly items: readonly components["schemas"]["Grant"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly UnlockedUser: {
+            readonly sub: string;
+            readonly username: string;
+            /** @description A development server made the user. */
+            readonly seeded: boolean;
+            readonly created_at: number;
+            readonly has_password: boolean;
+            readonly locked_at?: number;
+            /** @description Standard claims, OpenID Connect Core §5.1. */
+            readonly claims: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Attributes that accounts.attributes declares; in a change an empty text removes one. */
+            readonly attributes: {
+                readonly [key: string]: string | number | boolean;
+            };
+            readonly was_locked: boolean;
+            /** @description Failed sign-ins that were counted until now. */
+            readonly forgotten_failures: number;
         };
         readonly OneGrant: {
             readonly grant: string;
@@ -2364,204 +2364,6 @@ export interface operations {
             };
         };
     };
-    readonly lockUser: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly sub: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["User"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly unlockUser: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly sub: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["UnlockedUser"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
     readonly setPassword: {
         readonly parameters: {
             readonly query?: never;
@@ -2753,87 +2555,6 @@ export interface operations {
             };
         };
     };
-    readonly listSessions: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path: {
-                readonly sub: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Sessions"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
     readonly endSession: {
         readonly parameters: {
             readonly query?: never;
@@ -2894,87 +2615,6 @@ export interface operations {
             };
             /** @description An error, RFC 6749 §5.2. */
             readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listGrants: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path: {
-                readonly sub: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Grants"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -3378,7 +3018,466 @@ export interface operations {
             };
         };
     };
+    readonly listSessions: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path: {
+                readonly sub: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Sessions"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listGrants: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path: {
+                readonly sub: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Grants"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly lockUser: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly sub: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly unlockUser: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly sub: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["UnlockedUser"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     readonly signOutUser: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly sub: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly revokeUser: {
         readonly parameters: {
             readonly query?: never;
             readonly header?: {
@@ -3577,105 +3676,6 @@ export interface operations {
         };
     };
     readonly removePasskeys: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly sub: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["User"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly revokeUser: {
         readonly parameters: {
             readonly query?: never;
             readonly header?: {

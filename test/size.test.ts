@@ -14,7 +14,7 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_150,
+    lines: 18_200,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_000 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_400 },
@@ -35,7 +35,7 @@ const long = {
   'src/domain/authorization-request.ts': 'one request, check by check in the order of RFC 6749',
   'src/clients/metadata.ts': 'every member of the metadata of a client',
   'src/clients/integration.ts': 'every flag by which an operator adds or changes a client',
-  'src/admin/api/schema.ts': 'every request and response of the admin API',
+  'src/admin/operations/schema.ts': 'every request and response of the admin API',
   'src/admin/api/users.ts': 'every operation of the admin API on users',
   'src/cli/group.ts': 'one command with its subcommands',
   'src/settings/checks.ts': 'every check of the settings against each other',

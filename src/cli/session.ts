@@ -4,14 +4,15 @@ import { accept, endSession } from '../domain/decision.ts'
 import type { Seconds, Session } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system/system.ts'
-import { endSessions } from '../users/rules/access.ts'
 import { isSessionLive } from '../users/rules/session.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
-import { findUser, findUsers, requireUser } from './find.ts'
+import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
+import { findUsers } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
+import { endSessionsOf } from './user-acts.ts'
 
 const listHelp = `
 Shows networks, not addresses.
@@ -42,7 +43,7 @@ export function addSessionCommands(program: Command): void {
     .command('end [session]')
     .description('end one session, or every session of a user')
     .option('--user <name>', 'every session of this user')
-  addOperatorFlags(addYesFlag(end), endHelp).action(sessionEnd)
+  addServerFlags(addOperatorFlags(addYesFlag(end), serverHelp + endHelp)).action(sessionEnd)
 }
 
 type OwnedSession = Session & { readonly username: string }
@@ -85,16 +86,18 @@ function endOf({ idleExpiresAt, expiresAt }: Session): Seconds {
   return Math.min(idleExpiresAt, expiresAt)
 }
 
-interface EndFlags extends DestructiveFlags {
+interface EndFlags extends DestructiveFlags, ServerFlags {
   readonly user?: string
 }
 
 /** `lychgate session end`: ends one session, or every session of a user. Tokens stay valid. */
 async function sessionEnd(id: string | undefined, flags: EndFlags): Promise<void> {
   if ((id === undefined) === (flags.user === undefined)) throw new WrongUsage('name a session, or say --user')
+  if (flags.user !== undefined) return endSessionsOf(flags.user, flags)
+  if (flags.server !== undefined)
+    throw new WrongUsage('--server needs --user: a session is found by its user')
   await withStore(flags, async (store) => {
-    const ended =
-      id === undefined ? await endAllOf(store, flags.user ?? '', flags) : await endOne(store, id, flags)
+    const ended = await endOne(store, id ?? '', flags)
     printResult(flags, { ended }, { ended })
   })
 }
@@ -115,13 +118,4 @@ async function endOne(store: Store, id: string, flags: EndFlags): Promise<number
     return accept(undefined, endSession(id, context.at), event)
   })
   return 1
-}
-
-async function endAllOf(store: Store, user: string, flags: EndFlags): Promise<number> {
-  const { id: userId, username } = await findUser(store, user)
-  const question = `End every session of ${username}? They have to sign in again.`
-  await confirmOrAbort(flags, question, 'nothing was ended')
-  const context = operatorContext()
-  const sessions = await store.listOf('session', userId)
-  return store.transact('user', userId, (user) => endSessions(requireUser(user), sessions, context))
 }

@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
 import { textClaims } from '../domain/claims.ts'
+import { addServerFlags, serverHelp } from './files/open-target.ts'
 import { addForceFlag, addOperatorFlags, addYesFlag, collect } from './flags.ts'
+import { userInvite, userResetLink } from './user-access.ts'
 import {
-  userInvite,
   userLock,
   userRemove,
   userRemovePasskeys,
   userRemoveSecondFactor,
-  userResetLink,
   userRevoke,
   userUnlock,
-} from './user-access.ts'
+} from './user-acts.ts'
 import { userDeleteLink, userLinks } from './user-links.ts'
 import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile.ts'
 
@@ -120,22 +120,23 @@ export function addUserCommands(program: Command): void {
     'revoke every grant as well',
   )
   addOperatorFlags(passwd, passwordHelp).action(userPasswd)
+  /** A command that works on a running server, too. */
+  const act = (command: Command, help: string) => addServerFlags(addOperatorFlags(command, serverHelp + help))
   const lock = addYesFlag(command('lock <user>', 'lock a user, and end their sessions, links and grants'))
-  addOperatorFlags(addForceFlag(lock), lockHelp).action(userLock)
-  const unlock = command('unlock <user>', 'let a locked user sign in again')
-  addOperatorFlags(unlock, example('unlock carol')).action(userUnlock)
+  act(addForceFlag(lock), lockHelp).action(userLock)
+  act(command('unlock <user>', 'let a locked user sign in again'), example('unlock carol')).action(userUnlock)
   const revoke = addYesFlag(command('revoke <user>', 'end every session and revoke every grant of a user'))
-  addOperatorFlags(revoke, revokeHelp).action(userRevoke)
+  act(revoke, revokeHelp).action(userRevoke)
   const factor = addYesFlag(
     command('remove-second-factor <user>', 'remove the one-time codes of a user and end their sessions'),
   )
-  addOperatorFlags(factor, example('remove-second-factor carol')).action(userRemoveSecondFactor)
+  act(factor, example('remove-second-factor carol')).action(userRemoveSecondFactor)
   const passkeys = addYesFlag(
     command('remove-passkeys <user>', 'remove the passkeys of a user and end their sessions'),
   )
-  addOperatorFlags(addForceFlag(passkeys), example('remove-passkeys carol')).action(userRemovePasskeys)
+  act(addForceFlag(passkeys), example('remove-passkeys carol')).action(userRemovePasskeys)
   const remove = addYesFlag(command('remove <user>', 'remove a user with their sessions and tokens'))
-  addOperatorFlags(addForceFlag(remove), example('remove carol --yes')).action(userRemove)
+  act(addForceFlag(remove), example('remove carol --yes')).action(userRemove)
 }
 
 function addClaimFlags(command: Command): Command {

@@ -270,7 +270,8 @@ t.test('a secret that was never confirmed can be discarded, and is stored sealed
 t.test('codes are not turned on for a session that ended or a user who was locked in between', async (t) => {
   const { store } = server.deps
   const userId = (await store.find('userByLogin', 'bob'))?.id ?? ''
-  const lock = () => store.transact('user', userId, (user) => lockUser(user as User, server.now()))
+  const lock = () =>
+    store.transact('user', userId, (user) => lockUser(user as User, { by: 'operator', at: server.now() }))
   for (const end of [() => store.write(endSessionsOf(userId, 0)), lock]) {
     const visitor = new UserAgent(server.issuer)
     const page = await enter(server, visitor, section, bob)

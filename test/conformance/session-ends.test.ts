@@ -117,7 +117,7 @@ async function beforeWrite(
 const userIdOf = async (agent: UserAgent) =>
   (await server.deps.store.find('session', idOf(agent)))?.userId ?? ''
 const lock = (userId: string) => (store: Store) =>
-  store.transact('user', userId, (user) => lockUser(user as User, server.now()))
+  store.transact('user', userId, (user) => lockUser(user as User, { by: 'operator', at: server.now() }))
 const unlock = (userId: string) =>
   server.deps.store.transact('user', userId, (user) =>
     unlockUser(user as User, { by: 'operator', at: server.now() }),

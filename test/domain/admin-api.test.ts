@@ -15,7 +15,7 @@ import {
   tagOfClient,
   tagOfGroup,
   tagOfUser,
-} from '../../src/admin/api/rules.ts'
+} from '../../src/admin/operations/rules.ts'
 import type { Group } from '../../src/domain/group.ts'
 import type { Client, User } from '../../src/domain/model.ts'
 import { passedDuring } from '../helpers/checks.ts'

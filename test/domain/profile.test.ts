@@ -92,7 +92,8 @@ t.test('an address is verified by a link that was sent to it, and by no older on
 })
 
 t.test('a lock ends sessions, links and grants, and unlocking restores none of them', async (t) => {
-  const decision = lockUser(ada, 200)
+  const at = (seconds: number) => ({ by: 'operator', at: seconds }) as const
+  const decision = lockUser(ada, at(200))
   const locked = resultOf(decision)
   t.strictSame(locked, { ...ada, lockedAt: 200, updatedAt: 200 })
   t.strictSame(decision.writes, [
@@ -101,9 +102,10 @@ t.test('a lock ends sessions, links and grants, and unlocking restores none of t
     endSessionsOf(ada.id, 200),
     { op: 'revokeGrantsOf', userId: ada.id, at: 200, rule: 'lychgate-account-locked' },
     removeAll(consentKind, ada.id),
+    auditEvent('user-locked', at(200), { userId: ada.id }),
   ])
-  t.equal(resultOf(lockUser(locked, 300)).lockedAt, 200, 'since the first time')
-  const context = { by: 'operator', at: 300 } as const
+  t.equal(resultOf(lockUser(locked, at(300))).lockedAt, 200, 'since the first time')
+  const context = at(300)
   const unlocked = { ...ada, updatedAt: 300 }
   const event = (was: string) => auditEvent('user-unlocked', context, { userId: ada.id, was })
   t.strictSame(unlockUser(locked, context), {

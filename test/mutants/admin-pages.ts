@@ -101,9 +101,9 @@ export const adminPageFaults = [
   {
     id: 'admin-page-removes-the-last-passkey',
     tests,
-    file: 'src/admin/pages/user-acts.ts',
-    find: 'keepAdministrator(removePasskeys(current, context), config.admin.group, context.at)',
-    replace: 'removePasskeys(current, context)',
+    file: 'src/admin/operations/user-acts.ts',
+    find: 'keepsAdministrator: true,\n    decide: (current, { context }) => removePasskeys',
+    replace: 'decide: (current, { context }) => removePasskeys',
   },
   {
     id: 'last-key-of-a-client-removed',

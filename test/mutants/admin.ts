@@ -1,6 +1,8 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/admin/api/rules.ts'
+const rules = 'src/admin/operations/rules.ts'
+const userActs = 'src/admin/operations/user-acts.ts'
+const keptPasskeys = 'keepsAdministrator: true,\n    decide: (current, { context }) => removePasskeys'
 const administration = 'src/admin/api/administration.ts'
 const administrators = 'src/users/administrators.ts'
 const tests = ['test/conformance/admin-api.test.ts']
@@ -247,24 +249,23 @@ export const adminFaults = [
   {
     id: 'admin-client-over-administrators',
     tests,
-    file: 'src/admin/api/authority.ts',
+    file: 'src/admin/operations/authority.ts',
     find: 'return isAdministrator(groups, administrators) ? overAdministrators() : undefined',
     replace: 'return groups.length < 0 ? overAdministrators() : undefined',
   },
   {
     id: 'admin-locks-oneself',
     tests,
-    file: 'src/admin/api/users.ts',
-    find: "      assertOther(call.caller, sub)\n      return call.store.transact('user', sub, (found) => {\n        const event = auditEvent('user-locked'",
-    replace:
-      "      return call.store.transact('user', sub, (found) => {\n        const event = auditEvent('user-locked'",
+    file: userActs,
+    find: 'if (isOfOthers) assertOther',
+    replace: "if (isOfOthers && kind === 'delete') assertOther",
   },
   {
     id: 'admin-deletes-oneself',
     tests,
     file: rules,
-    find: 'caller.sub !== userId,',
-    replace: "caller.sub !== userId || caller.kind === 'user',",
+    find: 'caller?.sub !== userId,',
+    replace: "caller?.sub !== userId || userId.startsWith('user_'),",
   },
   {
     id: 'admin-change-of-another-version',
@@ -417,16 +418,16 @@ export const adminFaults = [
   {
     id: 'admin-last-is-locked-over-http',
     tests,
-    file: 'src/admin/api/users.ts',
-    find: 'return keepAdministrator(whole, config.admin.group, context.at)',
-    replace: 'return whole',
+    file: userActs,
+    find: 'if (!keepsAdministrator) return decision',
+    replace: "if (!keepsAdministrator || kind === 'act') return decision",
   },
   {
     id: 'admin-last-is-removed-by-a-command',
     tests: ['test/cli/group.test.ts'],
-    file: 'src/cli/user-access.ts',
-    find: 'return keepAdministrator(removal, administratorsIn(config, flags), now)',
-    replace: 'return removal',
+    file: userActs,
+    find: 'if (!keepsAdministrator) return decision',
+    replace: "if (!keepsAdministrator || kind === 'delete') return decision",
   },
   {
     id: 'admin-last-leaves-by-a-command',
@@ -543,7 +544,7 @@ export const adminFaults = [
   {
     id: 'admin-delegate-sees-attributes',
     tests: delegation,
-    file: 'src/admin/api/rules.ts',
+    file: 'src/admin/operations/rules.ts',
     find: 'isDelegate ? { ...describeUser(user), attributes: {} } : describeUser(user)',
     replace: 'describeUser(user)',
   },
@@ -620,16 +621,16 @@ export const adminFaults = [
   {
     id: 'admin-last-passkey-over-http',
     tests,
-    file: 'src/admin/api/access.ts',
-    find: 'keepAdministrator(removePasskeys(current, context), config.admin.group, context.at)',
-    replace: 'removePasskeys(current, context)',
+    file: userActs,
+    find: keptPasskeys,
+    replace: 'decide: (current, { context }) => removePasskeys',
   },
   {
     id: 'admin-last-passkey-by-a-command',
     tests: ['test/cli/group.test.ts'],
-    file: 'src/cli/user-access.ts',
-    find: 'return keepAdministrator(removal, administratorsIn(config, flags), context.at)',
-    replace: 'return removal',
+    file: userActs,
+    find: keptPasskeys,
+    replace: 'decide: (current, { context }) => removePasskeys',
   },
   {
     id: 'admin-last-passkey-at-the-account-page',

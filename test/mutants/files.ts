@@ -34,8 +34,8 @@ export const fileFaults = [
   {
     id: 'files-prune-the-last-administrator',
     file: store,
-    find: ': guard(accept(undefined, removeUser(id, context.at), event))',
-    replace: ': accept(undefined, removeUser(id, context.at), event)',
+    find: ': guard(deleteUser(user, context))',
+    replace: ': deleteUser(user, context)',
     tests,
   },
   {

@@ -20,7 +20,7 @@ function user(username: string, passwordHash?: string): User {
 }
 
 function lock(store: Store, { id }: User) {
-  return store.transact('user', id, (user) => keep(lockUser(user as User, 200)))
+  return store.transact('user', id, (user) => keep(lockUser(user as User, { by: 'operator', at: 200 })))
 }
 
 function drop(store: Store, { id }: User) {

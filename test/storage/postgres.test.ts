@@ -276,7 +276,9 @@ t.test('a grant waits for the lock of its user, and is rejected when the user is
   await holding.query('begin; lock table grants in exclusive mode')
   const inserted = store.write({ op: 'insertGrant', grant, basis: { sessionId: session.id } })
   await waitForLock(observer)
-  const locked = other.transact('user', user.id, (found = user) => lockUser(found, 1010))
+  const locked = other.transact('user', user.id, (found = user) =>
+    lockUser(found, { by: 'operator', at: 1010 }),
+  )
   await waitForLock(observer, 2)
   await holding.query('commit')
   await Promise.all([inserted, locked])

@@ -2,36 +2,23 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { endConnection } from '../../domain/connections.ts'
-import { accept, type Decision, endSession, remove, withWrites } from '../../domain/decision.ts'
-import type { Session, User, UserCredentials } from '../../domain/model.ts'
+import { accept, endSession, remove } from '../../domain/decision.ts'
+import type { Session } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { senderOf } from '../../outbound/mailer.ts'
 import { createInvitation } from '../../pages/emails/invitation.ts'
-import { keepAdministrator } from '../../users/administrators.ts'
-import { userCredentials } from '../../users/factors.ts'
 import { describeLink, findLinkOf, linksOf } from '../../users/one-time-links.ts'
-import {
-  endAllAccess,
-  endSessions,
-  everyConnection,
-  removeCodes,
-  removePasskeys,
-} from '../../users/rules/access.ts'
 import { linkKinds } from '../../users/rules/one-time-link.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
+import type { Page } from '../operations/operation.ts'
+import { pageOfAll } from '../operations/operation.ts'
+import { assertSent, conflict, requireFound } from '../operations/rules.ts'
+import { Invitation, LinkResource, listQuery, pageOf, SessionResource } from '../operations/schema.ts'
+import { userActs } from '../operations/user-acts.ts'
+import { describeSession, listGrants, listSessions } from '../operations/user-reads.ts'
 import { pageOfTheirs } from './member-pages.ts'
-import { type Call, operationsOf, type Page, pageOfAll } from './operation.ts'
-import { assertSent, conflict, describeFor, requireFound, tagOfUser } from './rules.ts'
-import {
-  ConnectionResource,
-  Invitation,
-  LinkResource,
-  listQuery,
-  pageOf,
-  SessionResource,
-  UserResource,
-} from './schema.ts'
+import { addOperation, operationsOf } from './operation.ts'
 import { pageOfWalk } from './walk.ts'
 
 const NewLink = Type.Object(
@@ -46,7 +33,7 @@ const NewLink = Type.Object(
 /** The sessions, links and grants of a user, and what ends all of a kind. */
 export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, clock } = deps
-  const { list, page, create, act, end } = operationsOf(app, deps, 'users')
+  const { list, page, create, end } = operationsOf(app, deps, 'users')
   const requireUser = async (id: string) => requireFound(await store.find('user', id), 'user')
   const querystring = listQuery({})
 
@@ -81,24 +68,6 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       return pageOfWalk(call, read, describe)
     },
   )
-  list(
-    '/users/:sub/sessions',
-    {
-      operationId: 'listSessions',
-      delegates: true,
-      summary:
-        'List the browsers in which a user is signed in, in the order of their ids; networks, not addresses',
-      response: pageOf(SessionResource, 'Sessions'),
-      querystring,
-    },
-    async (page, { param }) => {
-      const { id } = await requireUser(param('sub'))
-      const live = (await store.listOf('session', id)).filter((one) => isSessionLive(one, clock()))
-      return pageOfAll(live, (one) => one.id, page)
-    },
-    ({ id }) => id,
-    describeSession,
-  )
   end(
     '/users/:sub/sessions/:session_id',
     { operationId: 'endSession', delegates: true, summary: 'End a session; grants to clients stay valid' },
@@ -112,23 +81,6 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
   )
 
-  list(
-    '/users/:sub/grants',
-    {
-      operationId: 'listGrants',
-      delegates: true,
-      summary: 'List the clients that have valid grants of a user, or a remembered consent',
-      response: pageOf(ConnectionResource, 'Grants'),
-      querystring,
-    },
-    async (page, { param }) => {
-      const { id } = await requireUser(param('sub'))
-      const { page: all } = await store.connections(id, { now: clock(), limit: everyConnection, offset: 0 })
-      return pageOfAll(all, (one) => one.clientId, page)
-    },
-    ({ clientId }) => clientId,
-    ({ clientId, grants, remembered }) => ({ client_id: clientId, grants, remembered }),
-  )
   end(
     '/users/:sub/grants/:client_id',
     {
@@ -196,88 +148,6 @@ export const accessResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
   )
 
-  onUser(
-    'sign-out',
-    {
-      operationId: 'signOutUser',
-      delegates: true,
-      summary: 'End every session of a user; grants to clients stay valid',
-    },
-    async ({ context, param }) => {
-      const sessions = await store.listOf('session', param('sub'))
-      return ({ user }) => endSessions(user, sessions, context)
-    },
-  )
-  onUser(
-    'remove-codes',
-    { operationId: 'removeCodes', summary: 'Remove the one-time codes of a user, and end every session' },
-    async ({ context }) =>
-      ({ user }) =>
-        removeCodes(user, context),
-  )
-  onUser(
-    'remove-passkeys',
-    { operationId: 'removePasskeys', summary: 'Remove every passkey of a user, and end every session' },
-    async ({ context }) =>
-      (current) =>
-        keepAdministrator(removePasskeys(current, context), config.admin.group, context.at),
-  )
-  onUser(
-    'revoke',
-    {
-      operationId: 'revokeUser',
-      delegates: true,
-      summary: 'End every session of a user, and revoke everything they granted',
-    },
-    async ({ context, param }) => {
-      const now = clock()
-      const sub = param('sub')
-      const { page } = await store.connections(sub, { now, limit: everyConnection, offset: 0 })
-      const sessions = await store.listOf('session', sub)
-      return ({ user }) => endAllAccess(user, sessions, page, context)
-    },
-  )
-
-  /** Adds what ends all of a kind for a user, who may sign in again. */
-  function onUser(
-    path: string,
-    described: { readonly operationId: string; readonly summary: string; readonly delegates?: true },
-    decideFor: (call: Call) => Promise<(current: UserCredentials) => Decision<unknown>>,
-  ): void {
-    act(`/users/:sub/${path}`, { ...described, response: UserResource }, async (call, keep) => {
-      const userId = call.param('sub')
-      const decide = await decideFor(call)
-      return call.store.transact(userCredentials, userId, (found) => {
-        const current = requireFound(found, 'user')
-        const kept = responseOf(call, current.user)
-        return accept(kept, ...withWrites(decide(current), ...keep(kept)).writes)
-      })
-    })
-  }
-}
-
-function responseOf(call: { readonly isDelegate: boolean }, user: User) {
-  return { status: 200, body: describeFor(call, user), headers: { etag: tagOfUser(user) }, userId: user.id }
-}
-
-/** Describes a session. Its id is the hash of the cookie, and no credential. */
-function describeSession({
-  id,
-  userId,
-  browser,
-  from,
-  methods,
-  authenticatedAt,
-  createdAt,
-  ...ends
-}: Session) {
-  return {
-    session_id: id,
-    sub: userId,
-    ...omitUndefined({ browser, from }),
-    authenticated_at: authenticatedAt,
-    amr: methods,
-    created_at: createdAt,
-    ends_at: Math.min(ends.idleExpiresAt, ends.expiresAt),
-  }
+  for (const operation of [listSessions, listGrants, ...Object.values(userActs)])
+    addOperation(app, deps, operation)
 }

@@ -5,9 +5,7 @@ import { type AuditEventName, auditEventNames } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { explainRejection, explainToken } from '../../observability/explain.ts'
-import { storedKey, writePage } from './administration.ts'
-import { operationsOf } from './operation.ts'
-import { requireFound } from './rules.ts'
+import { requireFound } from '../operations/rules.ts'
 import {
   EventResource,
   ExplanationResource,
@@ -15,7 +13,9 @@ import {
   pageOf,
   RejectionResource,
   Settings,
-} from './schema.ts'
+} from '../operations/schema.ts'
+import { storedKey, writePage } from './administration.ts'
+import { operationsOf } from './operation.ts'
 
 /** Longer than any token of this server. */
 const longestToken = 8000

@@ -16,8 +16,8 @@ import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/
 import { administersAny, type OwnGroups, type Reach, reachOf, readGroupsOf } from '../../users/delegation.ts'
 import { listGroups } from '../../users/groups.ts'
 import { readOutside } from '../../users/reading.ts'
-import { authorityFault, type Subject } from './authority.ts'
-import { assertAdministrator, assertClientMay, type Caller } from './rules.ts'
+import { authorityFault, type Subject } from '../operations/authority.ts'
+import { assertAdministrator, assertClientMay, type Caller } from '../operations/rules.ts'
 import type { AdminScope } from './scopes.ts'
 
 declare module 'fastify' {

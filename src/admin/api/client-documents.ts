@@ -3,9 +3,10 @@ import { allowDocument, denyDocument, describeDocument, findDocument } from '../
 import { clientDocumentKind, deniedDocumentKind } from '../../domain/client-document.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
-import { operationsOf, pageOfAll, responding } from './operation.ts'
-import { requireFound } from './rules.ts'
-import { ClientDocumentResource, listQuery, pageOf } from './schema.ts'
+import { pageOfAll, responding } from '../operations/operation.ts'
+import { requireFound } from '../operations/rules.ts'
+import { ClientDocumentResource, listQuery, pageOf } from '../operations/schema.ts'
+import { operationsOf } from './operation.ts'
 
 /** `/client-documents`: clients that are known by the URL of their metadata document. List, read, refresh and deny. */
 export const clientDocumentResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {

@@ -26,10 +26,11 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
+import { responding } from '../operations/operation.ts'
+import { assertWithin, requireFound, requireWithin, tagOfClient } from '../operations/rules.ts'
+import { ClientResource, ClientSecret, listQuery, pageOf } from '../operations/schema.ts'
 import { writePage } from './administration.ts'
-import { type Call, operationsOf, responding } from './operation.ts'
-import { assertWithin, requireFound, requireWithin, tagOfClient } from './rules.ts'
-import { ClientResource, ClientSecret, listQuery, pageOf } from './schema.ts'
+import { type HttpCall, operationsOf } from './operation.ts'
 
 const taken = 'another client has this client_id, or trusts this issuer, subject and audience'
 
@@ -132,7 +133,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   /** Changes a client that an operator added. */
   const changing =
     (decide: (client: Client, body: Record<string, unknown>, context: AuditContext) => Decision<Client>) =>
-    async ({ param, body, caller, context, assertMatches, store }: Call<Record<string, unknown>>) => {
+    async ({ param, body, caller, context, assertMatches, store }: HttpCall<Record<string, unknown>>) => {
       const clientId = param('client_id')
       const client = await store.transact('client', clientId, (found) => {
         const current = requireWithin(found, caller)

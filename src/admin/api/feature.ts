@@ -3,12 +3,7 @@ import { scopes } from './scopes.ts'
 
 declare module '../../domain/errors.ts' {
   interface FeatureErrors {
-    not_found: 404
-    // RFC 9110 §15.5.13
-    precondition_failed: 412
     idempotency_key_reused: 422
-    // RFC 6585 §3
-    precondition_required: 428
   }
 }
 

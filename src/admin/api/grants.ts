@@ -5,11 +5,12 @@ import { describeGrant, endGrant, stateOfGrant } from '../../domain/connections.
 import { withWrites } from '../../domain/decision.ts'
 import type { Grant } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
+import type { Page } from '../operations/operation.ts'
+import { requireFound, requireWithin } from '../operations/rules.ts'
+import { GrantResource, listQuery, pageOf, Revoked } from '../operations/schema.ts'
 import { storedKey } from './administration.ts'
 import { pageOfTheirs } from './member-pages.ts'
-import { isSeen, operationsOf, type Page } from './operation.ts'
-import { requireFound, requireWithin } from './rules.ts'
-import { GrantResource, listQuery, pageOf, Revoked } from './schema.ts'
+import { isSeen, operationsOf } from './operation.ts'
 import { pageOfWalk } from './walk.ts'
 
 const states = ['approved', 'active', 'revoked', 'expired'] as const

@@ -21,11 +21,12 @@ import type { AppDeps } from '../../feature/deps.ts'
 import { isAdministrator, keepAdministrator } from '../../users/administrators.ts'
 import type { Reach } from '../../users/delegation.ts'
 import { changeGroups, groupsOf, lineOf, removeFromGroup } from '../../users/groups.ts'
+import { pageOfAll } from '../operations/operation.ts'
+import { type Caller, requireFound, tagOfGroup } from '../operations/rules.ts'
+import { GroupResource, listQuery, MemberResource, pageOf } from '../operations/schema.ts'
 import { storedKey } from './administration.ts'
 import { pageOfMembers } from './member-pages.ts'
-import { type Call, operationsOf, pageOfAll } from './operation.ts'
-import { type Caller, requireFound, tagOfGroup } from './rules.ts'
-import { GroupResource, listQuery, MemberResource, pageOf } from './schema.ts'
+import { type HttpCall, operationsOf } from './operation.ts'
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
 const closed = { additionalProperties: false } as const
@@ -73,7 +74,7 @@ export const groupResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     )
   /** Changes the tree, if the caller may change the groups as they were and as they are then. */
   const changeTree = (
-    { caller, store: writing }: Call<unknown>,
+    { caller, store: writing }: HttpCall<unknown>,
     decide: (groups: readonly Group[]) => Decision<Group>,
     at: number,
   ) =>

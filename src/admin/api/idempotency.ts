@@ -7,17 +7,8 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { recordKind } from '../../domain/record.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { RecordExists } from '../../storage/store.ts'
-import { conflict } from './rules.ts'
-
-/** A response that a repeated request gets again. It has no secret: those are shown once. */
-export interface KeptResponse {
-  readonly status: number
-  readonly body: object
-  readonly headers: Readonly<Record<string, string>>
-  /** Deleting the user or the client that it is about deletes it. */
-  readonly userId?: string | undefined
-  readonly clientId?: string | undefined
-}
+import type { Keep, KeptResponse } from '../operations/operation.ts'
+import { conflict } from '../operations/rules.ts'
 
 /** The response to the first request with an idempotency key. */
 interface FirstResponse extends KeptResponse {
@@ -35,7 +26,7 @@ const firstResponseKind = recordKind<FirstResponse>('adminResponse', {
 })
 
 /** Does something, and returns its response. `keep` returns what to write together with the change. */
-type Perform = (keep: (response: KeptResponse) => readonly Write[]) => Promise<KeptResponse>
+type Perform = (keep: Keep) => Promise<KeptResponse>
 
 /**
  * Performs a request once, however often it is sent with the same `Idempotency-Key`

@@ -6,9 +6,9 @@ import type { StoredKey } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { keyPolicy } from '../../keys/key-policy.ts'
 import { describeKey, retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../../keys/rules.ts'
+import { requireFound } from '../operations/rules.ts'
+import { KeyResource, Keys } from '../operations/schema.ts'
 import { operationsOf } from './operation.ts'
-import { requireFound } from './rules.ts'
-import { KeyResource, Keys } from './schema.ts'
 
 const NewSuccessors = Type.Object(
   {

@@ -1,7 +1,7 @@
 import { type Group, type Membership, membershipKind, membershipPrefix } from '../../domain/group.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Reach } from '../../users/delegation.ts'
-import type { Call, Page } from './operation.ts'
+import type { Call, Page } from '../operations/operation.ts'
 import { type Part, pageOfWalk } from './walk.ts'
 
 /** In front of the key of a member: the group in which the page ended. No identifier contains it. */

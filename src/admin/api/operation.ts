@@ -1,96 +1,67 @@
-import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
-import type { AuditContext } from '../../domain/audit.ts'
-import { accept, type Decision, type Write } from '../../domain/decision.ts'
+import type { Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { single } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import { cursorOf, readKeyCursor } from '../../http/cursor.ts'
 import { parametersOf } from '../../http/parameters.ts'
-import { RecordExists, type Store } from '../../storage/store.ts'
+import { RecordExists } from '../../storage/store.ts'
+import type { Subject } from '../operations/authority.ts'
+import {
+  type Area,
+  type Call,
+  type Keep,
+  type KeptResponse,
+  type Kind,
+  listed,
+  methodOf,
+  type Operation,
+  type Outcome,
+  type Page,
+  type Shown,
+  type Typed,
+} from '../operations/operation.ts'
+import { assertMatches, type Caller, conflict } from '../operations/rules.ts'
+import { nothing } from '../operations/schema.ts'
 import { storedKey } from './administration.ts'
-import type { Subject } from './authority.ts'
-import { type KeptResponse, once } from './idempotency.ts'
-import { assertMatches, type Caller, conflict } from './rules.ts'
-import { type Operation, operationSchema } from './schema.ts'
+import { once } from './idempotency.ts'
+import { operationSchema } from './operation-schema.ts'
 
-/** A call of an operation that the caller may use. */
-export interface Call<Body = unknown> {
+/** A call over HTTP of an operation that the caller may use. */
+export interface HttpCall<Body = unknown> extends Call<Body> {
   readonly request: FastifyRequest
   readonly caller: Caller
-  /** The actor, for the audit log. */
-  readonly context: AuditContext
-  readonly body: Body
-  /** Whether the caller administers the members of some groups only. */
-  readonly isDelegate: boolean
-  /** Writes only what the caller may still write. Every change of an operation goes through it. */
-  readonly store: Pick<Store, 'transact' | 'write'>
-  /** Checks what the body names, as the path was checked; `Call.requireMay` does in the transaction. */
+  /** Checks what the body names, as the path was checked; `requireMay` does in the transaction. */
   assertMay(subject: Subject): Promise<void>
   requireMay(subject: Subject): Write
-  /** A part of the path; empty if no key can be that. */
-  param(name: string): string
-  query(name: string): string | undefined
-  /** @throws {OAuthError} unless `If-Match` names this entity tag. */
-  assertMatches(tag: string): void
 }
 
-/** Which rows a list returns. */
-export interface Page {
-  readonly size: number
-  /** The key after which the page begins. */
-  readonly after: string | undefined
-}
-
-/** What is found, with its entity tag if it can be changed. */
-interface Shown {
-  readonly body: object
-  readonly tag?: string
-}
-
-type Described = Pick<
-  Operation,
-  'operationId' | 'summary' | 'response' | 'querystring' | 'body' | 'delegates'
-> & {
+type Described = Pick<Operation, 'operationId' | 'summary' | 'response' | 'querystring' | 'body'> & {
+  readonly delegates?: boolean
+  /** Absent: that of its kind. */
+  readonly method?: HTTPMethods
   /** Which limit its body has; absent: the one of all bodies. */
   readonly bodyLimit?: 'registrationBodyBytes'
   /** What is wrong if a change meets another record that has the same. */
   readonly taken?: string
 }
-/** A schema of such values. Inferred from `static` alone: the whole schema is too deep for the compiler. */
-interface Typed<Value> extends TSchema {
-  static: Value
-}
-type Keep = (response: KeptResponse) => readonly Write[]
 
-/** The same decision, with the response to what it comes to. */
-export function responding<T>(
-  decision: Decision<T>,
-  respond: (result: T) => KeptResponse,
-  keep: Keep,
-): Decision<KeptResponse> {
-  if ('rejection' in decision) return decision
-  const response = respond(decision.result)
-  return accept(response, ...decision.writes, ...keep(response))
+/** Adds the route of an operation. Its status, headers and checks follow from its kind. */
+export function addOperation(app: FastifyInstance, deps: AppDeps, operation: Operation): void {
+  const { area, kind, url, perform } = operation
+  operationsOf(app, deps, area).add(kind, url, operation, perform)
 }
 
 /** Adds the operations of a resource. Their statuses, headers and checks follow from the kind of each. */
-export function operationsOf(
-  app: FastifyInstance,
-  deps: AppDeps,
-  area: 'users' | 'clients' | 'keys' | 'audit',
-) {
+export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
   const admin = app.administration
 
   function add<Body>(
-    kind: Operation['kind'],
-    method: HTTPMethods,
+    kind: Kind,
     url: string,
     described: Described,
-    respond: (call: Call<Body>) => Promise<Shown | undefined> | undefined,
-    perform?: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
+    perform: (call: HttpCall<Body>, keep: Keep) => Promise<Outcome>,
   ): void {
-    const { taken = 'there is another one like it', bodyLimit } = described
+    const { taken = 'there is another one like it', bodyLimit, method = methodOf({ kind }) } = described
     const isRead = kind === 'list' || kind === 'read'
     const scope = isRead ? (`admin:${area}:read` as const) : writeScopeOf(area)
     const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -103,21 +74,25 @@ export function operationsOf(
       ...(bodyLimit && { bodyLimit: deps.config.limits[bodyLimit] }),
       schema: operationSchema({ ...described, kind, scope, ids }),
       handler: async (request, reply) => {
-        const call = callOf(request) as Call<Body> // as the schema says
+        const call = callOf(request) as HttpCall<Body> // as the schema says
         if (!isRead || call.isDelegate) await call.assertMay(subjectOf(call))
-        if (perform !== undefined) return once(request, reply, deps, taken, (keep) => perform(call, keep))
-        const shown = await orConflict(respond(call), taken)
-        if (shown === undefined) return reply.code(204).send()
-        if (shown.tag !== undefined) reply.header('etag', shown.tag)
+        // `as`: what changes by POST comes to that.
+        if (kind === 'create' || kind === 'act')
+          return once(request, reply, deps, taken, (keep) => perform(call, keep) as Promise<KeptResponse>)
+        const shown = await orConflict(perform(call, nothingKept), taken)
+        if (shown === undefined || kind === 'delete' || kind === 'end') return reply.code(204).send()
+        if ('tag' in shown && shown.tag !== undefined) reply.header('etag', shown.tag)
         return shown.body
       },
     })
   }
 
-  const callOf = (request: FastifyRequest): Call => {
+  const callOf = (request: FastifyRequest): HttpCall => {
     const param = (name: string) =>
       storedKey((request.params as Readonly<Record<string, string>>)[name] ?? '') // as the path says
     return {
+      deps,
+      administrators: deps.config.admin.group,
       request,
       caller: admin.callerOf(request),
       context: admin.contextOf(request),
@@ -131,90 +106,74 @@ export function operationsOf(
       assertMatches: (tag) => assertMatches(request.headers['if-match'], tag),
     }
   }
-  const none = () => undefined
 
   return {
+    add,
     /** `find` returns a row more than the page has: it says whether there is another page. */
     list<T>(
       url: string,
       described: Described,
-      find: (page: Page, call: Call) => Promise<readonly T[]>,
+      find: (page: Page, call: HttpCall) => Promise<readonly T[]>,
       keyOf: (row: T) => string | number,
       describe: (row: T) => object | Promise<object>,
     ): void {
-      add('list', 'GET', url, described, async (call) => {
-        const size = Number(call.query('limit') ?? 50)
-        const rows = await find({ size: size + 1, after: readKeyCursor(call.query('after')) }, call)
-        const shown = rows.slice(0, size)
-        const last = shown.at(-1)
-        const items = await Promise.all(shown.map(describe))
-        return {
-          body: { items, ...(rows.length > size && last !== undefined && { next: cursorOf(keyOf(last)) }) },
-        }
-      })
+      add('list', url, described, (call) => listed(call, (page) => find(page, call), keyOf, describe))
     },
     /** A list that finds its own next page. */
-    page: (url: string, described: Described, respond: (call: Call) => Promise<Shown>) =>
-      add('list', 'GET', url, described, respond),
-    read: (url: string, described: Described, respond: (call: Call) => Promise<Shown>) =>
-      add('read', 'GET', url, described, respond),
+    page: (url: string, described: Described, respond: (call: HttpCall) => Promise<Shown>) =>
+      add('list', url, described, respond),
+    read: (url: string, described: Described, respond: (call: HttpCall) => Promise<Shown>) =>
+      add('read', url, described, respond),
     /** Reads what the body names: it must not be in a URL. */
     ask: <Body>(
       url: string,
       described: Described & { readonly body: Typed<Body> },
-      respond: (call: Call<Body>) => Promise<Shown>,
-    ) => add('read', 'POST', url, described, respond),
+      respond: (call: HttpCall<Body>) => Promise<Shown>,
+    ) => add('read', url, { ...described, method: 'POST' }, respond),
     change: <Body>(
       url: string,
       described: Described & { readonly body: Typed<Body> },
-      respond: (call: Call<Body>) => Promise<Shown>,
-    ) => add('change', 'PATCH', url, described, respond),
+      respond: (call: HttpCall<Body>) => Promise<Shown>,
+    ) => add('change', url, described, respond),
     /** A change that gives what the body does not name its default. */
     replace: <Body>(
       url: string,
       described: Described & { readonly body: Typed<Body> },
-      respond: (call: Call<Body>) => Promise<Shown>,
-    ) => add('change', 'PUT', url, described, respond),
+      respond: (call: HttpCall<Body>) => Promise<Shown>,
+    ) => add('change', url, { ...described, method: 'PUT' }, respond),
     /** Deletes what is changed with an entity tag. */
-    delete: (url: string, described: Omit<Described, 'response'>, end: (call: Call) => Promise<unknown>) =>
-      add('delete', 'DELETE', url, { ...described, response: nothing }, async (call) => {
+    delete: (
+      url: string,
+      described: Omit<Described, 'response'>,
+      end: (call: HttpCall) => Promise<unknown>,
+    ) =>
+      add('delete', url, { ...described, response: nothing }, async (call) => {
         await end(call)
         return undefined
       }),
     /** Deletes what cannot be changed. */
-    end: (url: string, described: Omit<Described, 'response'>, end: (call: Call) => Promise<unknown>) =>
-      add('end', 'DELETE', url, { ...described, response: nothing }, async (call) => {
+    end: (url: string, described: Omit<Described, 'response'>, end: (call: HttpCall) => Promise<unknown>) =>
+      add('end', url, { ...described, response: nothing }, async (call) => {
         await end(call)
         return undefined
       }),
     create: <Body>(
       url: string,
       described: Described & { readonly body: Typed<Body> },
-      perform: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
-    ) => add('create', 'POST', url, described, none, perform),
+      perform: (call: HttpCall<Body>, keep: Keep) => Promise<KeptResponse>,
+    ) => add('create', url, described, perform),
     act: <Body>(
       url: string,
       described: Described & { readonly body?: Typed<Body> },
-      perform: (call: Call<Body>, keep: Keep) => Promise<KeptResponse>,
-    ) => add('act', 'POST', url, described, none, perform),
+      perform: (call: HttpCall<Body>, keep: Keep) => Promise<KeptResponse>,
+    ) => add('act', url, described, perform),
   }
 }
 
-/**
- * Returns a page of rows that are read all at once, because there are never many, in the order of their keys: the next page
- * is right even if the row before it was deleted.
- */
-export function pageOfAll<T>(
-  rows: readonly T[],
-  keyOf: (row: T) => string,
-  { size, after }: Page,
-): readonly T[] {
-  const left = after === undefined ? rows : rows.filter((row) => keyOf(row) > after)
-  return left.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1)).slice(0, size)
-}
+const nothingKept: Keep = () => []
 
 /** Whether the caller can see a user that the path does not name. */
-export async function isSeen({ isDelegate, assertMay }: Call, userId: string): Promise<boolean> {
+export async function isSeen({ isDelegate, assertMay }: HttpCall, userId: string): Promise<boolean> {
   if (!isDelegate) return true
   try {
     await assertMay({ userId })
@@ -226,7 +185,7 @@ export async function isSeen({ isDelegate, assertMay }: Call, userId: string): P
 }
 
 /** What a path is about. */
-function subjectOf({ request, param }: Pick<Call, 'request' | 'param'>): Subject {
+function subjectOf({ request, param }: Pick<HttpCall, 'request' | 'param'>): Subject {
   const names = Object.keys(request.params as object)
   const idOf = (name: string) => (names.includes(name) ? param(name) : undefined)
   return { userId: idOf('sub'), groupId: idOf('group_id') }
@@ -240,10 +199,8 @@ async function orConflict<T>(result: Promise<T> | undefined, taken: string): Pro
   }
 }
 
-const nothing: TSchema = { type: 'null' } as unknown as TSchema // the schema of the status says so
-
 /** The audit log is only read. */
-function writeScopeOf(area: 'users' | 'clients' | 'keys' | 'audit') {
+function writeScopeOf(area: Area) {
   if (area === 'audit') throw new Error('the audit log is not changed')
   return `admin:${area}:write` as const
 }

@@ -6,9 +6,10 @@ import { withWrites } from '../../domain/decision.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { hashPassword, passwordFault } from '../../users/passwords.ts'
 import { changePassword, endAccess } from '../../users/rules/user.ts'
-import { operationsOf, responding } from './operation.ts'
-import { describeFor, requireFound, tagOfUser } from './rules.ts'
-import { UserResource } from './schema.ts'
+import { responding } from '../operations/operation.ts'
+import { describeFor, requireFound, tagOfUser } from '../operations/rules.ts'
+import { UserResource } from '../operations/schema.ts'
+import { operationsOf } from './operation.ts'
 
 /** A password in a body. */
 export const NewPassword = Type.String({

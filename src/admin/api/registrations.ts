@@ -16,9 +16,10 @@ import type { RecordKind } from '../../domain/record.ts'
 import type { Resource } from '../../domain/resource.ts'
 import { secretBytes } from '../../domain/secret.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import { operationsOf, pageOfAll } from './operation.ts'
-import { requireFound } from './rules.ts'
-import { DeliveryResource, listQuery, pageOf, ResourceResource, TokenResource } from './schema.ts'
+import { pageOfAll } from '../operations/operation.ts'
+import { requireFound } from '../operations/rules.ts'
+import { DeliveryResource, listQuery, pageOf, ResourceResource, TokenResource } from '../operations/schema.ts'
+import { operationsOf } from './operation.ts'
 
 const NewToken = Type.Object(
   {

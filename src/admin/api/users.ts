@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
-import { accept, insert, removeUser, withWrites } from '../../domain/decision.ts'
+import { accept, insert } from '../../domain/decision.ts'
 import { addMember, groupKind } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
@@ -11,36 +11,27 @@ import type { AppDeps } from '../../feature/deps.ts'
 import { cursorOf, readKeyCursor } from '../../http/cursor.ts'
 import { senderOf } from '../../outbound/mailer.ts'
 import { createInvitation } from '../../pages/emails/invitation.ts'
-import { keepAdministrator } from '../../users/administrators.ts'
 import type { Reach } from '../../users/delegation.ts'
-import { countFailures, describeSignIn } from '../../users/factors.ts'
 import { hashPassword } from '../../users/passwords.ts'
 import { editProfile } from '../../users/rules/edit-profile.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
-import {
-  canonicalLogin,
-  createUser,
-  isNamed,
-  lockUser,
-  subPattern,
-  unlockUser,
-} from '../../users/rules/user.ts'
+import { canonicalLogin, createUser, isNamed, subPattern } from '../../users/rules/user.ts'
 import { searchUsers } from '../../users/search.ts'
-import { storedKey, writePage } from './administration.ts'
-import { pageOfMembers, shownIn } from './member-pages.ts'
-import { type Call, isSeen, operationsOf, pageOfAll, responding } from './operation.ts'
-import { assertPassword, NewPassword } from './passwords.ts'
-import { assertOther, assertSent, describeFor, requireFound, tagOfUser } from './rules.ts'
+import { pageOfAll } from '../operations/operation.ts'
+import { assertSent, describeFor, requireFound, tagOfUser } from '../operations/rules.ts'
 import {
   AttributeResource,
   Attributes,
   InvitedUser,
   listQuery,
   pageOf,
-  SignIn,
-  UnlockedUser,
   UserResource,
-} from './schema.ts'
+} from '../operations/schema.ts'
+import { readSignIn } from '../operations/user-reads.ts'
+import { storedKey, writePage } from './administration.ts'
+import { pageOfMembers, shownIn } from './member-pages.ts'
+import { addOperation, type HttpCall, isSeen, operationsOf } from './operation.ts'
+import { assertPassword, NewPassword } from './passwords.ts'
 
 const taken = 'another user has this user name or email address'
 
@@ -93,7 +84,7 @@ const names: readonly string[] = ['name', 'given_name', 'family_name', 'middle_n
 export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, store, random } = deps
   const admin = app.administration
-  const { list, page, read, create, change, delete: remove, act } = operationsOf(app, deps, 'users')
+  const { list, page, read, create, change } = operationsOf(app, deps, 'users')
 
   page(
     '/users',
@@ -144,7 +135,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     },
   )
   /** Lists the members of the groups that the caller administers, each once: with the first of their groups. */
-  const pageOfReach = (call: Call, reach: Reach, isWanted: (user: User) => boolean) => {
+  const pageOfReach = (call: HttpCall, reach: Reach, isWanted: (user: User) => boolean) => {
     const isShown = shownIn(store, reach)
     return pageOfMembers(call, store, reach.groups, async (membership) => {
       const user = await store.find('user', membership.userId)
@@ -239,19 +230,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       return { body: describeFor(call, user), tag: tagOfUser(user) }
     },
   )
-  read(
-    '/users/:sub/sign-in',
-    {
-      operationId: 'readSignIn',
-      summary: 'Read what signs a user in besides a password, and how often that failed lately',
-      response: SignIn,
-    },
-    async ({ param }) => {
-      const { id } = requireFound(await store.find('user', param('sub')), 'user')
-      return { body: await describeSignIn(store, id) }
-    },
-  )
-
+  addOperation(app, deps, readSignIn)
   change(
     '/users/:sub',
     {
@@ -276,68 +255,6 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         return editProfile(known, change, context)
       })
       return { body: describeFor(call, user), tag: tagOfUser(user) }
-    },
-  )
-
-  remove(
-    '/users/:sub',
-    { operationId: 'deleteUser', summary: 'Delete a user with their sessions and tokens' },
-    async (call) => {
-      const { context } = call
-      const sub = call.param('sub')
-      assertOther(call.caller, sub)
-      await call.store.transact('user', sub, (found) => {
-        call.assertMatches(tagOfUser(requireFound(found, 'user')))
-        const event = auditEvent('user-removed', context, { userId: sub })
-        const removal = accept(undefined, removeUser(sub, context.at), event)
-        return keepAdministrator(removal, config.admin.group, context.at)
-      })
-    },
-  )
-
-  const responseOf = (call: Call, user: User, more = {}) => ({
-    status: 200,
-    body: { ...describeFor(call, user), ...more },
-    headers: { etag: tagOfUser(user) },
-    userId: user.id,
-  })
-  act(
-    '/users/:sub/lock',
-    {
-      operationId: 'lockUser',
-      delegates: true,
-      summary: 'Lock a user, and end their sessions, links and grants',
-      response: UserResource,
-    },
-    async (call, keep) => {
-      const { context } = call
-      const sub = call.param('sub')
-      assertOther(call.caller, sub)
-      return call.store.transact('user', sub, (found) => {
-        const event = auditEvent('user-locked', context, { userId: sub })
-        const decision = withWrites(lockUser(requireFound(found, 'user'), context.at), event)
-        const whole = responding(decision, (user) => responseOf(call, user), keep)
-        return keepAdministrator(whole, config.admin.group, context.at)
-      })
-    },
-  )
-  act(
-    '/users/:sub/unlock',
-    {
-      operationId: 'unlockUser',
-      delegates: true,
-      summary: 'Let a user sign in again: end a lock, and forget failed sign-ins',
-      response: UnlockedUser,
-    },
-    async (call, keep) => {
-      const { context } = call
-      const sub = call.param('sub')
-      const failures = await countFailures(store, sub, context.at)
-      return call.store.transact('user', sub, (found) => {
-        const before = requireFound(found, 'user')
-        const changes = { was_locked: before.lockedAt !== undefined, forgotten_failures: failures }
-        return responding(unlockUser(before, context), (user) => responseOf(call, user, changes), keep)
-      })
     },
   )
 }

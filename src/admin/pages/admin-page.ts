@@ -14,7 +14,7 @@ import { recordRejection } from '../../http/errors.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { displayName, type NamedUser } from '../../pages/describe.ts'
 import { assertOwnForm, type FormModel, isFromElsewhere } from '../../pages/forms.ts'
-import { type Key, msg } from '../../pages/i18n/i18n.ts'
+import { msg } from '../../pages/i18n/i18n.ts'
 import type { Pages } from '../../pages/pages.ts'
 import { findSignedIn } from '../../pages/signed-in.ts'
 import type { Store } from '../../storage/store.ts'
@@ -22,6 +22,7 @@ import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/
 import { readGroupsOf } from '../../users/delegation.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { groupsOf } from '../../users/groups.ts'
+import type { Call, DoneWord } from '../operations/operation.ts'
 import { type KeptFields, keepForm, keptForm, typedLines } from './late-form.ts'
 import { outdatedForm } from './version.ts'
 
@@ -37,10 +38,6 @@ export const adminRoot = '/admin'
 export function adminPath(section: AdminSection): string {
   return section === 'overview' ? adminRoot : `${adminRoot}/${section}`
 }
-
-/** What a page can report as just done: a word in its address, because a redirect led there. */
-type DoneWord = WordOf<Key>
-type WordOf<K> = K extends `admin.done.${infer Word}` ? Word : never
 
 /** What surrounds every admin page. */
 export interface AdminFrame {
@@ -112,6 +109,28 @@ export interface AdminVisit {
 
 type AdminView = { [K in keyof Pages]: Pages[K] extends AdminModel ? K : never }[keyof Pages]
 type Content<K extends AdminView> = Omit<Pages[K], keyof AdminModel> & Partial<AdminModel>
+
+/** Returns the call of an operation by an administrator at a page, about what `params` name. */
+export function callOf<Body>(
+  deps: AppDeps,
+  { user, context, store }: AdminVisit,
+  params: Readonly<Record<string, string>>,
+  body?: Body,
+): Call<Body> {
+  return {
+    deps,
+    caller: { sub: user.id },
+    context,
+    body: body as Body, // absent where the operation has none
+    isDelegate: false,
+    administrators: deps.config.admin.group,
+    store,
+    param: (name) => params[name] ?? '',
+    query: () => undefined,
+    // A page shows its outdated form itself.
+    assertMatches: () => undefined,
+  }
+}
 
 /** Serves a page for administrators: who is one is read at every request. */
 export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPage): void {

@@ -4,7 +4,7 @@ import { WrongUsage } from '../failure.ts'
 import type { ForceFlag, OperatorFlags } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { administratorsIn } from '../operator.ts'
-import type { Credentials } from './admin-api.ts'
+import type { AdminApi, Credentials } from './admin-api.ts'
 import type { Target, Use } from './target.ts'
 
 /** Flags that name a running server, and what its admin API is called with. */
@@ -39,36 +39,46 @@ export function addServerFlags(command: Command): Command {
     .option('--token-file <file>', 'a file with an access token, instead of a client')
 }
 
+/**
+ * Returns the admin API of the server that the flags name; undefined if the command works on a store.
+ * @param use The scopes that the command needs, or what they follow from.
+ */
+export async function connect(
+  flags: ServerFlags,
+  use: Use | readonly string[],
+): Promise<AdminApi | undefined> {
+  const { server, api, clientId, secretFile, secretEnv, keyFile, tokenFile } = flags
+  if (server === undefined) {
+    if ([api, clientId, secretFile, secretEnv, keyFile, tokenFile].some((flag) => flag !== undefined))
+      throw new WrongUsage('--api, --client-id, --secret-…, --key-file and --token-file need --server')
+    return undefined
+  }
+  const excluded = ['config', 'data', 'force'] as const
+  for (const name of excluded)
+    if (flags[name] !== undefined) throw new WrongUsage(`--${name} is for a store, and not for --server`)
+  // Loaded late: a store needs no requests.
+  const { connectAdminApi, scopesFor } = await import('./admin-api.ts')
+  const scopes = 'length' in use ? use : scopesFor(use)
+  return connectAdminApi({ issuer: server, api }, await credentialsOf(flags), scopes)
+}
+
 /** Runs a command on a running server, or on the store of this configuration. */
 export async function withTarget(
   flags: ServerFlags,
   use: Use,
   action: (target: Target) => Promise<void>,
 ): Promise<void> {
-  const { server, api, clientId, secretFile, secretEnv, keyFile, tokenFile } = flags
-  if (server === undefined) {
-    if ([api, clientId, secretFile, secretEnv, keyFile, tokenFile].some((flag) => flag !== undefined))
-      throw new WrongUsage('--api, --client-id, --secret-…, --key-file and --token-file need --server')
-    // Loaded late, as below: a server needs no store, and a store no requests.
-    const { storeTarget } = await import('./store-target.ts')
-    return withStore(flags, (store, config) =>
-      action(
-        storeTarget({
-          store,
-          config,
-          administrators: administratorsIn(config, flags),
-          isPrinted: flags.print === true,
-        }),
-      ),
-    )
+  const api = await connect(flags, use)
+  const isPrinted = flags.print === true
+  if (api !== undefined) {
+    const { apiTarget } = await import('./api-target.ts')
+    return action(apiTarget(api, isPrinted))
   }
-  const excluded = ['config', 'data', 'force'] as const
-  for (const name of excluded)
-    if (flags[name] !== undefined) throw new WrongUsage(`--${name} is for a store, and not for --server`)
-  const { connectAdminApi, scopesFor } = await import('./admin-api.ts')
-  const { apiTarget } = await import('./api-target.ts')
-  const connected = await connectAdminApi({ issuer: server, api }, await credentialsOf(flags), scopesFor(use))
-  await action(apiTarget(connected, flags.print === true))
+  // Loaded late: a server needs no store.
+  const { storeTarget } = await import('./store-target.ts')
+  return withStore(flags, (store, config) =>
+    action(storeTarget({ store, config, administrators: administratorsIn(config, flags), isPrinted })),
+  )
 }
 
 async function credentialsOf(flags: ServerFlags): Promise<Credentials> {

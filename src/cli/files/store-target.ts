@@ -1,7 +1,7 @@
 import { removeClient } from '../../clients/integration.ts'
 import type { Config } from '../../config/schema.ts'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, type Decision, insert, removeUser } from '../../domain/decision.ts'
+import { accept, type Decision, insert } from '../../domain/decision.ts'
 import { membershipKind } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
 import { knownTo } from '../../feature/known-to.ts'
@@ -10,6 +10,7 @@ import type { Store } from '../../storage/store.ts'
 import { systemClock, systemRandom } from '../../system/system.ts'
 import { keepAdministrator } from '../../users/administrators.ts'
 import { addToGroup, changeGroups, listGroups, removeFromGroup } from '../../users/groups.ts'
+import { deleteUser } from '../../users/rules/user.ts'
 import { subjectTaken } from '../client-metadata.ts'
 import { unlessTaken } from '../user-profile.ts'
 import type { State, Target } from './target.ts'
@@ -57,9 +58,8 @@ export function storeTarget({ store, config, administrators, isPrinted }: StoreO
       await removeFromGroup(store, group, id, context, guard)
     },
     async deleteUser({ id }, context) {
-      const event = auditEvent('user-removed', context, { userId: id })
       await store.transact('user', id, (user) =>
-        user === undefined ? accept(undefined) : guard(accept(undefined, removeUser(id, context.at), event)),
+        user === undefined ? accept(undefined) : guard(deleteUser(user, context)),
       )
     },
     addClient: (_client, _secret, writes) => store.write(...writes).catch(subjectTaken),

@@ -1,6 +1,5 @@
-import { auditEvent } from '../../domain/audit.ts'
 import type { TextClaim } from '../../domain/claims.ts'
-import { accept, type Decision, type Write, withWrites } from '../../domain/decision.ts'
+import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
@@ -116,11 +115,11 @@ function planUser(
 function newUser(declared: State['attributes'], placed: Entry): User {
   const { sub, username, email, email_verified: emailVerified = false, locked } = placed.entry
   const claims = Object.fromEntries(Object.entries(claimsOf(placed.entry)).filter(([, text]) => text !== ''))
-  const { at } = contextOf(placed)
+  const context = contextOf(placed)
   const attributes = { declared, given: placed.entry.attributes ?? {} }
   const profile = { username, emailVerified, claims, attributes, ...(email && { email }) }
-  const user = createUser(profile, sub ?? systemRandom(16), at)
-  return locked === true ? resultOf(lockUser(user, at)) : user
+  const user = createUser(profile, sub ?? systemRandom(16), context.at)
+  return locked === true ? resultOf(lockUser(user, context)) : user
 }
 
 /** Decides what an entry changes about a user that exists, besides their groups. */
@@ -144,12 +143,9 @@ function settle(
     throw new CommandFailed(
       `username: the user with this sub is ${after.username}, and user names never change`,
     )
-  const about = { userId: user.id }
   const writes = [...profile.writes]
   if (locked !== undefined && locked !== (user.lockedAt !== undefined)) {
-    const decision = locked
-      ? withWrites(lockUser(after, context.at), auditEvent('user-locked', context, about))
-      : unlockUser(after, context)
+    const decision = locked ? lockUser(after, context) : unlockUser(after, context)
     after = resultOf(decision)
     writes.push(...decision.writes)
   }

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, removeUser } from '../../domain/decision.ts'
+import { accept } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { keepAdministrator, lastAdministrator } from '../../users/administrators.ts'
-import { isSameName } from '../../users/rules/user.ts'
+import { deleteUser, isSameName } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
 import { type AccountModel, type AccountPage, sectionPath, type Visit } from './account-page.ts'
 import { copyOfData } from './copy-of-data.ts'
@@ -65,12 +65,10 @@ export function deletePage(app: FastifyInstance, { config, service, store }: App
       const { form, user, context, reply } = submission
       if (!isSameName(single(form, 'username') ?? '', user.username))
         return show(submission, msg('delete.other'))
-      const event = auditEvent('user-removed', context, { userId: user.id })
       try {
         await store.transact('user', user.id, (current) => {
           if (current === undefined) return accept(undefined)
-          const removal = accept(undefined, removeUser(user.id, context.at), event)
-          return keepAdministrator(removal, config.admin.group, context.at)
+          return keepAdministrator(deleteUser(current, context), config.admin.group, context.at)
         })
       } catch (error) {
         if (!(error instanceof OAuthError && error.detail.rule === lastAdministrator)) throw error

@@ -8,6 +8,7 @@ import {
   endSessionsOf,
   remove,
   removeAll,
+  removeUser,
   update,
   type Write,
   withWrites,
@@ -220,14 +221,21 @@ export function verifyEmail(user: User, email: string, now: Seconds): Decision<U
 }
 
 /** Keeps a user out from now on: every session, every link and everything they granted to clients ends. */
-export function lockUser(user: User, now: Seconds): Decision<User> {
-  const locked = { ...user, lockedAt: user.lockedAt ?? now, updatedAt: now }
+export function lockUser(user: User, context: AuditContext): Decision<User> {
+  const { id: userId, lockedAt = context.at } = user
+  const locked = { ...user, lockedAt, updatedAt: context.at }
   return accept(
     locked,
     update('user', locked),
-    ...deleteLinksOf(user.id),
-    ...endAccess(user.id, 'lychgate-account-locked', now),
+    ...deleteLinksOf(userId),
+    ...endAccess(userId, 'lychgate-account-locked', context.at),
+    auditEvent('user-locked', context, { userId }),
   )
+}
+
+/** Deletes a user with their records, and ends their sessions; their grants and tokens become invalid. */
+export function deleteUser({ id: userId }: Pick<User, 'id'>, context: AuditContext): Decision<undefined> {
+  return accept(undefined, removeUser(userId, context.at), auditEvent('user-removed', context, { userId }))
 }
 
 /** Lets a user in again, also after too many failures; what ended with the lock stays ended. */

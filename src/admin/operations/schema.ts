@@ -1,12 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import { securityFor } from '../../http/openapi.ts'
-import { badBody, ErrorResponse } from '../../http/schema.ts'
-import type { AdminScope } from './scopes.ts'
 
 const open = { additionalProperties: true } as const
 const closed = { additionalProperties: false } as const
-const errors = (...statuses: readonly number[]) =>
-  Object.fromEntries(statuses.map((status) => [status, ErrorResponse]))
 
 const AttributeValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
 
@@ -358,82 +353,5 @@ export function listQuery(filters: Readonly<Record<string, TSchema>>) {
   return Type.Object({ limit: Limit, after: After, ...filters }, closed)
 }
 
-const ifMatch = Type.Optional(Type.String({ description: 'The ETag of what is changed. Required.' }))
-const idempotencyKey = Type.Optional(
-  Type.String({
-    description: 'The same request with the same key changes nothing, and gets the same response.',
-  }),
-)
-const auditFile = Type.Optional(
-  Type.String({
-    description: 'The file that the change comes from, percent-encoded: the audit log names it.',
-  }),
-)
-
-/** What the schema of an operation follows from. */
-export interface Operation {
-  readonly operationId: string
-  readonly summary: string
-  readonly scope: AdminScope
-  readonly kind: 'list' | 'read' | 'create' | 'change' | 'delete' | 'end' | 'act'
-  readonly response: TSchema
-  readonly id?: string
-  readonly ids?: readonly string[]
-  readonly querystring?: TSchema
-  readonly body?: TSchema
-  /** Administrators of groups may call it, too. */
-  readonly delegates?: boolean
-}
-
-const forDelegates = 'Administrators of a group may call it, for its members.'
-
-/** Returns the schema of an operation: its kind says which headers it reads, and with which statuses it responds. */
-export function operationSchema({
-  operationId,
-  summary,
-  scope,
-  kind,
-  response,
-  id,
-  ids = id === undefined ? [] : [id],
-  querystring,
-  body,
-  delegates = false,
-}: Operation) {
-  const isWrite = kind !== 'list' && kind !== 'read'
-  const isConditional = kind === 'change' || kind === 'delete'
-  const isPost = kind === 'create' || kind === 'act'
-  const success = { list: 200, read: 200, create: 201, change: 200, delete: 204, end: 204, act: 200 }[kind]
-  return {
-    operationId,
-    tags: ['admin'],
-    summary,
-    ...(delegates && { description: forDelegates }),
-    security: [...securityFor(scope)],
-    ...(ids.length > 0 && {
-      params: Type.Object(Object.fromEntries(ids.map((name) => [name, Type.String()]))),
-    }),
-    ...(querystring && { querystring }),
-    ...(body && { body }),
-    ...(isWrite && {
-      headers: Type.Object(
-        {
-          ...(isConditional && { 'if-match': ifMatch }),
-          ...(isPost && { 'idempotency-key': idempotencyKey }),
-          'audit-file': auditFile,
-        },
-        open,
-      ),
-    }),
-    response: {
-      [success]: success === 204 ? { type: 'null', description: 'It is deleted.' } : response,
-      ...errors(401, 403, 429, 503),
-      ...(kind === 'list' && errors(400)),
-      ...(ids.length > 0 && errors(404)),
-      ...(isWrite && errors(400, 409)),
-      ...(isConditional && errors(412, 428)),
-      ...(body && badBody),
-      ...(isPost && errors(422)),
-    },
-  }
-}
+/** The response of what deletes something. */
+export const nothing: TSchema = { type: 'null' } as unknown as TSchema // the schema of the status says so

@@ -8,6 +8,16 @@ import type { Client, Scope, User } from '../../domain/model.ts'
 import { isAdministrator } from '../../users/administrators.ts'
 import { describeUser } from '../../users/rules/user.ts'
 
+declare module '../../domain/errors.ts' {
+  interface FeatureErrors {
+    not_found: 404
+    // RFC 9110 §15.5.13
+    precondition_failed: 412
+    // RFC 6585 §3
+    precondition_required: 428
+  }
+}
+
 /** Who calls, and what the access token allows. */
 export interface Caller {
   /** `client`: it acts for itself, RFC 6749 §4.4. */
@@ -90,9 +100,9 @@ export function requireWithin(found: Client | undefined, caller: Caller): Client
 }
 
 /** Checks that administrators do not lock themselves out. */
-export function assertOther(caller: Caller, userId: string): void {
+export function assertOther(caller: { readonly sub: string } | undefined, userId: string): void {
   check(
-    caller.sub !== userId,
+    caller?.sub !== userId,
     'lychgate-admin-not-oneself',
     'conflict',
     'administrators cannot lock or delete themselves; another one can',

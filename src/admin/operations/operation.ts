@@ -1,0 +1,152 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { HTTPMethods } from 'fastify'
+import type { AuditContext } from '../../domain/audit.ts'
+import { accept, type Decision, type Write } from '../../domain/decision.ts'
+import type { Deps } from '../../feature/deps.ts'
+import { cursorOf, readKeyCursor } from '../../http/cursor.ts'
+import type { Key } from '../../pages/i18n/i18n.ts'
+import type { Store } from '../../storage/store.ts'
+
+/** What the keys, users or clients of an operation are kept for: its scope is that of the admin API with this name. */
+export type Area = 'users' | 'clients' | 'keys' | 'audit'
+
+/** What a page can report as just done: a word in its address, because a redirect led there. */
+export type DoneWord = WordOf<Key>
+type WordOf<K> = K extends `admin.done.${infer Word}` ? Word : never
+
+/** `change` and `delete` need the entity tag of what they change; `end` is for what cannot be changed. */
+export type Kind = 'list' | 'read' | 'create' | 'change' | 'delete' | 'end' | 'act'
+
+/** What a door (the admin API, an admin page, a command) gives to an operation. */
+export interface Call<Body = unknown> {
+  /** The store is for reading: what changes goes through `store` of the call. */
+  readonly deps: Pick<Deps, 'config' | 'random' | 'clock'> & { readonly store: Store }
+  /** The user or client who calls; undefined: an operator at the machine, who is none of them. */
+  readonly caller: { readonly sub: string } | undefined
+  /** The actor, for the audit log, and the time of the call. */
+  readonly context: AuditContext
+  readonly body: Body
+  /** Whether the caller administers the members of some groups only. */
+  readonly isDelegate: boolean
+  /** The group of administrators, which keeps one; undefined: an operator insists. */
+  readonly administrators: string | undefined
+  /** Writes only what the caller may still write. Every change of an operation goes through it. */
+  readonly store: Pick<Store, 'transact' | 'write'>
+  /** A part of the path; empty if no key can be that. */
+  param(name: string): string
+  query(name: string): string | undefined
+  /** @throws {OAuthError} unless the caller has seen what has this entity tag. */
+  assertMatches(tag: string): void
+}
+
+/** A response that a repeated request gets again. It has no secret: those are shown once. */
+export interface KeptResponse {
+  readonly status: number
+  readonly body: object
+  readonly headers: Readonly<Record<string, string>>
+  /** Deleting the user or the client that it is about deletes it. */
+  readonly userId?: string | undefined
+  readonly clientId?: string | undefined
+}
+
+/** Returns what to write together with a change, so that a repeated request gets the same response. */
+export type Keep = (response: KeptResponse) => readonly Write[]
+
+/** What an operator can do, defined once. Its route, its command and its page call it. */
+export interface Operation<Body = unknown> {
+  readonly operationId: string
+  readonly summary: string
+  readonly area: Area
+  readonly kind: Kind
+  /** Absent: that of its kind. */
+  readonly method?: HTTPMethods
+  readonly url: string
+  /** Whether administrators of a group may call it for its members. */
+  readonly delegates: boolean
+  readonly response: TSchema
+  readonly querystring?: TSchema
+  readonly body?: Typed<Body>
+  perform(call: Call<Body>, keep: Keep): Promise<Outcome>
+}
+
+/** What an operation comes to: nothing for what deletes, or what a repeated request gets again. */
+export type Outcome = KeptResponse | Shown | undefined
+
+/** What is found, with its entity tag if it can be changed. */
+export interface Shown {
+  readonly body: object
+  readonly tag?: string
+}
+
+/** A schema of such values. Inferred from `static` alone: the whole schema is too deep for the compiler. */
+export interface Typed<Value> extends TSchema {
+  static: Value
+}
+
+/** Returns the method of the route of an operation. */
+export function methodOf({ kind, method }: Pick<Operation, 'kind' | 'method'>): HTTPMethods {
+  return method ?? methods[kind]
+}
+
+const methods = {
+  list: 'GET',
+  read: 'GET',
+  create: 'POST',
+  change: 'PATCH',
+  delete: 'DELETE',
+  end: 'DELETE',
+  act: 'POST',
+} as const satisfies Record<Kind, HTTPMethods>
+
+/** What an operation is called, who may call it, and what goes in and out. */
+export type Described<Body = unknown> = Pick<
+  Operation<Body>,
+  'operationId' | 'summary' | 'delegates' | 'response' | 'querystring' | 'body'
+>
+
+/** Which rows a list returns. */
+export interface Page {
+  readonly size: number
+  /** The key after which the page begins. */
+  readonly after: string | undefined
+}
+
+/** The same decision, with the response to what it comes to. */
+export function responding<T>(
+  decision: Decision<T>,
+  respond: (result: T) => KeptResponse,
+  keep: Keep,
+): Decision<KeptResponse> {
+  if ('rejection' in decision) return decision
+  const response = respond(decision.result)
+  return accept(response, ...decision.writes, ...keep(response))
+}
+
+/**
+ * Returns a page of rows that are read all at once, because there are never many, in the order of their keys: the next page
+ * is right even if the row before it was deleted.
+ */
+export function pageOfAll<T>(
+  rows: readonly T[],
+  keyOf: (row: T) => string,
+  { size, after }: Page,
+): readonly T[] {
+  const left = after === undefined ? rows : rows.filter((row) => keyOf(row) > after)
+  return left.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1)).slice(0, size)
+}
+
+/** Returns a page of a list. `find` returns a row more than the page has: it says whether there is another page. */
+export async function listed<T>(
+  { query }: Pick<Call, 'query'>,
+  find: (page: Page) => Promise<readonly T[]>,
+  keyOf: (row: T) => string | number,
+  describe: (row: T) => object | Promise<object>,
+): Promise<Shown> {
+  const size = Number(query('limit') ?? 50)
+  const rows = await find({ size: size + 1, after: readKeyCursor(query('after')) })
+  const shown = rows.slice(0, size)
+  const last = shown.at(-1)
+  const items = await Promise.all(shown.map(describe))
+  const next = rows.length > size && last !== undefined && { next: cursorOf(keyOf(last)) }
+  return { body: { items, ...next } }
+}

@@ -1,0 +1,118 @@
+import type { Operation } from '../admin/operations/operation.ts'
+import type { Config } from '../config/schema.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock, systemRandom } from '../system/system.ts'
+import { CommandFailed } from './failure.ts'
+import type { AdminApi } from './files/admin-api.ts'
+import { connect, type ServerFlags } from './files/open-target.ts'
+import { findUser, isSub } from './find.ts'
+import { withStore } from './open.ts'
+import { administratorsIn, operatorContext } from './operator.ts'
+
+type Json = Readonly<Record<string, unknown>>
+type Params = Readonly<Record<string, string>>
+
+/** The user that a command names. */
+export interface NamedUser {
+  readonly sub: string
+  readonly username: string
+}
+
+/** What a command works on: the store of this configuration, or a running server. */
+export interface Operator {
+  /** @throws {CommandFailed} if no user has this user name, email address or sub. */
+  findUser(text: string): Promise<NamedUser>
+  /** Performs an operation on what the parts of its path name, and returns the body of its response. */
+  perform(operation: Operation, params: Params, body?: object): Promise<Json>
+  /** Reads a whole list. */
+  list(operation: Operation, params: Params): Promise<readonly Json[]>
+}
+
+/**
+ * Runs a command where its flags say. The same operations are performed in both places.
+ * @param scopes Of the admin API, for a server.
+ */
+export async function withOperator(
+  flags: ServerFlags,
+  scopes: readonly string[],
+  action: (operator: Operator) => Promise<void>,
+): Promise<void> {
+  const api = await connect(flags, scopes)
+  if (api !== undefined) return action(remote(api))
+  await withStore(flags, (store, config) => action(local(store, config, administratorsIn(config, flags))))
+}
+
+function local(store: Store, config: Config, administrators: string | undefined): Operator {
+  return operator(
+    async (operation, params, { body, query = {} }) => {
+      const outcome = await operation.perform(
+        {
+          deps: { config, store, random: systemRandom, clock: systemClock },
+          caller: undefined,
+          context: operatorContext(),
+          body,
+          isDelegate: false,
+          administrators,
+          store,
+          param: (name) => params[name] ?? '',
+          query: (name) => query[name],
+          // It is changed as it is at this moment.
+          assertMatches: () => undefined,
+        },
+        () => [],
+      )
+      return (outcome?.body ?? {}) as Json // what a response has
+    },
+    async (text) => {
+      const { id: sub, username } = await findUser(store, text)
+      return { sub, username }
+    },
+  )
+}
+
+function remote(api: AdminApi): Operator {
+  return operator(
+    async (operation, params, { body, query }) => {
+      const { methodOf } = await import('../admin/operations/operation.ts')
+      const { kind, url, summary } = operation
+      const path = url.replaceAll(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''))
+      const what = summary.toLowerCase()
+      // What is deleted or changed has to be seen, and a change in between is a reason to look again.
+      const isConditional = kind === 'delete' || kind === 'change'
+      const ifMatch = isConditional ? (await api.send('GET', path, what)).etag : undefined
+      const address = query === undefined ? path : `${path}?${new URLSearchParams(query)}`
+      const sent = { ...(body && { body }), ...(ifMatch && { ifMatch }) }
+      return (await api.send(methodOf(operation), address, what, sent)).body
+    },
+    async (text) => {
+      const address = isSub(text) ? `/users/${text}` : `/users?limit=2&login=${encodeURIComponent(text)}`
+      const { body } = await api.send('GET', address, text)
+      const [found] = isSub(text) ? [body] : (body['items'] as readonly Json[]) // as the API describes it
+      if (found === undefined) throw new CommandFailed('no user has this user name, email address or sub')
+      return { sub: String(found['sub']), username: String(found['username']) }
+    },
+  )
+}
+
+type Send = (
+  operation: Operation,
+  params: Params,
+  sent: { readonly body?: object | undefined; readonly query?: Readonly<Record<string, string>> },
+) => Promise<Json>
+
+function operator(send: Send, find: Operator['findUser']): Operator {
+  return {
+    findUser: find,
+    perform: (operation, params, body) => send(operation, params, { body }),
+    async list(operation, params) {
+      const items: Json[] = []
+      for (let next: unknown; ; ) {
+        const query = { limit: '200', ...(typeof next === 'string' && { after: next }) }
+        const page = await send(operation, params, { query })
+        items.push(...(page['items'] as readonly Json[])) // what a list has
+        next = page['next']
+        if (next === undefined) return items
+      }
+    },
+  }
+}
