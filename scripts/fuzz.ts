@@ -43,7 +43,7 @@ if (result.finding) {
 /** Twice what a run of 100000 takes: a server that uses more leaks memory. */
 const mostMegabytes = 1536
 const megabytes = Math.round(process.memoryUsage().rss / 2 ** 20)
-say(`${result.sent} requests answered in form in ${seconds} s, ${megabytes} MiB`)
+say(`${result.sent} requests, each with a well-formed response, in ${seconds} s, ${megabytes} MiB`)
 if (megabytes > mostMegabytes) {
   say(`more than ${mostMegabytes} MiB: something grows`)
   process.exit(1)

@@ -658,7 +658,7 @@ t.test('a key is retired once, and its page says what ends with it', async (t) =
   const page = await open(agent, path)
   t.match(page.html, 'ID Tokens that it signed become invalid. The last of them would have expired')
   t.notMatch(page.html, 'JWT access tokens that it signed', 'no API takes them')
-  t.match(page.html, 'With one that it signed, signing in fails')
+  t.match(page.html, 'With one signed by this key, sign-in fails')
   t.match(page.html, 'refresh tokens stay valid')
   const hint = await keys.sign('ES256', 'JWT', { iss: server.issuer, sub: ids.alice })
   const isHintUsed = async () => {

@@ -390,7 +390,7 @@ t.test('the command prints its options, and rejects what is no number', patient,
   const done = run('--seed', '5', '--requests', '50')
   t.match(
     done,
-    { status: 0, stdout: /^seed 5, 50 requests\n[\s\S]*\n50 requests answered in form/ },
+    { status: 0, stdout: /^seed 5, 50 requests\n[\s\S]*\n50 requests, each with a well-formed response/ },
     done.stderr,
   )
   t.match(run('--seed', 'x'), {
