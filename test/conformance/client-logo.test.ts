@@ -4,11 +4,12 @@ import { createServer } from 'node:http'
 import t from 'tap'
 import { insert } from '../../src/domain/decision.ts'
 import { initialTokenKind, mintInitialToken } from '../../src/domain/initial-token.ts'
-import { pageOf, signedIn } from '../helpers/authorization.ts'
+import { ask, pageOf, signedIn } from '../helpers/authorization.ts'
 import { authorizationUrl, authorize, register, type TestClient } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
-import { startServer } from '../helpers/server.ts'
+import { alice, startServer } from '../helpers/server.ts'
 import { startStandInDocuments } from '../helpers/stand-in-documents.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
 import { addClient, json } from '../helpers/wire.ts'
 
 const server = await startServer(t, { mode: 'dev', nodes: 1 })
@@ -61,6 +62,47 @@ t.test('[rfc7591-2-display-uris] the consent page shows the logo of a client fro
     t.strictSame(requests.splice(0), [path], 'it is fetched once')
   }
 })
+
+t.test(
+  '[rfc7591-2-display-uris] the sign-in page shows the logo and the links of a client as the consent page does',
+  async (t) => {
+    const description = {
+      logo_uri: `${origin}/logo.png`,
+      policy_uri: 'https://app.example/privacy',
+      tos_uri: 'https://legal.example/terms',
+    }
+    const app = await addClient(server, { consent: 'always', description })
+    const other = await addClient(server, { consent: 'always' })
+    const shownOn = (html: string) => [
+      ...html.matchAll(/<img class="client-logo"[^>]*>|<ul class="links">[\s\S]*?<\/ul>/g),
+    ]
+    const agent = new UserAgent(server.issuer)
+    const first = pageOf(await ask(server, app, {}, agent))
+    const failed = pageOf(await agent.submit(first, { ...alice, password: 'wrong' }, first.forms[0]))
+    const consent = pageOf(await agent.submit(failed, alice, failed.forms[0]))
+    t.match(consent.html, '<title>Allow access?')
+    const expected = shownOn(consent.html).map(([element]) => element)
+    t.equal(expected.length, 2)
+    t.match(
+      expected[1],
+      '<a href="https://app.example/privacy" rel="noopener noreferrer nofollow">Privacy policy',
+    )
+    t.match(expected[1], '<a href="https://legal.example/terms" rel="noopener noreferrer nofollow">Terms')
+    for (const page of [first, failed]) {
+      t.strictSame(
+        shownOn(page.html).map(([element]) => element),
+        expected,
+      )
+      t.match(page.headers.get('content-security-policy'), "default-src 'none'; ")
+      t.match(page.headers.get('content-security-policy'), "img-src 'self'")
+      t.notOk(page.html.includes(origin), 'the browser is not told where the logo comes from')
+    }
+    t.strictSame(requests, [], 'no page waits for it')
+    const reads = t.capture(server.app, 'knownLogo', server.app.knownLogo)
+    t.strictSame(shownOn(pageOf(await ask(server, other)).html), [])
+    t.strictSame(reads(), [], 'a client without a logo costs no read')
+  },
+)
 
 t.test('anything but a small PNG, JPEG or WebP image is not shown, and not asked for again', async (t) => {
   for (const path of ['/logo.svg', '/page.png', '/empty.png', '/large.png', '/missing.png']) {

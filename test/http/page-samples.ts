@@ -88,6 +88,32 @@ export const ordinary = {
       forgotUrl: '/forgot-password?interaction=lyi_3vQ8',
     },
   },
+  'login-app': {
+    page: 'login',
+    model: {
+      action: '/login',
+      hidden,
+      clientName: 'Verwaltungsprogramm für die Stundenpläne der Realschule am Flussufer, Nord',
+      again: false,
+      forgotUrl: '/forgot-password?interaction=lyi_3vQ8',
+      passkey,
+      client: {
+        logoUrl: '/assets/icon.svg',
+        links: [
+          {
+            label: msg('consent.privacy'),
+            url: 'https://legal.stundenplanverwaltung-am-flussufer.riverside.example/privacy',
+            host: 'legal.stundenplanverwaltung-am-flussufer.riverside.example',
+          },
+          {
+            label: msg('consent.terms'),
+            url: 'https://coursesync.example/terms',
+            host: 'coursesync.example',
+          },
+        ],
+      },
+    },
+  },
   // On a development server.
   'login-users': {
     page: 'login',
@@ -323,6 +349,13 @@ export const hostile = {
       username: hostileText,
       problem: foreign,
       again: true,
+      client: {
+        logoUrl: `/assets/icon.svg?v=${hostileText}`,
+        links: [
+          { label: foreign, url: 'javascript:alert(1)', host: hostileText },
+          { label: foreign, url: `https://evil.test/${hostileText}`, host: hostileText },
+        ],
+      },
     },
   },
   'hostile-select-account': {

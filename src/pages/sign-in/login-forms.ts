@@ -9,9 +9,10 @@ import type { AppDeps } from '../../feature/deps.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { assertionOptions } from '../../users/passkeys/passkeys.ts'
 import { inARowRule, networkRule } from '../../users/rules/throttle.ts'
-import { displayName, type NamedUser } from '../describe.ts'
+import { type ClientLink, clientLinks, displayName, type NamedUser } from '../describe.ts'
 import type { FormModel } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
+import { clientLogoUrl } from './client-logo.ts'
 import { changeInteraction, interactionUrl, type Pending } from './pending.ts'
 import { handleOf } from './way-back.ts'
 
@@ -41,6 +42,8 @@ declare module '../pages.ts' {
       readonly again: boolean
       /** Where an email with a link to a new password is requested; absent if no email can be sent. */
       readonly forgotUrl?: string
+      /** The logo and the links of the client; absent if it names none. */
+      readonly client?: { readonly logoUrl?: string; readonly links: readonly ClientLink[] }
       /** Users that a button signs in, on a development server. */
       readonly users?: readonly NamedUser[]
     }
@@ -63,7 +66,8 @@ export interface Shown {
 }
 
 /** What the forms of the sign-in have in common, and the first of them. */
-export function loginForms(app: FastifyInstance, { service, store, random }: AppDeps) {
+export function loginForms(app: FastifyInstance, deps: AppDeps) {
+  const { service, store, random } = deps
   const { relyingParty, prefix } = service
 
   const csrfOf = ({ browserSecret, interaction }: Pending) =>
@@ -97,6 +101,15 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
     }
   }
 
+  /** Returns what the client shows of itself. A client without a logo and links costs no read. */
+  const clientOf = async ({ client, reply }: Pending) => {
+    if (client === undefined) return {}
+    const links = clientLinks(client, reply.request.language)
+    const logoUrl = client.logoUri === undefined ? undefined : await clientLogoUrl(app, deps, client)
+    if (logoUrl === undefined && links.length === 0) return {}
+    return { client: { links, ...(logoUrl !== undefined && { logoUrl }) } }
+  }
+
   const showLogin = async (pending: Pending, shown: Shown = {}): Promise<FastifyReply> => {
     const { username, problem, status = 200 } = shown
     const model = {
@@ -104,6 +117,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
       ...(username !== undefined && { username }),
       ...(problem !== undefined && { problem }),
       again: mustConfirm(pending),
+      ...(await clientOf(pending)),
       ...(isPasskeyEnough(pending) && (await passkeyOf(pending))),
       ...(app.shortcuts && { users: (await app.shortcuts.users()).map(displayName) }),
       ...(app.emails.canSend && {
