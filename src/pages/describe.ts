@@ -63,7 +63,10 @@ export function clientLinks(client: Client, language: string): readonly ClientLi
     { label: msg('consent.website'), url: clientUri },
     { label: msg('consent.privacy'), url: policyUri },
     { label: msg('consent.terms'), url: tosUri },
-  ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url, host: new URL(url).host }]))
+  ].flatMap(({ label, url = '' }) => {
+    const parsed = URL.parse(url)
+    return parsed === null ? [] : [{ label, url, host: parsed.host }]
+  })
 }
 
 /** Where a client sends the user. */

@@ -4,6 +4,7 @@ import { ask, bodyOf, integrate, pageOf, signedIn } from '../helpers/authorizati
 import { tickBoxes } from '../helpers/boxes.ts'
 import { addDeviceClient, openConfirmation, poll, startDevice } from '../helpers/device.ts'
 import { type Fields, post, register } from '../helpers/flow.ts'
+import { recordOf } from '../helpers/rejection.ts'
 import { startServer } from '../helpers/server.ts'
 import type { Page } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
@@ -69,7 +70,7 @@ t.test(
       for (const name of names) {
         const response = await twice(page, name)
         t.equal(response.status, 400, `${page.url} ${name}`)
-        t.match(await response.text(), `${name} must not be repeated`)
+        t.match(await recordOf(server, response), { why: `${name} must not be repeated` })
       }
     }
     t.equal((await agent.send(consent.url)).status, 200, 'the request still waits')
