@@ -20,7 +20,7 @@ t.test('events are shown in sentences, newest first', async (t) => {
   )
   const app = 'Course &lt;b&gt;Sync&lt;/b&gt;'
   t.strictSame(sentences, [
-    `You ended the access of ${app}.`,
+    `You disconnected ${app}.`,
     `${app} connected to your account.`,
     `You allowed ${app} to use your account.`,
     `You signed in to continue to ${app}.`,

@@ -59,7 +59,7 @@ t.test(
     t.match(textOf(page), /127\.0\.0\.1:51004, a program on your computer/)
     t.match(textOf(page), /Know who you are on this service .*Courses: read and change/)
     const after = pageOf(await press(agent, page, 'client', client.id))
-    t.equal(doneOf(after), 'Disconnected. That access has ended, everywhere and at once.')
+    t.equal(doneOf(after), 'Disconnected, everywhere and at once.')
     t.strictSame(offered(after, 'client'), [])
     await isDead(t, client, tokens)
   },
