@@ -84,7 +84,10 @@ export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stoppin
     app.log.info({ connections: app.load().connections }, 'stopping: draining connections')
     await app.drain()
     const { connections, responses } = app.load()
+    // A response that its client does not read would hold up the stop.
+    const cut = setTimeout(() => app.server.closeAllConnections(), leaveMilliseconds)
     await app.close()
+    clearTimeout(cut)
     await endWithin(storeMilliseconds, store.close())
     // Those with a request in progress were closed by its response.
     app.log.info(report(Math.max(0, connections - (app.load().responses - responses))), 'stopped')

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { auditEvent } from '../../src/domain/audit.ts'
 import { consentKind } from '../../src/domain/connections.ts'
 import { insert, put, type Write } from '../../src/domain/decision.ts'
+import { stop } from '../../src/http/drain.ts'
 import { jsonStream } from '../../src/pages/account/json-stream.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { executable } from '../helpers/command.ts'
@@ -214,6 +215,14 @@ t.test('a copy that is not received waits, and ends with its connection', { skip
   await closed
   response.destroy()
   await assertEnded()
+})
+
+t.test('a copy that is not received does not keep a server from ending', { skip }, async (t) => {
+  const { server, response, served } = await endlessCopy(t)
+  response.on('error', () => undefined).pause()
+  await stop(server.app, { close: async () => undefined }).finished
+  t.notOk(served.writableFinished, 'its connection is cut')
+  t.match(server.log.at(-1), '"msg":"stopped"')
 })
 
 t.test('a copy ends without its end when the store fails', { skip }, async (t) => {
