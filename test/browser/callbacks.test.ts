@@ -11,20 +11,25 @@ import { join } from 'node:path'
 import { TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { put } from '../../src/domain/decision.ts'
+import { accept, put, remove, update } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
+import type { User } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { changeGroups } from '../../src/users/groups.ts'
+import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { authorizationUrl, type Fields, type TestClient } from '../helpers/flow.ts'
+import { formsTowardClients, markViews } from '../helpers/page-forms.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 
 // CSP has no syntax for a host with an underscore.
 const underscored = 'my_app.example'
-const server = await startServer(t)
+markViews()
+// A development server, whose sign-in page has a button for each user.
+const server = await startServer(t, { mode: 'dev' })
 const browser = await launchBrowser(`--host-resolver-rules=MAP ${underscored} 127.0.0.1`)
 t.teardown(() => browser.close())
 const folder = mkdtempSync(join(tmpdir(), 'lychgate-callbacks-'))
@@ -43,15 +48,25 @@ const redirectOn: RequestListener = (request, response) => {
 const loopback = await listen(redirectOn)
 const withTls = await listen(redirectOn, makeCertificates(folder).localhost)
 
-/** The redirect URIs of the clients. */
-const redirectUris = {
-  'on this computer redirects to another origin': `http://127.0.0.1:${loopback}/to-home`,
-  'on a host name with an underscore redirects to an app': `https://${underscored}:${withTls}/to-app`,
+/** The redirect URIs of the clients: each kind of host redirects to each kind of destination. */
+const hosts = {
+  'on this computer': `http://127.0.0.1:${loopback}`,
+  'on a host name with an underscore': `https://${underscored}:${withTls}`,
 }
+const destinations = { 'another origin': 'to-home', 'an app': 'to-app' }
+const redirectUris = Object.entries(hosts).flatMap(([host, origin]) =>
+  Object.entries(destinations).map(
+    ([to, path]) => [`${host} redirects to ${to}`, `${origin}/${path}`] as const,
+  ),
+)
 
 const { store, keys, clock } = server.deps
 const totp = new TOTP()
-const bobId = (await store.find('userByLogin', bob.username))?.id ?? ''
+const idOf = async (username: string) => (await store.find('userByLogin', username))?.id ?? ''
+const [aliceId, bobId] = [await idOf('alice'), await idOf('bob')]
+await store.transact('user', aliceId, (user) =>
+  accept(undefined, update('user', { ...(user as User), seeded: true })),
+)
 await store.write(
   put(secondFactorKind, {
     userId: bobId,
@@ -74,55 +89,89 @@ interface Walk {
 }
 
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
-const signIn = async (page: Page, user = alice) => {
+/** The marks of the forms that led to a client. */
+const pressed = new Set<string>()
+const pressLast = async (page: Page, form: string, name: string) => {
+  pressed.add(form)
+  await page.locator(`form[data-view="${form}"]`).getByRole('button', { name }).click()
+}
+const fillIn = async (page: Page, user: typeof alice) => {
   await page.getByLabel('Email or user name').fill(user.username)
   await page.getByLabel('Password').fill(user.password)
+}
+const signIn = async (page: Page, user = alice) => {
+  await fillIn(page, user)
   await press(page, 'Sign in')
 }
+const signOutFrom = (client: TestClient) => {
+  const query = { client_id: client.id, post_logout_redirect_uri: client.redirectUri }
+  return `${server.issuer}/oauth/logout?${new URLSearchParams(query)}`
+}
+const consent = 'consent.eta 1'
+const skip = { client: { consent: 'skip' } } as const
 
 const walks: Readonly<Record<string, Walk>> = {
-  'the password, where nothing is asked': { client: { consent: 'skip' }, walk: (page) => signIn(page) },
+  'the password, where nothing is asked': {
+    ...skip,
+    walk: async (page) => {
+      await fillIn(page, alice)
+      await pressLast(page, 'login.eta 1', 'Sign in')
+    },
+  },
+  'the button of a user': { ...skip, walk: (page) => pressLast(page, 'login.eta 2', 'alice') },
+  'a passkey': {
+    ...skip,
+    walk: async (page, client) => {
+      const touch = await addPasskey(page)
+      await page.context().clearCookies()
+      await touch(false)
+      await page.goto(authorizationUrl(server, client))
+      await page.getByRole('button', { name: 'passkey' }).waitFor()
+      await touch(true)
+      await pressLast(page, 'passkey-form.eta 1', 'passkey')
+    },
+  },
   'the second factor': {
-    client: { consent: 'skip' },
+    ...skip,
     walk: async (page) => {
       await signIn(page, bob)
       await page.getByLabel('Code').fill(totp.generate({ timestamp: server.now() * 1000 }))
-      await press(page, 'Continue')
+      await pressLast(page, 'second-factor.eta 1', 'Continue')
     },
   },
   'the choice of an account': {
-    client: { consent: 'skip' },
+    ...skip,
     walk: async (page, client) => {
       await page.goto(`${server.issuer}/account`)
       await signIn(page)
       await page.goto(authorizationUrl(server, client, { prompt: 'select_account' }))
-      await page.getByRole('button', { name: /alice/ }).click()
+      await pressLast(page, 'select-account.eta 1', 'alice')
     },
   },
   Allow: {
     walk: async (page) => {
       await signIn(page)
-      await press(page, 'Allow')
+      await pressLast(page, consent, 'Allow')
     },
   },
   Deny: {
     walk: async (page) => {
       await signIn(page)
-      await press(page, 'Deny')
+      await pressLast(page, consent, 'Deny')
     },
   },
   'the page of a user who may not use the app': {
     client: { description: { allowed_groups: [staff.id] } },
     walk: async (page) => {
       await signIn(page)
-      await press(page, 'Back to the app')
+      await pressLast(page, 'denied.eta 1', 'Back to the app')
     },
   },
   form_post: {
     fields: { response_mode: 'form_post' },
     walk: async (page) => {
       await signIn(page)
-      await press(page, 'Allow')
+      await pressLast(page, consent, 'Allow')
     },
   },
   'form_post without a script': {
@@ -131,27 +180,50 @@ const walks: Readonly<Record<string, Walk>> = {
     walk: async (page) => {
       await signIn(page)
       await press(page, 'Allow')
-      await press(page, 'Continue')
+      await pressLast(page, 'form-post.eta 1', 'Continue')
     },
   },
   'sign-out': {
     walk: async (page, client) => {
       await signIn(page)
       await page.getByRole('button', { name: 'Allow', exact: true }).waitFor()
-      const query = new URLSearchParams({
-        client_id: client.id,
-        post_logout_redirect_uri: client.redirectUri,
-      })
-      await page.goto(`${server.issuer}/oauth/logout?${query}`)
-      await press(page, 'Sign out')
+      await page.goto(signOutFrom(client))
+      await pressLast(page, 'logout.eta 1', 'Sign out')
     },
   },
 }
 
-for (const [where, redirectUri] of Object.entries(redirectUris)) {
+for (const [where, redirectUri] of redirectUris) {
   t.test(`a callback ${where}`, async (t) => {
     for (const [from, walk] of Object.entries(walks)) await t.test(from, (t) => follow(t, redirectUri, walk))
   })
+}
+
+t.test('every form that leads to a client was pressed', async (t) => {
+  t.strictSame([...pressed].toSorted(), formsTowardClients.toSorted())
+})
+
+/** Gives alice a passkey in this browser. Returns what says whether she touches it: else it is offered by itself. */
+async function addPasskey(page: Page): Promise<(enabled: boolean) => Promise<unknown>> {
+  for (const { id } of await store.listOf(passkeyKind, aliceId)) await store.write(remove(passkeyKind, id))
+  const authenticator = await page.context().newCDPSession(page)
+  await authenticator.send('WebAuthn.enable')
+  const { authenticatorId } = await authenticator.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
+  await page.goto(`${server.issuer}/account/passkeys`)
+  await signIn(page)
+  await page.getByRole('button', { name: 'Add a passkey' }).click()
+  await page.getByText('The passkey was added.').waitFor()
+  return (enabled) =>
+    authenticator.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
 }
 
 /** Walks to the page in a browser of its own, and follows the redirects to the end. */
@@ -165,6 +237,7 @@ async function follow(t: Test, redirectUri: string, { client: asked, fields, ...
   const { javaScriptEnabled = true } = walk
   const context = await browser.newContext({ ignoreHTTPSErrors: true, javaScriptEnabled })
   t.teardown(() => context.close())
+  context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   const blocked: string[] = []
   page.on('console', (message) => {

@@ -16,7 +16,14 @@ import { integrate, pageOf } from '../helpers/authorization.ts'
 import { addDeviceClient, startDevice } from '../helpers/device.ts'
 import { authorizationUrl, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
-import { type Control, decode, everyMark, markViews, type PageForm } from '../helpers/page-forms.ts'
+import {
+  type Control,
+  decode,
+  everyMark,
+  formsTowardClients,
+  markViews,
+  type PageForm,
+} from '../helpers/page-forms.ts'
 import { walkPages } from '../helpers/page-walk.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
@@ -46,7 +53,8 @@ const group = (name: string) =>
 await addToGroup(store, await group('Admins'), ids.alice, operator())
 const staff = await group('Staff')
 await addToGroup(store, staff, ids.bob, operator())
-const portal = await integrate(server, { consent: 'always' })
+const goodbye = 'https://portal.example/goodbye'
+const portal = await integrate(server, { consent: 'always', postLogoutRedirectUris: [goodbye] })
 const closed = await integrate(server, { name: 'Closed', description: { allowed_groups: [staff.id] } })
 const registered = await register(server)
 for (const client of [portal, portal, registered]) await obtainTokens(server, client)
@@ -66,10 +74,10 @@ const credential = JSON.stringify(authenticator.create(askedOf(passkeys)))
 const creation = passkeys.forms.find(({ fields }) => fields.some(({ name }) => name === 'credential'))
 await ofAlice.submit(passkeys, { credential }, creation)
 
-// An unverified address, and one-time codes.
+// Of a development server, an unverified address, and one-time codes.
 const totp = new TOTP()
 await store.transact('user', ids.bob, (user) =>
-  accept(undefined, update('user', { ...(user as User), claims: { email_verified: false } })),
+  accept(undefined, update('user', { ...(user as User), seeded: true, claims: { email_verified: false } })),
 )
 await store.write(
   put(secondFactorKind, {
@@ -121,6 +129,7 @@ const starts = [
     '/account',
     '/admin',
     `/device?user_code=${userCode}`,
+    `/oauth/logout?${new URLSearchParams({ client_id: portal.id, post_logout_redirect_uri: goodbye })}`,
     ask(portal),
     ask(closed),
     ask(portal, { prompt: 'select_account' }),
@@ -160,7 +169,7 @@ const texts: Readonly<Record<string, string>> = {
 }
 
 t.test('the server accepts what the forms of its pages send', async (t) => {
-  const { marks, submissions, faults } = await walkPages({ server, mailbox, starts, type })
+  const { marks, towardClients, submissions, faults } = await walkPages({ server, mailbox, starts, type })
   t.comment(`${submissions} submissions`)
   t.strictSame(faults, [])
   t.strictSame(
@@ -168,4 +177,6 @@ t.test('the server accepts what the forms of its pages send', async (t) => {
     [],
     'every form of every view was submitted',
   )
+  // The choice of a language leads back to the page.
+  t.strictSame([...towardClients].toSorted(), [...formsTowardClients, 'layout.eta 1'].toSorted())
 })

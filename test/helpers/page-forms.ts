@@ -34,6 +34,22 @@ export interface Filled {
   readonly button: { readonly name: string; readonly value: string }
 }
 
+/**
+ * The marks of the forms on pages that let a client's callback redirect on. A walk of all pages compares it with what is
+ * there, and a browser submits each.
+ */
+export const formsTowardClients = [
+  'consent.eta 1',
+  'denied.eta 1',
+  'form-post.eta 1',
+  'login.eta 1',
+  'login.eta 2',
+  'logout.eta 1',
+  'passkey-form.eta 1',
+  'second-factor.eta 1',
+  'select-account.eta 1',
+]
+
 const mark = (name: string) => `data-view="${name}`
 const formsOf = (text: string) => text.matchAll(/<form\b/g)
 

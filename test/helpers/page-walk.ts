@@ -27,6 +27,8 @@ interface Place {
 export interface Walked {
   /** The marks of the forms that were submitted. */
   readonly marks: ReadonlySet<string>
+  /** The marks of those on pages that let a client's callback redirect on: without `form-action`. */
+  readonly towardClients: ReadonlySet<string>
   readonly submissions: number
   readonly faults: readonly string[]
 }
@@ -57,7 +59,7 @@ export async function walkPages({ server, mailbox, starts, type }: WalkOptions):
   const { store, keys } = server.deps
   const queue: Place[] = []
   const [sent, opened, alike] = [new Set<string>(), new Set<string>(), new Map<string, number>()]
-  const [marks, faults] = [new Set<string>(), [] as string[]]
+  const [marks, towardClients, faults] = [new Set<string>(), new Set<string>(), [] as string[]]
   let [submissions, emails] = [0, 0]
 
   const arrive = async (of: string, agent: UserAgent, landing: Landing, how?: string) => {
@@ -86,7 +88,10 @@ export async function walkPages({ server, mailbox, starts, type }: WalkOptions):
   }
   const submit = async (place: Place, form: PageForm) => {
     marks.add(form.mark)
+    if (isTowardClient(place.page)) towardClients.add(form.mark)
     if (!form.action.startsWith(server.origin)) return
+    if (form.buttons.length + form.controls.filter(({ type }) => type !== 'hidden').length === 0)
+      faults.push(`${form.mark} on ${patternOf(place.page.url)} has nothing to press`)
     const known = new Set<string>()
     for (const filled of fillings(form, (control) => type(control, form, place.page))) {
       const fields = fieldsOf(form, filled)
@@ -129,7 +134,7 @@ export async function walkPages({ server, mailbox, starts, type }: WalkOptions):
     await arrive(of, agent, await agent.open(url))
   }
   for (let place = queue.shift(); place !== undefined; place = queue.shift()) await visit(place)
-  return { marks, submissions, faults }
+  return { marks, towardClients, submissions, faults }
 }
 
 /** What is wrong with where a browser ended: an error page, or an error of the server for the client. */
@@ -145,15 +150,21 @@ function faultOf(landing: Landing): string | undefined {
 }
 
 /** The forms of a page, each with what tells it from others. */
-function formsOf({ html, url }: Page): readonly { readonly form: PageForm; readonly key: string }[] {
+function formsOf(page: Page): readonly { readonly form: PageForm; readonly key: string }[] {
+  const { html, url } = page
   return readForms(html, url).map((form) => {
     const names = [
       ...form.controls.map(({ name, value, type }) => (type === 'hidden' ? isWord(value) && value : name)),
       ...form.buttons.map(({ name }) => name),
     ]
     const [path] = patternOf(url).split(' ', 1)
-    return { form, key: [path, form.mark, ...new Set(names)].join(' ') }
+    return { form, key: [path, isTowardClient(page), form.mark, ...new Set(names)].join(' ') }
   })
+}
+
+/** Whether the policy of a page lets a client's callback redirect on. */
+function isTowardClient({ headers }: Page): boolean {
+  return !headers.get('content-security-policy')?.includes('form-action')
 }
 
 /** The addresses that a page links or shows. */
