@@ -32,6 +32,8 @@ export interface FailedProof {
   /** What was expected and what was found, where a text says it better. */
   readonly stored?: ErrorDetail['stored']
   readonly received?: ErrorDetail['received']
+  /** For the response: what would accept the proof. It follows from the proof alone, also for an unknown client. */
+  readonly advice?: string | undefined
   /** It describes the proof; no client was found by it, so that nothing about a client is in it. */
   readonly namesNoClient?: true
 }
@@ -170,9 +172,11 @@ export function authenticateClient(
     why,
     stored,
     received,
+    advice,
   } = failed ?? lockOf(client) ?? {}
   const isOtherClient = isWrongMethod || (client === undefined && !failed?.namesNoClient)
-  throw clientRejected(byHeader || realm.alwaysUnauthorized, {
+  const isUnauthorized = byHeader || realm.alwaysUnauthorized
+  const detail = {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : rule,
     // The response does not distinguish these; the log does.
     stored:
@@ -180,18 +184,21 @@ export function authenticateClient(
     received: isOtherClient
       ? method.name
       : `${method.name}, ${why}${received === undefined ? '' : `: ${received}`}`,
-  })
+  }
+  throw clientRejected(isUnauthorized, detail, advice)
 }
 
 /**
- * Returns the error of a failed authentication, which says no more to the client. RFC 6749 §5.2: a 401 obliges to a
+ * Returns the error of a failed authentication, which says no more to the client than what its proof says. RFC 6749 §5.2: a 401 obliges to a
  * challenge, and clients read any challenge at the token endpoint as a response to theirs.
  */
 export function clientRejected(
   isUnauthorized: boolean,
   detail: Pick<ErrorDetail, 'rule' | 'stored' | 'received'>,
+  advice?: string,
 ): OAuthError {
-  return new OAuthError('invalid_client', 'client authentication failed', {
+  const description = `client authentication failed${advice === undefined ? '' : `: ${advice}`}`
+  return new OAuthError('invalid_client', description, {
     ...detail,
     status: isUnauthorized ? 401 : 400,
     ...(isUnauthorized && { headers: basicChallenge }),

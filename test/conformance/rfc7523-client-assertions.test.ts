@@ -300,6 +300,37 @@ t.test(
   },
 )
 
+t.test(
+  '[rfc7523-3-aud] the response to an endpoint as audience names the option, and tells nothing about the client',
+  async (t) => {
+    const clients = {
+      'that must name the issuer': client.id,
+      'that may name an endpoint, with a key of another': (
+        await add([makeClientKey('ES256')], { legacy_audience: true })
+      ).id,
+      'that has a secret': (await addClient(server, { authenticationMethod: 'client_secret_basic' })).id,
+      'that does not exist': 'client_unknown',
+    }
+    const bodyOf = async (id: string, aud: unknown) => {
+      const response = await ask(assertionOf({ claims: { aud } }, id))
+      t.equal(response.status, 400)
+      return json(response)
+    }
+    const failed = 'client authentication failed'
+    const advice = 'aud is not the issuer alone (lychgate client set --legacy-audience true accepts it)'
+    for (const [which, id] of Object.entries(clients)) {
+      for (const aud of [server.issuer + tokenPath, [server.issuer], [server.issuer + tokenPath]])
+        t.strictSame(
+          await bodyOf(id, aud),
+          { error: 'invalid_client', error_description: `${failed}: ${advice}` },
+          `${which}: ${aud}`,
+        )
+      const other = await bodyOf(id, 'https://other.example')
+      t.equal(other['error_description'], failed, `${which}: an audience that nothing accepts`)
+    }
+  },
+)
+
 t.test('[rfc7523-2.2-parameters] assertions work wherever clients authenticate', async (t) => {
   const token = String((await json(await ask()))['access_token'])
   const introspected = await ask(assertionOf(), { token }, '/api/oauth/introspect')

@@ -10,6 +10,13 @@ const fetching = 'src/outbound/exchange.ts'
 /** Faults of private_key_jwt, RFC 7523, and of the fetch of its keys. */
 export const clientAssertionFaults = [
   {
+    id: 'assertion-advice-about-known-clients-only',
+    rule: 'rfc7523-3-aud',
+    file: plugin,
+    find: 'if (failed === undefined || isForeign(assertion)) return failed',
+    replace: 'if (failed === undefined || client === undefined || isForeign(assertion)) return failed',
+  },
+  {
     id: 'assertion-of-any-type',
     rule: 'rfc7523-2.2-parameters',
     file: assertion,

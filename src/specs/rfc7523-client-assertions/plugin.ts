@@ -9,7 +9,7 @@ import type { Client } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { insertOnce } from '../../storage/store.ts'
 import { failureOf, isForeign, readAssertion } from './rules/assertion.ts'
-import { assertClaims, signatureRules, usedAssertionKind, useOf } from './rules/claims.ts'
+import { adviceOn, assertClaims, signatureRules, usedAssertionKind, useOf } from './rules/claims.ts'
 import { assertTrusted, subjectIds, trustedSubjectKind, unknownSubject } from './rules/trust.ts'
 
 const method = 'private_key_jwt'
@@ -43,6 +43,12 @@ export const clientAssertions = fp<AppDeps>(
     async function verify(client: Client | undefined, proof = ''): Promise<FailedProof | undefined> {
       const assertion = parseJws(proof)
       if (assertion === undefined) return { why: 'without an assertion' }
+      const failed = await failureFor(assertion, client)
+      if (failed === undefined || isForeign(assertion)) return failed
+      return { ...failed, advice: adviceOn(assertion.claims['aud'], audience()) }
+    }
+
+    async function failureFor(assertion: Jws, client: Client | undefined): Promise<FailedProof | undefined> {
       if (client === undefined && isForeign(assertion)) return unknownSubject(assertion)
       if (client?.authenticationMethod !== method) return { why: 'not a client with keys' }
       try {

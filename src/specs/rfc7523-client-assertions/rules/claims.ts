@@ -60,9 +60,7 @@ export function assertClaims(
   must(
     isAudience(aud, client, audience),
     'rfc7523-3-aud',
-    isLegacyAudience(aud, audience)
-      ? 'aud is not the issuer alone (lychgate client set --legacy-audience true accepts it)'
-      : 'aud is not the issuer alone',
+    adviceOn(aud, audience) ?? 'aud is not the issuer alone',
     aud,
     audience.issuer,
   )
@@ -130,6 +128,13 @@ export function must(
 /** The issuer as one string; other forms only where an operator marked the client, RFC 7523 §3 and RFC 9126 §2. */
 function isAudience(aud: unknown, { extra }: Client, audience: Audience): boolean {
   return aud === audience.issuer || (extra?.['legacy_audience'] === true && isLegacyAudience(aud, audience))
+}
+
+/** Returns the option that accepts an audience, if one does. It follows from `aud` alone, so the response may say it. */
+export function adviceOn(aud: unknown, audience: Audience): string | undefined {
+  return aud !== audience.issuer && isLegacyAudience(aud, audience)
+    ? 'aud is not the issuer alone (lychgate client set --legacy-audience true accepts it)'
+    : undefined
 }
 
 function isLegacyAudience(aud: unknown, { issuer, endpoints }: Audience): boolean {
