@@ -12,8 +12,10 @@ declare module 'fastify' {
   }
 }
 
-/** So many requests in a row have to look alike. */
+/** So many requests have to show the same mistake of the same peer. */
 const enough = 10
+/** After so many without a result a request costs nothing more: there is no proxy. */
+const most = 1000
 
 /**
  * Finds out from the first requests whether the addresses of clients arrive: without them all clients count as one
@@ -22,26 +24,30 @@ const enough = 10
 export const forwarding = fp<{ config: Pick<Config, 'trustProxy'> }>(
   async (app, { config: { trustProxy } }) => {
     const isTrusted = addressesIn(trustProxy)
-    let [isCertain, count, first] = [false, 0, '']
+    const counts = new Map<string, number>()
+    let [isCertain, seen] = [false, 0]
     let finding: Finding | undefined
     app.decorate('forwardingFinding', () => finding)
 
-    /** Returns what a request shows: the peer and its mistake, or nothing wrong. */
-    const mistakeOf = ({ headers, socket: { remoteAddress: peer = '' } }: FastifyRequest) => {
+    /** Returns what a request shows: that addresses arrive, a peer and its mistake, or nothing (it came directly). */
+    const signOf = ({ headers, socket: { remoteAddress: peer = '' } }: FastifyRequest) => {
       const isForwarded = headers['x-forwarded-for'] !== undefined
-      if (isTrusted(peer)) return isForwarded ? undefined : `silent ${peer}`
+      if (isTrusted(peer)) return isForwarded ? 'arrives' : `silent ${peer}`
       return isForwarded && !isPublicAddress(peer) ? `untrusted ${peer}` : undefined
     }
 
     app.addHook('onRequest', (request, _reply, done) => {
       // Probes come from elsewhere.
       if (isCertain || /^\/(?:livez|readyz)$/.test(request.url)) return done()
-      const mistake = mistakeOf(request)
-      first ||= mistake ?? ''
-      count += 1
-      isCertain = mistake === undefined || mistake !== first || count >= enough
-      if (count < enough || mistake === undefined || mistake !== first) return done()
-      const [kind, peer = ''] = mistake.split(' ')
+      const sign = signOf(request)
+      seen += 1
+      isCertain = sign === 'arrives' || seen >= most
+      if (sign === undefined || isCertain) return done()
+      const count = (counts.get(sign) ?? 0) + 1
+      counts.set(sign, count)
+      if (count < enough) return done()
+      isCertain = true
+      const [kind, peer = ''] = sign.split(' ')
       finding = kind === 'silent' ? silentProxy(peer) : untrustedProxy(peer)
       app.log.warn({ peer }, `${finding.check}: ${finding.said}`)
       done()
@@ -53,13 +59,13 @@ export const forwarding = fp<{ config: Pick<Config, 'trustProxy'> }>(
 function silentProxy(peer: string): Finding {
   return problem`forwarded address: the proxy at ${peer} sends no X-Forwarded-For: all clients count as one network for rate limits (trustProxy)
     expected  X-Forwarded-For with the address of the client
-    found  no such header in the first ${enough} requests
+    found  no such header in ${enough} of the first requests
     change  let the proxy send it, in nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`
 }
 
 function untrustedProxy(peer: string): Finding {
   return problem`forwarded address: X-Forwarded-For of ${peer} does not count: all clients count as one network for rate limits (trustProxy)
     expected  trustProxy with the address of the proxy
-    found  the first ${enough} requests came from ${peer} with X-Forwarded-For
+    found  ${enough} of the first requests came from ${peer} with X-Forwarded-For
     change  ${setting('trustProxy', [peer])}`
 }

@@ -5,9 +5,11 @@ import { type ServerOptions, startServer } from '../helpers/server.ts'
 const forwarded = { 'x-forwarded-for': '203.0.113.7' }
 type Sent = readonly Record<string, string>[]
 
+/** @param sent Headers of each request; `peer` is where it comes from. */
 async function warnings(t: Test, options: ServerOptions, sent: Sent, path = '/api/oauth/jwks') {
   const server = await startServer(t, options)
-  for (const headers of sent) await server.app.inject({ url: path, headers })
+  for (const { peer: remoteAddress, ...headers } of sent)
+    await server.app.inject({ url: path, headers, ...(remoteAddress && { remoteAddress }) })
   const warned = server.log
     .map((line) => JSON.parse(line) as { level: number; msg: string })
     .filter(({ level }) => level === 40)
@@ -39,12 +41,34 @@ t.test('a trusted proxy that sends no X-Forwarded-For is named once', async (t) 
   t.match(finding?.change, [/proxy_set_header X-Forwarded-For/])
 })
 
+t.test('requests that come directly, from the machine itself, do not end the detection', async (t) => {
+  const direct = times(1, { peer: '127.0.0.1' })
+  const [proxy, other] = [{ peer: '10.0.0.7' }, { peer: '10.0.0.8' }]
+  const mixed = (one: Record<string, string>): Sent => [
+    ...direct,
+    ...times(5, one),
+    ...direct,
+    ...times(5, { ...one, ...other }),
+    ...times(5, one),
+    ...direct,
+  ]
+  const silent = await warnings(t, { trustProxy: ['10.0.0.0/24'] }, mixed(proxy))
+  t.equal(silent.warned.length, 1)
+  t.match(silent.warned[0], 'the proxy at 10.0.0.7 sends no X-Forwarded-For')
+  const untrusted = await warnings(t, {}, mixed({ ...proxy, ...forwarded }))
+  t.equal(untrusted.warned.length, 1)
+  t.match(untrusted.warned[0], 'X-Forwarded-For of 10.0.0.7 does not count')
+  const late = [...times(1000, { peer: '127.0.0.1' }), ...times(12, { ...proxy, ...forwarded })]
+  t.strictSame((await warnings(t, {}, late)).warned, [], 'after a thousand requests nothing is looked at')
+})
+
 t.test('there is no warning where addresses arrive, or without a proxy', async (t) => {
   const trustProxy = ['127.0.0.1', '::1']
   const silent: [ServerOptions, Sent, string?][] = [
     [{}, times(12)],
     [{}, times(9, forwarded)],
-    [{}, [...times(9, forwarded), {}, ...times(12, forwarded)]],
+    [{}, times(12, { ...forwarded, peer: '1.1.1.1' })],
+    [{ trustProxy: ['10.0.0.7'] }, times(12, { peer: '127.0.0.1' })],
     [{}, times(12, forwarded), '/livez'],
     [{ trustProxy }, times(12, forwarded)],
     [{ trustProxy }, [...times(9), forwarded, ...times(12)]],

@@ -1,5 +1,6 @@
 import type { OwnFault } from './fault.ts'
 
+const forwarding = ['test/http/forwarding.test.ts']
 const record = 'src/observability/rejection-record.ts'
 const recordTests = ['test/http/rejection-record.test.ts']
 const registrationTests = ['test/conformance/rfc7592-client-configuration.test.ts']
@@ -8,6 +9,41 @@ const wireTests = ['test/robustness/wire.test.ts']
 
 /** Faults of the limits on what a stranger can make the server store, log or keep open. */
 export const limitFaults = [
+  {
+    id: 'forwarding-ended-by-a-direct-request',
+    tests: forwarding,
+    file: 'src/doctor/forwarding.ts',
+    find: "isCertain = sign === 'arrives' || seen >= most",
+    replace: "isCertain = sign === 'arrives' || sign === undefined || seen >= most",
+  },
+  {
+    id: 'forwarding-believes-a-public-peer',
+    tests: forwarding,
+    file: 'src/doctor/forwarding.ts',
+    find: 'isForwarded && !isPublicAddress(peer)',
+    replace: 'isForwarded && peer !== undefined',
+  },
+  {
+    id: 'forwarding-of-all-peers-together',
+    tests: forwarding,
+    file: 'src/doctor/forwarding.ts',
+    find: "? 'arrives' : `silent ${peer}`",
+    replace: "? 'arrives' : 'silent'",
+  },
+  {
+    id: 'forwarding-ignores-what-arrives',
+    tests: forwarding,
+    file: 'src/doctor/forwarding.ts',
+    find: "isCertain = sign === 'arrives' || seen >= most",
+    replace: 'isCertain = seen >= most',
+  },
+  {
+    id: 'forwarding-counts-forever',
+    tests: forwarding,
+    file: 'src/doctor/forwarding.ts',
+    find: "isCertain = sign === 'arrives' || seen >= most",
+    replace: "isCertain = sign === 'arrives'",
+  },
   {
     id: 'logged-text-not-cut',
     file: 'src/http/log.ts',

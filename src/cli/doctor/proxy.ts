@@ -169,7 +169,8 @@ async function examineBody({ config: { limits } }: Setup, url: string): Promise<
  */
 function examineForwarding(setup: Setup): Finding {
   const { trustProxy } = setup.config
-  if (trustProxy.length > 0) return ok`forwarded address: X-Forwarded-For counts when ${trustProxy} sends it`
+  if (trustProxy.length > 0)
+    return ok`forwarded address: X-Forwarded-For counts when ${trustProxy} sends it; whether it does is a finding of the running server, in its log and on /admin`
   if (isDirect(setup)) return ok`forwarded address: there is no proxy, and none is trusted`
   return problem`forwarded address: no proxy is trusted: all clients count as the proxy, one network for rate limits
     expected  the address the proxy connects from, 127.0.0.1 on the same machine
