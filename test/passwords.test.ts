@@ -32,14 +32,29 @@ t.test('a password is verified in the form of RFC 8265, whatever keyboard typed 
 
 t.test('a hash that an earlier version made of a password as received is still right', async (t) => {
   const typed = 'Pa\u0308ss\u00a0word'
+  const phc = cheapHashAsReceived(typed)
+  t.ok(await verifyPassword(typed, phc))
+  t.notOk(await verifyPassword('Päss word', phc), 'the space is another')
+  const composed = 'Päss\u00a0word'
+  t.ok(await verifyPassword(composed, cheapHashAsReceived(composed)))
+})
+
+t.test('a hash of decomposed text is right for the same password from another keyboard', async (t) => {
+  const phc = cheapHashAsReceived('Pa\u0308sswo\u0308rter')
+  for (const right of ['Pässwörter', 'Pässwo\u0308rter', 'Pa\u0308sswo\u0308rter'])
+    t.ok(await verifyPassword(right, phc), JSON.stringify(right))
+  for (const wrong of ['Passworter', 'Pässwörter ', 'pässwörter'])
+    t.notOk(await verifyPassword(wrong, phc), JSON.stringify(wrong))
+})
+
+/** A hash as earlier versions made it, which prepared no password. */
+function cheapHashAsReceived(typed: string): string {
   const nonce = Buffer.from('0123456789abcdef')
   const cost = { memory: 64, passes: 1, parallelism: 1, tagLength: 24 }
   const tag = argon2Sync('argon2id', { ...cost, message: typed, nonce })
   const [salt, text] = [nonce, tag].map((bytes) => bytes.toString('base64').replaceAll('=', ''))
-  const phc = `$argon2id$v=19$m=64,t=1,p=1$${salt}$${text}`
-  t.ok(await verifyPassword(typed, phc))
-  t.notOk(await verifyPassword('Päss word', phc), 'only as it was received')
-})
+  return `$argon2id$v=19$m=64,t=1,p=1$${salt}$${text}`
+}
 
 t.test('a hash with other cost parameters is verified with those', async (t) => {
   const [salt, parameters] = [Buffer.from('0123456789abcdef'), { memory: 64, passes: 3, parallelism: 2 }]

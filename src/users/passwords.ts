@@ -61,13 +61,13 @@ export async function hashPassword(password: string, random: RandomSource): Prom
 }
 
 /**
- * Whether this is the password of the hash: prepared, or as received where that differs, because earlier versions
- * hashed that. The second form costs another hash, also for an unknown user.
+ * Whether this is the password of the hash: prepared, or where that differs as received or decomposed, because earlier
+ * versions hashed what a keyboard sent. How many forms are tried follows from the text alone, also for an unknown user.
  */
 export async function verifyPassword(password: string, phc: string): Promise<boolean> {
-  const prepared = preparePassword(password)
-  if (await hasHash(prepared, phc)) return true
-  return prepared !== password && hasHash(password, phc)
+  const forms = new Set([preparePassword(password), password, password.normalize('NFD')])
+  for (const form of forms) if (await hasHash(form, phc)) return true
+  return false
 }
 
 /** Compares at the cost that the hash names. False for text that is no such hash. */

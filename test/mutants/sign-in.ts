@@ -4,12 +4,27 @@ const secondFactor = 'src/users/rules/second-factor.ts'
 const codes = ['test/account/one-time-codes.test.ts'] as const
 const stepUp = ['test/conformance/step-up.test.ts'] as const
 const sessionEnds = ['test/conformance/session-ends.test.ts'] as const
+const passwords = ['test/passwords.test.ts'] as const
 const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 const passkeys = ['test/account/passkeys.test.ts'] as const
 const several = ['test/conformance/several-users.test.ts'] as const
 
 /** Faults of second factors, passkeys, step-up and several users in one browser. */
 export const signInFaults = [
+  {
+    id: 'password-not-tried-as-received',
+    tests: passwords,
+    file: 'src/users/passwords.ts',
+    find: 'preparePassword(password), password, password',
+    replace: 'preparePassword(password), password',
+  },
+  {
+    id: 'password-not-tried-decomposed',
+    tests: passwords,
+    file: 'src/users/passwords.ts',
+    find: ", password.normalize('NFD')",
+    replace: '',
+  },
   {
     id: 'sessions-of-a-cookie-not-bounded',
     file: 'src/users/browser.ts',
