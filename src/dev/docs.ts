@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
+import { mayHave } from '../domain/current-grant.ts'
 import { remove } from '../domain/decision.ts'
 import { RecordExists } from '../storage/store.ts'
 import { hasAsset, readAsset } from '../system/assets.ts'
@@ -21,7 +22,10 @@ export const docsPage: DevPart = async (app, deps) => {
     // The sign-in window passes its code to the page that opened it, which must have the same origin.
     if (headers.host !== new URL(issuer).host) return reply.redirect(`${issuer}/docs`)
     await ensureClient(redirectUri, deps)
-    const model = { description: `${prefix}/openapi.json`, redirectUri, clientId }
+    const client = await deps.store.find('client', clientId)
+    const names = deps.service.catalogue.map(({ name }) => name)
+    const scope = client ? names.filter((name) => mayHave(name, client, deps.service)).join(' ') : ''
+    const model = { description: `${prefix}/openapi.json`, redirectUri, clientId, scope }
     return reply.devPage('docs', model)
   })
   app.get('/docs/oauth2-redirect.html', hidden, async (_request, reply) => reply.devPage('docs-redirect', {}))

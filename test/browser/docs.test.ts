@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { readDocsAsset, separateImages } from '../../src/dev/docs.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
+import { authorize } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { allowButton, visit } from './visitor.ts'
 
@@ -14,9 +15,16 @@ t.test('the API description signs in and calls an operation of the API', async (
   const { page, complaints } = await visit(t, browser, `${server.issuer}/`)
   await page.getByRole('link', { name: 'API documentation' }).click()
   await page.getByRole('button', { name: 'Authorize' }).first().click()
-  const form = page
-    .locator('.auth-container', { hasText: 'oauth2 (OAuth2, authorizationCode with PKCE)' })
-    .first()
+  const form = page.locator('.auth-container')
+  t.equal(await form.count(), 1, 'one block, which works')
+  t.match(await form.innerText(), 'oauth2 (OAuth2, authorizationCode with PKCE)')
+  const boxes = await form.locator('input[type=checkbox]').evaluateAll((all) => all.map(({ id }) => id))
+  const names = boxes.map((id) => id.replace('-authorizationCode-checkbox-oauth2', ''))
+  t.equal(new Set(names).size, names.length, 'each scope once')
+  t.ok(names.includes('courses:read') && names.length > 30)
+  const docs = { id: 'api-docs', redirectUri: `${server.issuer}/docs/oauth2-redirect.html`, method: 'none' }
+  const requested = await authorize(server, docs, { scope: names.join(' ') })
+  t.match(requested.headers.get('location'), /\/login\?interaction=/, 'each of them may be requested')
   await form.locator('label[for="courses:read-authorizationCode-checkbox-oauth2"]').click()
   const opened = page.waitForEvent('popup')
   await form.getByRole('button', { name: 'Apply given OAuth2 credentials' }).click()
@@ -38,6 +46,7 @@ t.test('the API description signs in and calls an operation of the API', async (
   const response = await answered
   t.equal(response.status(), 200)
   t.match(response.request().headers()['authorization'], /^Bearer lyc_/)
+  t.match(await response.json(), { caller: 'user', scope: 'openid courses:read' })
   t.strictSame(complaints, [], 'the policy of the page stops nothing it needs')
 })
 

@@ -1,8 +1,26 @@
 // The page of the API description. The scopes of the sign-in are those that the example operations need.
 const place = document.getElementById('swagger-ui')
-const { description, redirect, client } = place.dataset
+const { description, redirect, client, scope } = place.dataset
+/**
+ * Leaves the scheme by which this page obtains a token, with the scopes that are open to its client. Each other scheme is
+ * a block of "Authorize" with boxes of its own: openIdConnect repeats every scope for flows that this server does not have.
+ */
+const withOneScheme = (whole) => {
+  const { oauth2 } = whole.components.securitySchemes
+  const { authorizationCode } = oauth2.flows
+  const open = scope.split(' ')
+  authorizationCode.scopes = Object.fromEntries(
+    Object.entries(authorizationCode.scopes).filter(([name]) => open.includes(name)),
+  )
+  const isLeft = (each) => each.oauth2 !== undefined || Object.keys(each).length === 0
+  for (const operations of Object.values(whole.paths))
+    for (const operation of Object.values(operations))
+      if (operation.security) operation.security = operation.security.filter(isLeft)
+  return { ...whole, components: { ...whole.components, securitySchemes: { oauth2 } } }
+}
+const spec = withOneScheme(await (await fetch(description)).json())
 const ui = SwaggerUIBundle({
-  url: description,
+  spec,
   domNode: place,
   deepLinking: true,
   oauth2RedirectUrl: redirect,
