@@ -17,7 +17,7 @@ const mostLines = {
     lines: 18_200,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_000 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_400 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_500 },
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_100 },
 }

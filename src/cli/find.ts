@@ -1,5 +1,6 @@
 import { auditEvent } from '../domain/audit.ts'
 import { type Decision, type Write, withWrites } from '../domain/decision.ts'
+import { canonicalGroupName, type Group, groupKind, groupNameKind } from '../domain/group.ts'
 import type { AuditEventName, Client, User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { subPattern } from '../users/rules/user.ts'
@@ -58,4 +59,30 @@ export function userEvent(
   facts: Readonly<Record<string, string | number>> = {},
 ): Write {
   return auditEvent(name, operatorContext(), { userId, ...facts })
+}
+
+/** Returns whether a text has the form of the id of a group. */
+export function isGroupId(text: string): boolean {
+  return /^group_[\w-]{22}$/.test(text)
+}
+
+/**
+ * Finds the group with this name or id.
+ * @throws {CommandFailed} when there is none.
+ */
+export async function findGroup(store: Store, text: string): Promise<Group> {
+  const found = isGroupId(text) ? await store.find(groupKind, text) : undefined
+  if (found !== undefined) return found
+  const named = await store.find(groupNameKind, canonicalGroupName(text.trim()))
+  return requireGroup(named && (await store.find(groupKind, named.id)))
+}
+
+/** @throws {CommandFailed} if there is no such group. */
+export function requireGroup(group: Group | undefined): Group {
+  if (group === undefined) throw noGroup()
+  return group
+}
+
+export function noGroup(): CommandFailed {
+  return new CommandFailed('no group has this name or id')
 }

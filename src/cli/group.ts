@@ -3,9 +3,6 @@ import type { Config } from '../config/schema.ts'
 import {
   allowedGroupsOf,
   canonicalGroupName,
-  changeGroup,
-  createGroup,
-  deleteGroup,
   ensureGroup,
   type Group,
   groupKind,
@@ -18,8 +15,9 @@ import type { Store } from '../storage/store.ts'
 import { systemRandom } from '../system/system.ts'
 import { keepAdministrator } from '../users/administrators.ts'
 import { addToGroup, changeGroups, inOrder, listGroups, removeFromGroup } from '../users/groups.ts'
-import { CommandFailed, WrongUsage } from './failure.ts'
-import { findUser } from './find.ts'
+import { WrongUsage } from './failure.ts'
+import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
+import { findGroup, findUser, noGroup } from './find.ts'
 import {
   addForceFlag,
   addOperatorFlags,
@@ -30,6 +28,7 @@ import {
   parseLimit,
 } from './flags.ts'
 import { withStore } from './open.ts'
+import { type Operator, withOperator } from './operate.ts'
 import { administratorsIn, confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 
@@ -79,41 +78,41 @@ export function addGroupCommands(program: Command): void {
       .option('--description <text>', 'what the group is for')
       .option('--parent <group>', 'the group above it: its members count as members of that one, too')
       .option('--administrators <group>', 'the group whose members administer its members, by the admin API')
-  const create = withDetails(command('create <name>', 'create a group'))
-  addOperatorFlags(create, createHelp).action(groupCreate)
+  /** A command that works on a running server, too. */
+  const act = (one: Command, help: string) => addServerFlags(addOperatorFlags(one, serverHelp + help))
+  act(withDetails(command('create <name>', 'create a group')), createHelp).action(groupCreate)
   addOperatorFlags(command('list', 'list every group by name'), example('list --json')).action(groupList)
   const show = command('show <group>', 'show a group and who was added to it')
     .option('--limit <number>', 'at most this many members', parseLimit, 1000)
     .option('--after <sub>', 'only members after this one')
   addOperatorFlags(show, showHelp).action(groupShow)
   const rename = command('rename <group> <name>', 'give a group another name; members and access stay')
-  addOperatorFlags(addForceFlag(rename), example('rename teachers lecturers')).action(groupRename)
+  act(addForceFlag(rename), example('rename teachers lecturers')).action(groupRename)
   const set = withDetails(command('set <group>', 'change the description, the parent or the administrators'))
-  addOperatorFlags(addForceFlag(set), setHelp).action(groupSet)
+  act(addForceFlag(set), setHelp).action(groupSet)
   const removal = addYesFlag(command('delete <group>', 'delete a group; its members stay users'))
-  addOperatorFlags(addForceFlag(removal), example('delete teachers --yes')).action(groupDelete)
+  act(addForceFlag(removal), example('delete teachers --yes')).action(groupDelete)
   addOperatorFlags(command('add <group> <users...>', 'add users to a group'), membersHelp).action(groupAdd)
   const leave = command('remove <group> <users...>', 'remove users from a group')
   addOperatorFlags(addForceFlag(leave), membersHelp).action(groupRemove)
 }
 
-interface GroupFlags extends OperatorFlags, ForceFlag {
+interface GroupFlags extends ServerFlags {
   readonly description?: string
   readonly parent?: string
   readonly administrators?: string
 }
 
+/** Loaded late: `--help` needs none of it. */
+const operations = () => import('../admin/operations/groups.ts')
+
+const scopes = ['admin:users:read', 'admin:users:write']
+
 /** `lychgate group create`: creates a group. */
-async function groupCreate(
-  name: string,
-  { description, parent, administrators, ...flags }: GroupFlags,
-): Promise<void> {
-  await withStore(flags, async (store) => {
-    const change = { name, ...(await detailsOf(store, { description, parent, administrators })) }
-    const group = await changeGroups(store, (groups) =>
-      createGroup(groups, change, systemRandom(16), operatorContext()),
-    )
-    await print(store, flags, group)
+async function groupCreate(name: string, flags: GroupFlags): Promise<void> {
+  await withOperator(flags, scopes, async (operator) => {
+    const body = { name, ...(await detailsOf(operator, flags)) }
+    await printGroup(operator, flags, await operator.perform((await operations()).addGroup, {}, body))
   })
 }
 
@@ -187,69 +186,62 @@ async function groupShow(named: string, { limit, after, ...flags }: ShowFlags): 
 }
 
 /** `lychgate group rename`: renames a group. */
-async function groupRename(named: string, name: string, flags: OperatorFlags & ForceFlag): Promise<void> {
+async function groupRename(named: string, name: string, flags: ServerFlags): Promise<void> {
   await change(named, flags, () => Promise.resolve({ name }))
 }
 
 /** `lychgate group set`: changes the description or the parent of a group. */
-async function groupSet(
-  named: string,
-  { description, parent, administrators, ...flags }: GroupFlags,
-): Promise<void> {
-  const details = { description, parent, administrators }
-  if (Object.keys(omitUndefined(details)).length === 0)
+async function groupSet(named: string, flags: GroupFlags): Promise<void> {
+  const { description, parent, administrators } = flags
+  if (Object.keys(omitUndefined({ description, parent, administrators })).length === 0)
     throw new WrongUsage('nothing to change; name --description, --parent or --administrators')
-  await change(named, flags, (store) => detailsOf(store, details))
+  await change(named, flags, (operator) => detailsOf(operator, flags))
 }
 
-async function detailsOf(
-  store: Store,
-  {
-    description,
-    parent,
-    administrators,
-  }: Partial<Record<'description' | 'parent' | 'administrators', string | undefined>>,
-) {
-  return {
-    description,
-    parentId: await idOf(store, parent),
-    administratorsId: await idOf(store, administrators),
-  }
+/** The members of a change; an empty text is none. */
+async function detailsOf({ findGroup }: Operator, { description, parent, administrators }: GroupFlags) {
+  const idOf = async (text: string | undefined) =>
+    text === undefined || text === '' ? text : (await findGroup(text)).group_id
+  const [parent_id, administrators_id] = [await idOf(parent), await idOf(administrators)]
+  return omitUndefined({ description, parent_id, administrators_id })
 }
 
 async function change(
   named: string,
-  flags: OperatorFlags & ForceFlag,
-  changeIn: (store: Store) => Promise<Parameters<typeof changeGroup>[2]>,
+  flags: ServerFlags,
+  wanted: (operator: Operator) => Promise<object>,
 ): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    const { id } = await findGroup(store, named)
-    const wanted = omitUndefined(await changeIn(store))
-    const context = operatorContext()
-    const group = await changeGroups(store, (groups) => {
-      const known = requireGroup(groups.find((one) => one.id === id))
-      const decision = changeGroup(groups, known, wanted, context)
-      return keepAdministrator(decision, administratorsIn(config, flags), context.at)
-    })
-    await print(store, flags, group)
+  await withOperator(flags, scopes, async (operator) => {
+    const { group_id } = await operator.findGroup(named)
+    const { editGroup } = await operations()
+    await printGroup(operator, flags, await operator.perform(editGroup, { group_id }, await wanted(operator)))
   })
 }
 
+/** Prints a group with the names of the groups that it names. */
+async function printGroup({ findGroup }: Operator, flags: OperatorFlags, group: Described): Promise<void> {
+  const nameOf = async (id: unknown) => (typeof id === 'string' ? (await findGroup(id)).name : undefined)
+  const { group_id, name, description, parent_id, administrators_id, created_at } = group
+  const named = { parent: await nameOf(parent_id), administrators: await nameOf(administrators_id) }
+  const whole = { group_id, name, ...omitUndefined({ description, ...named }), created_at }
+  printResult(flags, whole, whole)
+}
+
+type Described = Readonly<Record<string, unknown>>
+
 /** `lychgate group delete`: deletes a group with its memberships. */
-async function groupDelete(named: string, flags: DestructiveFlags & ForceFlag): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    const { id, name } = await findGroup(store, named)
-    const clients = (await store.list('client')).filter((client) => allowedGroupsOf(client)?.includes(id))
+async function groupDelete(named: string, flags: DestructiveFlags & ServerFlags): Promise<void> {
+  await withOperator(flags, scopes, async ({ findGroup, perform, store }) => {
+    const { group_id, name } = await findGroup(named)
+    // A client of the admin API may be allowed to see users alone.
+    const clients =
+      (await store?.list('client'))?.filter((one) => allowedGroupsOf(one)?.includes(group_id)) ?? []
     const names = clients.map((client) => client.name ?? client.id).join(', ')
     const effect = clients.length === 0 ? '' : ` They may no longer use: ${names}.`
     const question = `Delete the group ${name}? Its members stay users.${effect}`
     await confirmOrAbort(flags, question, 'nothing was deleted')
-    const context = operatorContext()
-    await changeGroups(store, (groups) => {
-      const decision = deleteGroup(groups, requireGroup(groups.find((one) => one.id === id)), context)
-      return keepAdministrator(decision, administratorsIn(config, flags), context.at)
-    })
-    printResult(flags, { group_id: id, deleted: true }, { deleted: name })
+    await perform((await operations()).removeGroup, { group_id })
+    printResult(flags, { group_id, deleted: true }, { deleted: name })
   })
 }
 
@@ -304,22 +296,6 @@ async function changeMembers(
   })
 }
 
-/**
- * Finds the group with this name or id.
- * @throws {CommandFailed} when there is none.
- */
-export async function findGroup(store: Store, text: string): Promise<Group> {
-  const found = /^group_[\w-]{22}$/.test(text) ? await store.find(groupKind, text) : undefined
-  if (found !== undefined) return found
-  const named = await store.find(groupNameKind, canonicalGroupName(text.trim()))
-  return requireGroup(named && (await store.find(groupKind, named.id)))
-}
-
-/** Returns the id of a group that a flag names; '' for none. */
-async function idOf(store: Store, text: string | undefined): Promise<string | undefined> {
-  return text === undefined || text === '' ? text : (await findGroup(store, text)).id
-}
-
 /** Returns the names of the groups that a group names. */
 async function namedBy(store: Store, { parentId = '', administratorsId = '' }: Group) {
   const [parent, administrators] = await Promise.all([
@@ -327,21 +303,6 @@ async function namedBy(store: Store, { parentId = '', administratorsId = '' }: G
     store.find(groupKind, administratorsId),
   ])
   return { parent: parent?.name, administrators: administrators?.name }
-}
-
-/** @throws {CommandFailed} if there is no such group. */
-export function requireGroup(group: Group | undefined): Group {
-  if (group === undefined) throw noGroup()
-  return group
-}
-
-function noGroup(): CommandFailed {
-  return new CommandFailed('no group has this name or id')
-}
-
-async function print(store: Store, flags: OperatorFlags, group: Group): Promise<void> {
-  const description = describeGroup(group, await namedBy(store, group))
-  printResult(flags, description, description)
 }
 
 function describeGroup(

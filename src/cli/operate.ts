@@ -5,7 +5,7 @@ import { systemClock, systemRandom } from '../system/system.ts'
 import { CommandFailed } from './failure.ts'
 import type { AdminApi } from './files/admin-api.ts'
 import { connect, type ServerFlags } from './files/open-target.ts'
-import { findUser, isSub } from './find.ts'
+import { findGroup, findUser, isGroupId, isSub } from './find.ts'
 import { withStore } from './open.ts'
 import { administratorsIn, operatorContext } from './operator.ts'
 
@@ -18,10 +18,20 @@ export interface NamedUser {
   readonly username: string
 }
 
+/** A group that a command names. */
+export interface NamedGroup {
+  readonly group_id: string
+  readonly name: string
+}
+
 /** What a command works on: the store of this configuration, or a running server. */
 export interface Operator {
   /** @throws {CommandFailed} if no user has this user name, email address or sub. */
   findUser(text: string): Promise<NamedUser>
+  /** @throws {CommandFailed} if no group has this name or id. */
+  findGroup(text: string): Promise<NamedGroup>
+  /** The store, if it is one. */
+  readonly store?: Store
   /** Performs an operation on what the parts of its path name, and returns the body of its response. */
   perform(operation: Operation, params: Params, body?: object): Promise<Json>
   /** Reads a whole list. */
@@ -56,16 +66,26 @@ function local(store: Store, config: Config, administrators: string | undefined)
           store,
           param: (name) => params[name] ?? '',
           query: (name) => query[name],
+          address: '',
           // It is changed as it is at this moment.
-          assertMatches: () => undefined,
+          assertSeen: () => undefined,
+          reach: async () => undefined,
+          requireSeen: () => [],
         },
         () => [],
       )
       return (outcome?.body ?? {}) as Json // what a response has
     },
-    async (text) => {
-      const { id: sub, username } = await findUser(store, text)
-      return { sub, username }
+    {
+      store,
+      findUser: async (text) => {
+        const { id: sub, username } = await findUser(store, text)
+        return { sub, username }
+      },
+      findGroup: async (text) => {
+        const { id: group_id, name } = await findGroup(store, text)
+        return { group_id, name }
+      },
     },
   )
 }
@@ -84,12 +104,22 @@ function remote(api: AdminApi): Operator {
       const sent = { ...(body && { body }), ...(ifMatch && { ifMatch }) }
       return (await api.send(methodOf(operation), address, what, sent)).body
     },
-    async (text) => {
-      const address = isSub(text) ? `/users/${text}` : `/users?limit=2&login=${encodeURIComponent(text)}`
-      const { body } = await api.send('GET', address, text)
-      const [found] = isSub(text) ? [body] : (body['items'] as readonly Json[]) // as the API describes it
-      if (found === undefined) throw new CommandFailed('no user has this user name, email address or sub')
-      return { sub: String(found['sub']), username: String(found['username']) }
+    {
+      findUser: async (text) => {
+        const address = isSub(text) ? `/users/${text}` : `/users?limit=2&login=${encodeURIComponent(text)}`
+        const { body } = await api.send('GET', address, text)
+        const [found] = isSub(text) ? [body] : (body['items'] as readonly Json[]) // as the API describes it
+        if (found === undefined) throw new CommandFailed('no user has this user name, email address or sub')
+        return { sub: String(found['sub']), username: String(found['username']) }
+      },
+      findGroup: async (text) => {
+        const isId = isGroupId(text)
+        const address = isId ? `/groups/${text}` : `/groups?name=${encodeURIComponent(text)}`
+        const { body } = await api.send('GET', address, text)
+        const [found] = isId ? [body] : (body['items'] as readonly Json[]) // as the API describes it
+        if (found === undefined) throw new CommandFailed('no group has this name or id')
+        return { group_id: String(found['group_id']), name: String(found['name']) }
+      },
     },
   )
 }
@@ -100,9 +130,9 @@ type Send = (
   sent: { readonly body?: object | undefined; readonly query?: Readonly<Record<string, string>> },
 ) => Promise<Json>
 
-function operator(send: Send, find: Operator['findUser']): Operator {
+function operator(send: Send, sources: Pick<Operator, 'findUser' | 'findGroup' | 'store'>): Operator {
   return {
-    findUser: find,
+    ...sources,
     perform: (operation, params, body) => send(operation, params, { body }),
     async list(operation, params) {
       const items: Json[] = []

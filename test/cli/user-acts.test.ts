@@ -110,3 +110,38 @@ t.test('what is for a store is no flag for a server, and one session is found by
     stderr: 'lychgate: no user has this user name, email address or sub\n',
   })
 })
+
+t.test('a group is created, renamed, set and deleted on a server as on a store', async (t) => {
+  const on = async ({ where }: { readonly where: readonly string[] }, name: string) => {
+    const outputs: string[] = []
+    for (const line of [
+      ['create', `${name}-above`],
+      ['create', name, '--description', 'Those who teach', '--parent', `${name}-above`],
+      ['rename', name, `${name}-two`],
+      ['set', `${name}-two`, '--description', '', '--administrators', `${name}-above`],
+      ['set', `${name}-two`, '--parent', '', '--administrators', ''],
+      ['delete', `${name}-two`, '--yes'],
+      ['delete', `${name}-two`, '--yes'],
+      ['rename', `${name}-above`, ' '],
+    ]) {
+      const { code, stdout, stderr } = await runHere(['group', ...line, '--json', ...where])
+      const text = `${code} ${stdout}${stderr}`.replaceAll(name, 'NAME')
+      outputs.push(
+        text.replaceAll(/group_[\w-]{22}/g, 'ID').replaceAll(/"created_at": \d+/g, '"created_at": 0'),
+      )
+    }
+    const events = (await store.audit({ since: 0, limit: 1000 })).filter(
+      ({ name: event, facts }) =>
+        event.startsWith('group-') && Object.values(facts).some((one) => `${one}`.includes(name)),
+    )
+    return { outputs, events: events.map(({ name: event }) => event) }
+  }
+  const [one, other] = [await on(doors.store, 'north'), await on(doors.server, 'south')]
+  t.match(one.outputs.map((line) => line[0]).join(''), '00000011')
+  t.strictSame(
+    other.outputs.map((line) => line.replace(/delete a group[^:]*: |change a group[^:]*: /, '')),
+    one.outputs,
+  )
+  t.not(one.events.length, 0)
+  t.strictSame(other.events, one.events)
+})

@@ -341,15 +341,15 @@ export const adminFaults = [
   {
     id: 'admin-client-makes-administrators',
     tests,
-    file: 'src/admin/api/groups.ts',
-    find: "caller.kind === 'user' || !isAdministrator(line, administrators),",
-    replace: "caller.kind === 'user' || line.length > 0,",
+    file: 'src/admin/operations/groups.ts',
+    find: '!isAdministrator(line, deps.config.admin.group),',
+    replace: 'line.length > 0,',
   },
   {
     id: 'admin-client-moves-a-group-to-administrators',
     tests,
-    file: 'src/admin/api/groups.ts',
-    find: 'assertOutside(caller, lineOf([...groups.filter(({ id }) => id !== result.id), result], result))',
+    file: 'src/admin/operations/groups.ts',
+    find: 'assertOutside(lineOf([...groups.filter(({ id }) => id !== result.id), result], result))',
     replace: '',
   },
   {
@@ -376,8 +376,8 @@ export const adminFaults = [
   {
     id: 'admin-last-leaves-over-http',
     tests,
-    file: 'src/admin/api/groups.ts',
-    find: 'return keepAdministrator(decision, administrators, at)',
+    file: 'src/admin/operations/groups.ts',
+    find: 'return keepAdministrator(decision, administrators, context.at)',
     replace: 'return decision',
   },
   {
@@ -516,16 +516,16 @@ export const adminFaults = [
   {
     id: 'admin-delegate-sees-groups-above',
     tests: delegation,
-    file: 'src/admin/api/groups.ts',
+    file: 'src/admin/operations/groups.ts',
     find: 'administratorsId !== undefined && ids.has(administratorsId)',
     replace: 'administratorsId !== undefined',
   },
   {
     id: 'admin-delegate-adds-a-stranger',
     tests: delegation,
-    file: 'src/admin/api/groups.ts',
-    find: '(isDelegate ? [call.requireMay({ userId })] : [])',
-    replace: '[]',
+    file: 'src/admin/operations/groups.ts',
+    find: '...call.requireSeen(userId),',
+    replace: '',
   },
   {
     id: 'admin-delegate-invites-into-any-group',

@@ -133,12 +133,12 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   /** Changes a client that an operator added. */
   const changing =
     (decide: (client: Client, body: Record<string, unknown>, context: AuditContext) => Decision<Client>) =>
-    async ({ param, body, caller, context, assertMatches, store }: HttpCall<Record<string, unknown>>) => {
+    async ({ param, body, caller, context, assertSeen, store }: HttpCall<Record<string, unknown>>) => {
       const clientId = param('client_id')
       const client = await store.transact('client', clientId, (found) => {
         const current = requireWithin(found, caller)
         assertByOperator(current)
-        assertMatches(tagOfClient(current))
+        assertSeen(tagOfClient(current), current)
         const decision = decide(current, body, context)
         if ('rejection' in decision) return decision
         assertWithin(decision.result, caller)
@@ -176,10 +176,10 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   remove(
     one,
     { operationId: 'deleteClient', summary: 'Delete a client with its tokens' },
-    ({ param, caller, context, assertMatches, store }) =>
+    ({ param, caller, context, assertSeen, store }) =>
       store.transact('client', param('client_id'), (found) => {
         const client = requireWithin(found, caller)
-        assertMatches(tagOfClient(client))
+        assertSeen(tagOfClient(client), client)
         return removeClient(client, context)
       }),
   )

@@ -46,7 +46,7 @@ type Described = Pick<Operation, 'operationId' | 'summary' | 'response' | 'query
 }
 
 /** Adds the route of an operation. Its status, headers and checks follow from its kind. */
-export function addOperation(app: FastifyInstance, deps: AppDeps, operation: Operation): void {
+export function addOperation<Body>(app: FastifyInstance, deps: AppDeps, operation: Operation<Body>): void {
   const { area, kind, url, perform } = operation
   operationsOf(app, deps, area).add(kind, url, operation, perform)
 }
@@ -103,7 +103,11 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
       requireMay: (subject) => admin.requireMay(request, subject),
       param,
       query: (name) => single(parametersOf(request.query), name),
-      assertMatches: (tag) => assertMatches(request.headers['if-match'], tag),
+      address: request.url,
+      assertSeen: (tag) => assertMatches(request.headers['if-match'], tag),
+      reach: () => admin.reachFor(request),
+      requireSeen: (userId) =>
+        request.delegatedBy === undefined ? [] : [admin.requireMay(request, { userId })],
     }
   }
 

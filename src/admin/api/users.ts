@@ -251,7 +251,7 @@ export const userResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const change = { claims: readClaims(claims), attributes, ...others }
       const user = await call.store.transact('user', sub, (found) => {
         const known = requireFound(found, 'user')
-        call.assertMatches(tagOfUser(known))
+        call.assertSeen(tagOfUser(known), known)
         return editProfile(known, change, context)
       })
       return { body: describeFor(call, user), tag: tagOfUser(user) }

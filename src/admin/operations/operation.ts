@@ -6,6 +6,8 @@ import type { Deps } from '../../feature/deps.ts'
 import { cursorOf, readKeyCursor } from '../../http/cursor.ts'
 import type { Key } from '../../pages/i18n/i18n.ts'
 import type { Store } from '../../storage/store.ts'
+import type { Reach } from '../../users/delegation.ts'
+import type { Caller } from './rules.ts'
 
 /** What the keys, users or clients of an operation are kept for: its scope is that of the admin API with this name. */
 export type Area = 'users' | 'clients' | 'keys' | 'audit'
@@ -22,7 +24,7 @@ export interface Call<Body = unknown> {
   /** The store is for reading: what changes goes through `store` of the call. */
   readonly deps: Pick<Deps, 'config' | 'random' | 'clock'> & { readonly store: Store }
   /** The user or client who calls; undefined: an operator at the machine, who is none of them. */
-  readonly caller: { readonly sub: string } | undefined
+  readonly caller: Pick<Caller, 'kind' | 'sub'> | undefined
   /** The actor, for the audit log, and the time of the call. */
   readonly context: AuditContext
   readonly body: Body
@@ -35,8 +37,14 @@ export interface Call<Body = unknown> {
   /** A part of the path; empty if no key can be that. */
   param(name: string): string
   query(name: string): string | undefined
-  /** @throws {OAuthError} unless the caller has seen what has this entity tag. */
-  assertMatches(tag: string): void
+  /** The address of the call, below which it creates something; empty where nothing has one. */
+  readonly address: string
+  /** @throws {OAuthError} unless the caller has seen the record, which has this entity tag. */
+  assertSeen(tag: string, record: object): void
+  /** What the caller can see; undefined: everything. */
+  reach(): Promise<Reach | undefined>
+  /** Requires in a transaction that the caller can see a user; empty for one who sees all. */
+  requireSeen(userId: string): readonly Write[]
 }
 
 /** A response that a repeated request gets again. It has no secret: those are shown once. */

@@ -65,7 +65,7 @@ function userAct<Prepared, Result>(definition: Definition<Prepared, Result>): Us
       const prepared = (await prepare?.(call, userId)) as Prepared // what `prepare` is declared to return
       return call.store.transact(userCredentials, userId, (found) => {
         const current = requireFound(found, 'user')
-        if (kind === 'delete') call.assertMatches(tagOfUser(current.user))
+        if (kind === 'delete') call.assertSeen(tagOfUser(current.user), current.user)
         const respond = (result: Result) => {
           const after = describe?.(result, current.user, prepared)
           return responseOf(call, after?.user ?? current.user, after?.more)

@@ -22,7 +22,7 @@ import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/
 import { readGroupsOf } from '../../users/delegation.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { groupsOf } from '../../users/groups.ts'
-import type { Call, DoneWord } from '../operations/operation.ts'
+import type { DoneWord } from '../operations/operation.ts'
 import { type KeptFields, keepForm, keptForm, typedLines } from './late-form.ts'
 import { outdatedForm } from './version.ts'
 
@@ -109,28 +109,6 @@ export interface AdminVisit {
 
 type AdminView = { [K in keyof Pages]: Pages[K] extends AdminModel ? K : never }[keyof Pages]
 type Content<K extends AdminView> = Omit<Pages[K], keyof AdminModel> & Partial<AdminModel>
-
-/** Returns the call of an operation by an administrator at a page, about what `params` name. */
-export function callOf<Body>(
-  deps: AppDeps,
-  { user, context, store }: AdminVisit,
-  params: Readonly<Record<string, string>>,
-  body?: Body,
-): Call<Body> {
-  return {
-    deps,
-    caller: { sub: user.id },
-    context,
-    body: body as Body, // absent where the operation has none
-    isDelegate: false,
-    administrators: deps.config.admin.group,
-    store,
-    param: (name) => params[name] ?? '',
-    query: () => undefined,
-    // A page shows its outdated form itself.
-    assertMatches: () => undefined,
-  }
-}
 
 /** Serves a page for administrators: who is one is read at every request. */
 export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPage): void {

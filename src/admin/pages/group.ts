@@ -1,8 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import {
   canonicalGroupName,
-  changeGroup,
-  deleteGroup,
   type Group,
   groupKind,
   groupNameKind,
@@ -15,10 +13,12 @@ import type { AppDeps } from '../../feature/deps.ts'
 import { displayName, type NamedUser } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { keepAdministrator } from '../../users/administrators.ts'
-import { addToGroup, changeGroups, removeFromGroup } from '../../users/groups.ts'
+import { addToGroup, removeFromGroup } from '../../users/groups.ts'
 import { findByLogin } from '../../users/search.ts'
+import { editGroup, removeGroup } from '../operations/groups.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { callOf } from './call.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
@@ -40,7 +40,8 @@ declare module '../../pages/pages.ts' {
 const onPage = 50
 
 /** A group: its members, and its name, description and parent. */
-export function groupPage(_app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
+export function groupPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { config, service, store } = deps
   const find = async (id: string) => requireFound(await store.find(groupKind, id), 'group')
   const idNamed = async (name: string) =>
     (await store.find(groupNameKind, canonicalGroupName(name.trim())))?.id
@@ -87,19 +88,13 @@ export function groupPage(_app: FastifyInstance, { config, service, store }: App
   }
 
   const change = async (visit: AdminVisit, id: string, name: string) => {
-    const { form, context } = visit
+    const { form } = visit
     const typedParent = single(form, 'parent')?.trim() ?? ''
     const parentId = typedParent === '' ? '' : await idNamed(typedParent)
     if (parentId === undefined) return show(visit, msg('admin.user.noGroup'))
-    const wanted = { name, description: single(form, 'description') ?? '', parentId }
-    await changeGroups(visit.store, (groups) => {
-      const known = requireFound(
-        groups.find((group) => group.id === id),
-        'group',
-      )
-      assertVersion(form, shownOf(known))
-      return keepAdministrator(changeGroup(groups, known, wanted, context), config.admin.group, context.at)
-    })
+    const body = { name, description: single(form, 'description') ?? '', parent_id: parentId }
+    const assertSeen = (record: object) => assertVersion(form, shownOf(record as Group)) // what it changes
+    await editGroup.perform(callOf(deps, visit, { group_id: id }, body, assertSeen), () => [])
     return visit.done('saved', `/groups/${id}`)
   }
 
@@ -143,7 +138,8 @@ function shownOf({ name, description = '', parentId = '' }: Group): object {
 }
 
 /** Deletes a group; its members stay users. */
-export function groupDeletePage(_app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
+export function groupDeletePage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { service, store } = deps
   return actPage<Group>({
     path: '/groups/:id/delete',
     section: 'groups',
@@ -154,15 +150,9 @@ export function groupDeletePage(_app: FastifyInstance, { config, service, store 
       const subject = requireFound(await store.find(groupKind, id), 'group')
       return { subject, name: subject.name, url: `${service.prefix}${adminPath('groups')}/${id}` }
     },
-    perform: async ({ id }, { store, context, done }) => {
-      await changeGroups(store, (groups) => {
-        const known = requireFound(
-          groups.find((group) => group.id === id),
-          'group',
-        )
-        return keepAdministrator(deleteGroup(groups, known, context), config.admin.group, context.at)
-      })
-      return done('group-deleted', '/groups')
+    perform: async ({ id }, visit) => {
+      await removeGroup.perform(callOf(deps, visit, { group_id: id }), () => [])
+      return visit.done('group-deleted', '/groups')
     },
   })
 }

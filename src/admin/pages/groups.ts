@@ -1,11 +1,13 @@
 import type { FastifyInstance } from 'fastify'
-import { canonicalGroupName, createGroup, groupKind, groupNameKind } from '../../domain/group.ts'
+import { canonicalGroupName, groupKind, groupNameKind } from '../../domain/group.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
-import { changeGroups } from '../../users/groups.ts'
+import { addGroup } from '../operations/groups.ts'
+import type { Shown } from '../operations/operation.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { callOf } from './call.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
@@ -30,7 +32,8 @@ interface ListedGroup {
 const onPage = 50
 
 /** The groups in the order of their names, and a form for another one. */
-export function groupsPage(_app: FastifyInstance, { config, service, store, random }: AppDeps): AdminPage {
+export function groupsPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { config, service, store } = deps
   const url = service.prefix + adminPath('groups')
   const show = async ({ query, form, render }: AdminVisit, problem?: Text) => {
     const search = (single(query, 'search') ?? '').slice(0, 200)
@@ -66,11 +69,13 @@ export function groupsPage(_app: FastifyInstance, { config, service, store, rand
     section: 'groups',
     kept: { name: msg('admin.name'), description: msg('admin.group.description') },
     show,
-    submit: async ({ store, form, context, done }) => {
-      const wanted = { name: single(form, 'name'), description: single(form, 'description') }
-      const fresh = random(16)
-      const { id } = await changeGroups(store, (groups) => createGroup(groups, wanted, fresh, context))
-      return done('group-created', `/groups/${id}`)
+    submit: async (visit) => {
+      const { form } = visit
+      const [name = '', description = ''] = [single(form, 'name'), single(form, 'description')]
+      const outcome = await addGroup.perform(callOf(deps, visit, {}, { name, description }), () => [])
+      // `as`: a group was added, and is described.
+      const { group_id: id } = (outcome as Shown).body as { readonly group_id: string }
+      return visit.done('group-created', `/groups/${id}`)
     },
   }
 }

@@ -4,7 +4,8 @@ import type { AppDeps } from '../../feature/deps.ts'
 import { type Key, msg } from '../../pages/i18n/i18n.ts'
 import { type UserAct, userActs } from '../operations/user-acts.ts'
 import { type Act, actPage, requireFound } from './act-page.ts'
-import { type AdminPage, adminPath, callOf } from './admin-page.ts'
+import { type AdminPage, adminPath } from './admin-page.ts'
+import { callOf } from './call.ts'
 
 /** The keys of the texts of each act. */
 type Name = keyof typeof userActs
