@@ -14,9 +14,9 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_200,
+    lines: 18_130,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_000 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_080 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_500 },
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_100 },

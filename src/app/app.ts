@@ -32,6 +32,7 @@ import { languageChoice } from '../pages/language-choice.ts'
 import { oneTimeLinks } from '../pages/links/plugin.ts'
 import { errorPage, showErrorsAsPages } from '../pages/page-errors.ts'
 import { pages } from '../pages/pages.ts'
+import { clientLogo } from '../pages/sign-in/client-logo.ts'
 import { interactionStarter } from '../pages/sign-in/pending.ts'
 import { interaction } from '../pages/sign-in/plugin.ts'
 import { authorize } from '../specs/rfc6749-authorization/authorize.ts'
@@ -83,7 +84,14 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(async (scope) => {
     showErrorsAsPages(scope)
     scope.addHook('preHandler', app.browser.replaceFormerCookies)
-    await registerAll(scope, below, [authorize, interaction, oneTimeLinks, accountPages, languageChoice])
+    await registerAll(scope, below, [
+      authorize,
+      clientLogo,
+      interaction,
+      oneTimeLinks,
+      accountPages,
+      languageChoice,
+    ])
     await registerFeatures(scope, deps, 'browsers')
     if (development === undefined) await scope.register(homePage, below)
   })

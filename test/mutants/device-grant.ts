@@ -181,8 +181,8 @@ export const deviceGrantFaults = [
     id: 'device-of-a-renamed-client',
     tests,
     file: pages,
-    find: "if (isApproved && single(sent, 'shown') !== shownOf(visit.client))",
-    replace: "if (isApproved && single(sent, 'shown') === '')",
+    find: 'readConsent(sent, visit.client, device.request, device.request.scope)',
+    replace: 'readConsent(sent, visit.client, device.request, device.request.scope) ?? device.request.scope',
   },
   {
     id: 'device-of-an-unknown-place',

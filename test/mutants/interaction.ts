@@ -18,16 +18,16 @@ export const interactionFaults = [
   },
   {
     id: 'consent-for-what-was-not-shown',
-    file: consentSource,
-    find: '(shown !== shownOf(pending) || isOfOtherDocument(pending))',
-    replace: "(shown === '' || isOfOtherDocument(pending))",
+    file: 'src/pages/consent.ts',
+    find: 'shown === shownOf(client) ?',
+    replace: "shown !== '' ?",
     tests: ['test/conformance/interaction-consent.test.ts'],
   },
   {
     id: 'consent-forgets-the-links-shown',
-    file: consentSource,
-    find: 'JSON.stringify([name, localized, clientUri, policyUri, tosUri,',
-    replace: 'JSON.stringify([name, localized, clientUri, clientUri, tosUri,',
+    file: 'src/pages/consent.ts',
+    find: 'const shown = [name, localized, clientUri, policyUri, tosUri,',
+    replace: 'const shown = [name, localized, clientUri, clientUri, tosUri,',
     tests: ['test/conformance/interaction-consent.test.ts'],
   },
   {

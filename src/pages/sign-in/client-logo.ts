@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
 import { put } from '../../domain/decision.ts'
 import type { Client, Hash, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
@@ -46,15 +47,18 @@ const path = '/client-logo'
  * Returns where a page has the logo of a client from, RFC 7591 §2: from this server. What clients that registered
  * themselves without an initial access token name is never fetched; a host vouches for what its document names.
  * Undefined also for one that could not be fetched.
+ * @param isDevice No authorization request fetched the logo of its document before: a page must not show when it is seen.
  */
 export async function clientLogoUrl(
   app: FastifyInstance,
   { service, clock }: Pick<AppDeps, 'service' | 'clock'>,
   client: Client,
+  isDevice?: true,
 ): Promise<string | undefined> {
   const uri = logoOf(client)
   if (uri === undefined) return undefined
   const known = await app.knownLogo(client, uri)
+  if (isDevice && client.published !== undefined && known === undefined) return undefined
   const isNothing = known !== undefined && known.image === undefined && clock() < known.expiresAt
   return isNothing ? undefined : `${service.prefix}${path}?${new URLSearchParams({ client_id: client.id })}`
 }
@@ -73,7 +77,7 @@ function isStored({ published, issuedAt, usedAt }: Client): boolean {
  * its first bytes are those of a PNG, JPEG or WebP image. That of a client with a document is fetched when its
  * authorization request arrives, before any page, so that no browser shows when it was seen.
  */
-export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: AppDeps): void {
+export const clientLogo = fp<AppDeps>(async (app, { service, store, clock, fetchUrl }) => {
   const cache = boundedCache<ClientLogo>(mostCachedBytes)
   const loading = new Map<Hash, Promise<ClientLogo>>()
   app.afterClientKnown((client) => {
@@ -85,16 +89,20 @@ export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: App
     return known?.source === hashSecret(uri) ? known : undefined
   })
 
-  app.get(path, { config: { limit: 'authorization' }, schema: { hide: true } }, async (request, reply) => {
-    const clientId = single(parametersOf(request.query), 'client_id') ?? ''
-    const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
-    const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
-    const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
-    const body = Buffer.from(logo?.image ?? '', 'base64')
-    const type = imageType(body)
-    if (type === undefined) return reply.code(404).send()
-    return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
-  })
+  app.get(
+    service.prefix + path,
+    { config: { limit: 'authorization' }, schema: { hide: true } },
+    async (request, reply) => {
+      const clientId = single(parametersOf(request.query), 'client_id') ?? ''
+      const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
+      const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
+      const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
+      const body = Buffer.from(logo?.image ?? '', 'base64')
+      const type = imageType(body)
+      if (type === undefined) return reply.code(404).send()
+      return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
+    },
+  )
 
   async function prefetch(client: Client): Promise<void> {
     const uri = logoOf(client)
@@ -133,4 +141,4 @@ export function clientLogo(app: FastifyInstance, { store, clock, fetchUrl }: App
       return undefined
     }
   }
-}
+})

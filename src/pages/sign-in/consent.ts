@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { auditEvent } from '../../domain/audit.ts'
 import { narrowClaims } from '../../domain/claims.ts'
 import { documentDigest, documentDigestOf } from '../../domain/client-document.ts'
 import { consentKind } from '../../domain/connections.ts'
@@ -8,35 +7,25 @@ import { OAuthError } from '../../domain/errors.ts'
 import {
   askedScope,
   denialError,
-  narrowByUser,
   rememberConsent,
   remembersConsent,
   type UserDenial,
   wantedScope,
 } from '../../domain/interaction.ts'
-import type { Scope, Seconds, Session, User } from '../../domain/model.ts'
-import { every, single } from '../../domain/parameters.ts'
+import type { Scope, Session, User } from '../../domain/model.ts'
 import { narrowScope } from '../../domain/scope.ts'
-import type { CatalogueScope } from '../../domain/scope-catalogue.ts'
-import { hashSecret } from '../../domain/secret.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import {
-  type ClientLink,
-  clientLinks,
-  type DescribedClient,
-  describeClient,
-  displayName,
-  foreignResources,
-  type NamedResource,
-  type NamedUser,
-  type RedirectTarget,
-  redirectTarget,
-} from '../describe.ts'
-import { assertOwnForm, type FormModel } from '../forms.ts'
-import { layOutScope, type OfferedScopes, scopesFor } from '../scopes.ts'
-import { clientLogoUrl } from './client-logo.ts'
-import { showDenial } from './denial.ts'
+  type ConsentModel,
+  consentEvent,
+  consentModel,
+  isApproved,
+  readConsent,
+  showDenial,
+} from '../consent.ts'
+import { type RedirectTarget, redirectTarget } from '../describe.ts'
+import { assertOwnForm } from '../forms.ts'
 import type { codeIssuer } from './issue-code.ts'
 import {
   type ContinueFlow,
@@ -52,34 +41,11 @@ import { handleOf } from './way-back.ts'
 
 declare module '../pages.ts' {
   interface Pages {
-    consent: FormModel &
-      OfferedScopes & {
-        /** The same page with only read access ticked; absent if there is nothing to change. */
-        readonly onlyReadUrl?: string
-        readonly allUrl?: string
-        readonly user: NamedUser
-        /** Switches to another user. */
-        readonly switchUrl: string
-        readonly client: DescribedClient &
-          RedirectTarget & {
-            readonly id: string
-            readonly redirectUri: string
-            /** http(s) links, shown with their host and never fetched. */
-            readonly links: readonly ClientLink[]
-            /** Its logo, from this server. */
-            readonly logoUrl?: string
-          }
-        /** The resources of the access, if it is not only the service itself. */
-        readonly resources: readonly NamedResource[]
-        /** Whether the client changed what this page shows since the user saw it. */
-        readonly changed: boolean
-        /** Whether the page asks only for what the user has not allowed before. */
-        readonly onlyNew: boolean
-        /** Absent if nothing outlives the access token. */
-        readonly accessLastsSeconds?: Seconds
-        /** Where the user takes access back; absent if there is no account page. */
-        readonly accountUrl?: string
-      }
+    consent: ConsentModel & {
+      readonly client: RedirectTarget & { readonly redirectUri: string }
+      /** Whether the page asks only for what the user has not allowed before. */
+      readonly onlyNew: boolean
+    }
   }
 }
 
@@ -93,10 +59,10 @@ export function consentPage(
   continueFlow: ContinueFlow,
   issueCode: ReturnType<typeof codeIssuer>,
 ): void {
-  const { config, service, store, declared } = deps
+  const { service, store } = deps
   const { prefix } = service
   const load = pendingLoader(app, deps)
-  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  const modelOf = consentModel(app, deps)
 
   app.get('/consent', { schema: { hide: true } }, async (request, reply) => {
     const pending = await load(request.query, reply)
@@ -110,25 +76,22 @@ export function consentPage(
     }
     const user = await store.find('user', session.userId)
     if (user === undefined) throw interactionExpired()
-    if (denial !== undefined) return showDenial(pending, user, { prefix, csrf: csrfOf(pending, session) })
+    if (denial !== undefined) return showDenial({ ...pending, user }, denial, formOf(pending, session))
     return show(pending, session, user)
   })
 
   app.post('/consent', { config: { repeats: ['scope'] }, schema: { hide: true } }, async (request, reply) => {
     const pending = await load(request.body, reply)
     const { session, sent } = pending
-    const approved = single(sent, 'decision') === 'approve'
+    const approved = isApproved(sent)
     // A denial counts even if the same was allowed in another tab.
     const isOver = approved && pending.step !== 'consent'
     if (pending.client === undefined || session === undefined || isOver) return continueFlow(pending)
     assertOwnForm(sent, csrfOf(pending, session), pageUrl(pending))
     if (pending.denial !== undefined)
       return approved ? reply.redirect(pageUrl(pending), 303) : deny(pending, session, pending.denial)
-    // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
-    // The page always sends `shown`; a script that leaves it out has shown no page.
-    const shown = single(sent, 'shown') ?? shownOf(pending)
-    if (approved && (shown !== shownOf(pending) || isOfOtherDocument(pending))) return askAgain(pending)
-    const allowed = approved ? narrowByUser(pending.request, askedOf(pending), every(sent, 'scope')) : []
+    const allowed = readConsent(sent, pending.client, pending.request, askedOf(pending))
+    if (allowed === undefined || (approved && isOfOtherDocument(pending))) return askAgain(pending)
     return agree(pending, session, allowed)
   })
 
@@ -138,8 +101,8 @@ export function consentPage(
   /** Ends the request of a user who may not use the client. */
   const deny = async (pending: PendingAuthorization, session: Session, denial: UserDenial) => {
     const { client, reply, now } = pending
-    const facts = { userId: session.userId, clientId: client.id, rule: denial.rule }
-    const event = auditEvent('client-access-denied', userContext(reply.request, now), facts)
+    const parties = { userId: session.userId, clientId: client.id }
+    const event = consentEvent(userContext(reply.request, now), parties, [], denial)
     await endInteraction(app, store, pending, event)
     return reply.authorizationError(pending.request, denialError(denial))
   }
@@ -148,57 +111,41 @@ export function consentPage(
   const agree = async (pending: PendingAuthorization, session: Session, allowed: Scope) => {
     const { reply, now } = pending
     const scope = narrowScope(pending.request.scope, allowed)
-    const context = userContext(reply.request, now)
     const parties = { userId: session.userId, clientId: pending.client.id }
+    const event = consentEvent(userContext(reply.request, now), parties, scope)
     if (scope.length === 0) {
-      await endInteraction(app, store, pending, auditEvent('consent-refused', context, parties))
+      await endInteraction(app, store, pending, event)
       return reply.authorizationError(pending.request, denied())
     }
     const client = await app.keepClient(pending.client)
     // Another node stored another version of its document.
     if (client.published?.digest !== pending.client.published?.digest) return askAgain(pending)
     const claims = narrowClaims(pending.request.claims, allowed, service.scopeClaims)
-    const agreed = auditEvent('consent', context, { ...parties, scope: scope.join(' ') })
-    const writes = [...remember({ ...pending, client }, session, allowed), agreed]
+    const writes = [...remember({ ...pending, client }, session, allowed), event]
     return issueCode({ ...pending, client }, { session, scope, claims, writes })
   }
 
   const show = async (pending: PendingAuthorization, session: Session, user: User): Promise<FastifyReply> => {
-    const { interaction, client, request, sent, reply, now } = pending
-    const { language } = reply.request
-    const onlyRead = single(sent, 'only') === 'read'
-    const isChecked = ({ access }: CatalogueScope) => !onlyRead || access !== 'write'
-    const asked = askedOf(pending)
+    const { client, request } = pending
+    const scope = askedOf(pending)
     if (isOfOtherDocument(pending)) await noteDocument(pending)
-    const { identity, areas } = layOutScope(asked, scopesIn(language), isChecked)
-    const canChange = areas.some(({ write }) => write !== undefined)
-    const logoUrl = await clientLogoUrl(app, deps, client)
     const outlives = client.grantTypes.includes('refresh_token')
-    const model = {
-      action: `${prefix}/consent`,
-      hidden: { ...handleOf(interaction), csrf: csrfOf(pending, session), shown: shownOf(pending) },
-      ...(canChange && !onlyRead && { onlyReadUrl: `${pageUrl(pending)}&only=read` }),
-      ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
-      user: displayName(user),
-      switchUrl: `${interactionUrl(prefix, 'login', interaction)}&switch=1`,
-      client: {
-        ...describeClient(client, reply.request, service, now),
-        ...redirectTarget(request.redirectUri),
-        id: client.id,
-        redirectUri: request.redirectUri,
-        links: clientLinks(client, language),
-        ...(logoUrl !== undefined && { logoUrl }),
-      },
-      resources: foreignResources(request.resource, service, language),
-      identity,
-      areas,
-      changed: single(sent, 'changed') !== undefined,
-      onlyNew: asked.length < wantedScope(request).length,
-      ...(outlives && { accessLastsSeconds: config.lifetimes.refreshTokenAbsoluteSeconds }),
-      accountUrl: `${prefix}/account/apps`,
-    }
-    return reply.page('consent', model)
+    const asked = { scope, resource: request.resource, outlives }
+    const model = await modelOf({ ...pending, user }, asked, formOf(pending, session))
+    const { redirectUri } = request
+    return pending.reply.page('consent', {
+      ...model,
+      client: { ...model.client, ...redirectTarget(redirectUri), redirectUri },
+      onlyNew: scope.length < wantedScope(request).length,
+    })
   }
+
+  const formOf = (pending: PendingAuthorization, session: Session) => ({
+    action: `${prefix}/consent`,
+    hidden: { ...handleOf(pending.interaction), csrf: csrfOf(pending, session) },
+    pageUrl: pageUrl(pending),
+    switchUrl: `${interactionUrl(prefix, 'login', pending.interaction)}&switch=1`,
+  })
 
   /** The page shows another version of the client's document than the request was for. */
   const noteDocument = (pending: PendingAuthorization) =>
@@ -212,13 +159,6 @@ export function consentPage(
   /** Bound to the session, too: a page shown to one user cannot be submitted as another. */
   const csrfOf = ({ browserSecret, interaction }: Pending, session: Session) =>
     app.browser.csrfToken(browserSecret, 'consent', interaction.id, session.id)
-}
-
-/** Identifies what the page shows of a client: it differs as soon as the client changes any of it. */
-function shownOf({ client }: PendingAuthorization): string {
-  const { name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes, published } = client
-  const shown = [name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes]
-  return hashSecret(JSON.stringify(published === undefined ? shown : [...shown, published.digest]))
 }
 
 /** Whether the client publishes another document now than the one that the pending request is for. */

@@ -5,7 +5,6 @@ import { toOAuthError } from '../../http/errors.ts'
 import { formBodies } from '../../http/parameters.ts'
 import { acceptOwnForms } from '../forms.ts'
 import { errorPage } from '../page-errors.ts'
-import { clientLogo } from './client-logo.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
 import { loginPage } from './login.ts'
@@ -45,5 +44,4 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 
   loginPage(app, deps, continueFlow)
   consentPage(app, deps, continueFlow, issueCode)
-  clientLogo(app, deps)
 }

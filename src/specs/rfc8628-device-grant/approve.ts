@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import type { AuditContext } from '../../domain/audit.ts'
 import type { GrantBasis } from '../../domain/decision.ts'
 import type { UserDenial } from '../../domain/interaction.ts'
 import type { Client, Scope, Seconds, Session } from '../../domain/model.ts'
 import type { Parameters } from '../../domain/parameters.ts'
-import { hashSecret } from '../../domain/secret.ts'
 import type { AppDeps } from '../../feature/deps.ts'
+import { consentEvent } from '../../pages/consent.ts'
 import type { SignedIn } from '../../pages/signed-in.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind } from './rules/device.ts'
 
@@ -47,20 +47,14 @@ export function deviceApproval(app: FastifyInstance, { store }: Pick<AppDeps, 's
     // The device redeems the grant as long as its own code works: no code of RFC 6749 is issued.
     const left = device.expiresAt - context.at
     const { grant, inserts } = await app.approve(device.request, client, session, scope, context.at, left)
-    const about = { userId, clientId: client.id, scope: scope.join(' ') }
     return store.transact(deviceKind, device.userCode, (found) =>
       decideDevice(
         found,
         { state: 'approved', userId, grantId: grant.id },
         context.at,
         ...inserts(basis && { basis }),
-        auditEvent('consent', context, about),
+        consentEvent(context, { userId, clientId: client.id }, scope),
       ),
     )
   }
-}
-
-/** Identifies what a page shows of a client: it differs as soon as the client changes any of it. */
-export function shownOf({ name, localized, clientUri, policyUri, tosUri, grantTypes }: Client): string {
-  return hashSecret(JSON.stringify([name, localized, clientUri, policyUri, tosUri, grantTypes]))
 }

@@ -1,35 +1,29 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { auditEvent } from '../../domain/audit.ts'
 import { currentRequest } from '../../domain/current-grant.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { narrowByUser, type UserDenial } from '../../domain/interaction.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { Scope, Seconds } from '../../domain/model.ts'
-import { every, single } from '../../domain/parameters.ts'
+import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { formBodies, parametersOf } from '../../http/parameters.ts'
 import {
-  ago,
-  type ClientLink,
-  clientLinks,
-  type DescribedClient,
-  describeClient,
-  displayName,
-  foreignResources,
-  type NamedResource,
-  type NamedUser,
-  placeOf,
-} from '../../pages/describe.ts'
+  type ConsentModel,
+  consentEvent,
+  consentModel,
+  isApproved,
+  readConsent,
+  showDenial,
+} from '../../pages/consent.ts'
+import { ago, placeOf } from '../../pages/describe.ts'
 import { acceptOwnForms, assertOwnForm, type FormModel, recordBusy } from '../../pages/forms.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
-import { layOutScope, type OfferedScopes, scopesFor } from '../../pages/scopes.ts'
 import { findSignedIn } from '../../pages/signed-in.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
 import { throttled } from '../../users/throttling.ts'
-import { deviceApproval, shownOf, type UserVisit, type Visit } from './approve.ts'
+import { deviceApproval, type UserVisit, type Visit } from './approve.ts'
 import { formatUserCode, parseUserCode, wrongCodeBuckets } from './rules/codes.ts'
 import {
   type DeviceAuthorization,
@@ -46,22 +40,12 @@ declare module '../../pages/pages.ts' {
       /** What was typed, or came with `verification_uri_complete`. */
       readonly userCode?: string
     }
-    'device-confirm': FormModel &
-      OfferedScopes & {
-        readonly userCode: string
-        readonly requestedAgoSeconds: Seconds
-        /** "from the network 203.0.113.0/24"; absent if it is not known. */
-        readonly requestedFrom?: Text
-        readonly user: NamedUser
-        readonly switchUrl: string
-        readonly client: DescribedClient & { readonly id: string; readonly links: readonly ClientLink[] }
-        readonly resources: readonly NamedResource[]
-        /** Whether the client changed what this page shows since the user saw it. */
-        readonly changed: boolean
-        /** Absent if nothing outlives the access token. */
-        readonly accessLastsSeconds?: Seconds
-        readonly accountUrl: string
-      }
+    'device-confirm': ConsentModel & {
+      readonly userCode: string
+      readonly requestedAgoSeconds: Seconds
+      /** "from the network 203.0.113.0/24"; absent if it is not known. */
+      readonly requestedFrom?: Text
+    }
     'device-done': { readonly clientName?: string; readonly accountUrl: string }
     'device-over': { readonly denied: boolean; readonly againUrl: string }
   }
@@ -72,10 +56,10 @@ declare module '../../pages/pages.ts' {
  * `verification_uri_complete` only fills in the code (RFC 8628 §3.3.1): nothing is looked up before the form is sent.
  */
 export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service, store, clock, declared } = deps
+  const { config, service, store, clock } = deps
   const { prefix } = service
   const approveDevice = deviceApproval(app, deps)
-  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  const modelOf = consentModel(app, deps)
   await app.register(formBodies, { config })
   acceptOwnForms(app)
   const pageUrl = `${prefix}/device`
@@ -118,7 +102,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const visit = await enter(request, reply, request.query)
       if (visit === undefined) return reply
       const { device, session, now, denial } = visit
-      if (denial !== undefined) return showDenial(visit, denial)
+      if (denial !== undefined) return showDenial(visit, denial, formOf(visit))
       if (!app.shortcuts?.agrees) return show(visit)
       await whileSignedIn(store, session, now, () => approve(visit, device.request.scope))
       return reply.redirect(prefix + confirmPath(device), 303)
@@ -134,12 +118,9 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const { sent, device, now, session, denial } = visit
       const url = prefix + confirmPath(device)
       assertOwnForm(sent, csrfOf(visit), url)
-      const isApproved = single(sent, 'decision') === 'approve'
-      if (isApproved && denial !== undefined) return reply.redirect(url, 303)
-      // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
-      if (isApproved && single(sent, 'shown') !== shownOf(visit.client))
-        return reply.redirect(`${url}&changed=1`, 303)
-      const scope = isApproved ? narrowByUser(device.request, device.request.scope, every(sent, 'scope')) : []
+      if (isApproved(sent) && denial !== undefined) return reply.redirect(url, 303)
+      const scope = readConsent(sent, visit.client, device.request, device.request.scope)
+      if (scope === undefined) return reply.redirect(`${url}&changed=1`, 303)
       // The page finds out what has ended, and shows it.
       await whileSignedIn(store, session, now, () =>
         scope.length === 0 ? deny(visit) : approve(visit, scope),
@@ -217,44 +198,28 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     return reply.page('device-done', { accountUrl, ...(name !== undefined && { clientName: name }) })
   }
 
-  const showDenial = (visit: UserVisit, { contact }: UserDenial): FastifyReply => {
-    const { device, client, request, reply, user } = visit
-    const model = {
-      action: `${prefix}/device/confirm`,
-      hidden: { user_code: formatUserCode(device.userCode), csrf: csrfOf(visit) },
-      clientName: clientWords(client, request.language).name ?? client.id,
-      user: displayName(user),
-      switchUrl: `${prefix}${confirmPath(device)}&switch=1`,
-      ...(contact !== undefined && { contact }),
-    }
-    return reply.page('denied', model, { status: 403 })
-  }
-
-  const show = (visit: UserVisit): FastifyReply => {
-    const { device, client, request, reply, sent, user, now } = visit
-    const { language } = request
-    const userCode = formatUserCode(device.userCode)
+  const show = async (visit: UserVisit): Promise<FastifyReply> => {
+    const { device, client, request, reply, now } = visit
     const requestedFrom = placeOf(device.from, request, service)
     const outlives = isRefreshable(client)
+    const asked = {
+      scope: device.request.scope,
+      resource: device.request.resource,
+      outlives,
+      isDevice: true,
+    } as const
     return reply.page('device-confirm', {
-      action: `${prefix}/device/confirm`,
-      hidden: { user_code: userCode, csrf: csrfOf(visit), shown: shownOf(visit.client) },
-      userCode,
+      ...(await modelOf(visit, asked, formOf(visit))),
+      userCode: formatUserCode(device.userCode),
       requestedAgoSeconds: ago(device.createdAt, now),
       ...(requestedFrom && { requestedFrom }),
-      user: displayName(user),
-      switchUrl: `${prefix}${confirmPath(device)}&switch=1`,
-      client: {
-        ...describeClient(client, request, service, now),
-        id: client.id,
-        links: clientLinks(client, language),
-      },
-      resources: foreignResources(device.request.resource, service, language),
-      ...layOutScope(device.request.scope, scopesIn(language), () => true),
-      changed: single(sent, 'changed') !== undefined,
-      ...(outlives && { accessLastsSeconds: config.lifetimes.refreshTokenAbsoluteSeconds }),
-      accountUrl: `${prefix}/account/apps`,
     })
+  }
+
+  const formOf = (visit: UserVisit) => {
+    const pageUrl = prefix + confirmPath(visit.device)
+    const hidden = { user_code: formatUserCode(visit.device.userCode), csrf: csrfOf(visit) }
+    return { action: `${prefix}/device/confirm`, hidden, pageUrl, switchUrl: `${pageUrl}&switch=1` }
   }
 
   const approve = ({ device, client, session, request, now }: UserVisit, scope: Scope) =>
@@ -267,13 +232,12 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       basis: { sessionId: session.id },
     })
 
-  const deny = async ({ device, client, user, request, now }: UserVisit): Promise<void> => {
-    const event = auditEvent('consent-refused', userContext(request, now), {
-      userId: user.id,
-      clientId: client.id,
-    })
+  const deny = async ({ device, client, user, request, denial, now }: UserVisit): Promise<void> => {
+    const parties = { userId: user.id, clientId: client.id }
+    const event = consentEvent(userContext(request, now), parties, [], denial)
+    const ending = app.authorizationRequests.endWrites(device.request)
     await store.transact(deviceKind, device.userCode, (found) =>
-      decideDevice(found, { state: 'denied' }, now, event),
+      decideDevice(found, { state: 'denied' }, now, event, ...ending),
     )
   }
 
