@@ -1,9 +1,39 @@
 import type { Fault } from './fault.ts'
 
+const notices = ['test/account/notices.test.ts']
+
 const test = (name: string) => [`test/account/${name}.test.ts`]
 
 /** Faults of the account page. */
 export const accountFaults = [
+  {
+    id: 'notice-to-the-new-address-only',
+    tests: notices,
+    file: 'src/pages/emails/notices.ts',
+    find: 'new Set([user.email, former])',
+    replace: 'new Set([user.email])',
+  },
+  {
+    id: 'notice-of-known-browsers',
+    tests: notices,
+    file: 'src/pages/emails/notices.ts',
+    find: "facts['browser'] === 'new' ? 'browser' : undefined",
+    replace: "'browser'",
+  },
+  {
+    id: 'notice-although-off',
+    tests: notices,
+    file: 'src/pages/emails/notices.ts',
+    find: "sender === undefined || config.mail.notices === 'off'",
+    replace: 'sender === undefined',
+  },
+  {
+    id: 'notice-of-new-browsers-without-limit',
+    tests: notices,
+    file: 'src/pages/emails/notices.ts',
+    find: 'if (!isDue) return',
+    replace: 'if (isDue === undefined) return',
+  },
   {
     id: 'grant-of-somebody-else-ended',
     file: 'src/domain/connections.ts',
