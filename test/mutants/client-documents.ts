@@ -213,7 +213,7 @@ export const clientDocumentFaults = [
     tests: unknown,
     file: 'src/specs/client-id-metadata/plugin.ts',
     find: `          case 'authentication':
-            return clients.known(clientId)`,
+            return (await clients.known(clientId)) ?? clients.remembered(clientId, from)`,
     replace: `          case 'authentication':
             return (await clients.known(clientId)) ?? (await unlessUnusable(clients.current(clientId, from)))`,
   },

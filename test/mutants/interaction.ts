@@ -77,8 +77,8 @@ export const interactionFaults = [
     id: 'answered-page-works-again',
     rule: 'rfc6749-4.1.2.1-access-denied',
     file: 'src/pages/sign-in/pending.ts',
-    find: 'return accept(undefined, remove(interactionKind, interaction.id), ...others, ...ending)',
-    replace: 'return accept(undefined)',
+    find: 'return accept(undefined, remove(interactionKind, id), ...writes)',
+    replace: 'return accept(undefined, ...writes)',
   },
   {
     id: 'way-back-of-another-site',

@@ -68,7 +68,7 @@ export const limitFaults = [
   {
     id: 'unserved-paths-recorded',
     file: record,
-    find: 'isUnserved(reply.statusCode) || ',
+    find: 'isUnserved(request.rejection) || ',
     replace: '',
     tests: recordTests,
   },
