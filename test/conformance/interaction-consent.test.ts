@@ -14,6 +14,7 @@ import {
 } from '../helpers/authorization.ts'
 import { authorize, exchange, register } from '../helpers/flow.ts'
 import { registrationAt } from '../helpers/registration.ts'
+import { recordOf } from '../helpers/rejection.ts'
 import { bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
@@ -198,7 +199,7 @@ t.test('a redirect URI that the client removed in between gets no response', asy
     const answer = await forge(page, user, { decision })
     t.equal(answer.status, 400)
     t.equal(answer.headers.get('location'), null)
-    t.match(await answer.text(), 'redirect_uri is not registered')
+    t.match(await recordOf(server, answer), { why: /^redirect_uri is not registered/ })
   }
 })
 
