@@ -35,7 +35,7 @@ t.test('each section works without script, and a deleted user is gone', async (t
   await heading('Connected apps')
   await page.getByRole('button', { name: 'Disconnect Course Sync' }).focus()
   await page.keyboard.press('Enter')
-  await done('Disconnected.')
+  await done('Disconnected, everywhere')
   t.notOk(await isAlive(server, tokens.access_token))
 
   await section('Devices')

@@ -107,7 +107,7 @@ const signOutFrom = (client: TestClient) => {
   const query = { client_id: client.id, post_logout_redirect_uri: client.redirectUri }
   return `${server.issuer}/oauth/logout?${new URLSearchParams(query)}`
 }
-const consent = 'consent.eta 1'
+const consent = 'consent-form.eta 1'
 const skip = { client: { consent: 'skip' } } as const
 
 const walks: Readonly<Record<string, Walk>> = {

@@ -39,7 +39,7 @@ export interface Filled {
  * there, and a browser submits each.
  */
 export const formsTowardClients = [
-  'consent.eta 1',
+  'consent-form.eta 1',
   'denied.eta 1',
   'form-post.eta 1',
   'login.eta 1',
