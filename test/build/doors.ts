@@ -40,11 +40,12 @@ t.test('the unit: the commands at its head, and its command line, behind a TLS p
   for (const folder of ['etc/systemd/system', 'usr/local/bin', 'run/credentials', 'root'])
     mkdirSync(at(folder), { recursive: true })
   copyFileSync(file, at('root/lychgate'))
-  copyFileSync(join(root, 'deploy/lychgate.service'), at('root/lychgate.service'))
+  for (const name of ['lychgate.service', 'lychgate.yaml'])
+    copyFileSync(join(root, 'deploy', name), at(`root/${name}`))
   const commands = [...unit.matchAll(/^# {3}(\S.*)$/gm)]
     .map(([, command = '']) => command.replaceAll(/(?<=\s)\/(?=usr|etc)/g, `${machine}/`))
     .filter((command) => !/^(systemctl|systemd-run|journalctl|-E) ?/.test(command))
-  t.equal(commands.length, 5)
+  t.equal(commands.length, 6)
   const path = `${at('usr/local/bin')}:/usr/bin:/bin`
   const setUp = spawnSync('env', ['-i', `PATH=${path}`, 'sh', '-euc', commands.join('\n')], {
     cwd: at('root'),
@@ -53,14 +54,14 @@ t.test('the unit: the commands at its head, and its command line, behind a TLS p
   t.match(setUp, { status: 0, stderr: '' })
 
   // As systemd does it: the state folder, the credential, the variables and the environment file.
-  const [state = '', credential = '', environmentFile = ''] = [
-    'StateDirectory',
-    'LoadCredential',
-    'EnvironmentFile',
-  ].map((name) => settingsOf(name)[0] ?? '')
+  const [state = '', environmentFile = ''] = ['StateDirectory', 'EnvironmentFile'].map(
+    (name) => settingsOf(name)[0] ?? '',
+  )
   mkdirSync(at(`var/lib/${state}`), { recursive: true, mode: 0o700 })
-  const [id = '', source = ''] = credential.split(':')
-  cpSync(at(source), at(`run/credentials/${id}`))
+  for (const credential of settingsOf('LoadCredential')) {
+    const [id = '', source = ''] = credential.split(':')
+    cpSync(at(source), at(`run/credentials/${id}`))
+  }
   const port = await freePort()
   writeFileSync(at(environmentFile.replace(/^-/, '')), `LYCHGATE_PORT=${port}\n`, { flag: 'a' })
   const lines = [

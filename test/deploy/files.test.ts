@@ -55,7 +55,7 @@ function prepare(t: Test, path: string): string {
 /** The configuration of a service: variables and secrets as compose passes them. */
 function configOf(
   { secrets }: Compose,
-  { environment, secrets: granted = [] }: ComposeService,
+  { environment, secrets: granted = [], volumes = [] }: ComposeService,
   folder: string,
 ): Config {
   const file = Object.fromEntries(
@@ -66,6 +66,10 @@ function configOf(
   )
   const resolved = Object.entries(environment).map(([name, value]) => {
     const secret = /^\/run\/secrets\/(\w+)$/.exec(value)?.[1]
+    if (name === 'LYCHGATE_CONFIG') {
+      const mount = volumes.find((one) => one.split(':')[1] === value) ?? ''
+      return [name, join(root, 'deploy', mount.split(':')[0] ?? '')]
+    }
     if (secret === undefined)
       return [name, value.replace(/\$\{(\w+):\?[^}]*\}/, (_, variable) => file[variable] ?? '')]
     if (!granted.includes(secret)) throw new Error(`${secret} is not granted`)
@@ -74,17 +78,31 @@ function configOf(
   return loadConfig({ mode: 'serve', environment: { ...file, ...Object.fromEntries(resolved) } })
 }
 
+/** What `lychgate init` gives a new server, too: no API of a school. */
+function assertOfAServer(t: Test, { scopes, builtInApi }: Config): void {
+  t.strictSame(
+    scopes?.map(({ name }) => name),
+    ['openid', 'profile', 'email', 'groups', 'offline_access'],
+  )
+  t.equal(builtInApi, 'off')
+}
+
 t.test('compose.yaml starts one node with SQLite for a proxy on the host', async (t) => {
   const compose = composeOf('deploy/compose.yaml')
   const folder = prepare(t, 'deploy/compose.yaml')
   const node = compose.services['lychgate'] as ComposeService
   const config = configOf(compose, node, folder)
   t.match(config, { issuer: 'https://auth.example.org', host: '0.0.0.0', port: 9400, data: '/data' })
-  t.match(node, { ports: ['127.0.0.1:9400:9400'], volumes: ['data:/data'], networks: ['front'] })
+  t.match(node, {
+    ports: ['127.0.0.1:9400:9400'],
+    volumes: ['data:/data', /lychgate\.yaml/],
+    networks: ['front'],
+  })
   t.strictSame(
     config.trustProxy,
     compose.networks['front']?.ipam?.config.map(({ gateway }) => gateway),
   )
+  assertOfAServer(t, config)
   t.strictSame(Object.keys(compose.volumes), ['data'])
   t.ok(existsSync(join(root, 'deploy', node.build?.context ?? '', node.build?.dockerfile ?? '')))
 })
@@ -102,6 +120,7 @@ t.test('compose.postgres.yaml starts two nodes that trust only the proxy in fron
     t.match(config, { issuer: 'https://auth.example.org', host: '0.0.0.0', port: 9400 }, name)
     t.equal(config.store, `postgres://lychgate:${password}@postgres/lychgate`, 'the password of the database')
     t.strictSame(config.trustProxy, [address], 'the address of the proxy')
+    assertOfAServer(t, config)
     t.strictSame(node.networks, ['front', 'back'])
   }
   t.match(compose.services['postgres'], {
@@ -186,9 +205,9 @@ t.test('the unit confines the server, keeps its state and passes its secret as a
   t.strictSame(settingsOf('ProtectSystem'), ['strict'])
   t.strictSame(settingsOf('MemoryDenyWriteExecute'), [], 'V8 compiles while it runs')
   t.strictSame(settingsOf('RestartPreventExitStatus'), [`${exitCode.usage} ${exitCode.config}`])
-  const folder = t.testdir({ secret: 's'.repeat(44) })
-  const credential = settingsOf('LoadCredential')[0]?.split(':')[0]
-  t.equal(credential, 'secret')
+  const folder = t.testdir({ secret: 's'.repeat(44), 'lychgate.yaml': read('deploy/lychgate.yaml') })
+  const credentials = settingsOf('LoadCredential').map((line) => line.split(':')[0])
+  t.strictSame(credentials, ['secret', 'lychgate.yaml'])
   const variables = settingsOf('Environment').map((line) =>
     line.replace('%S', '/var/lib').replace('%d', folder),
   )
@@ -198,6 +217,7 @@ t.test('the unit confines the server, keeps its state and passes its secret as a
     environment: { ...environment, LYCHGATE_ISSUER: 'https://auth.example.org' },
   })
   t.equal(config.data, `/var/lib/${settingsOf('StateDirectory')[0]}`)
+  assertOfAServer(t, config)
   t.strictSame(config.trustProxy, ['127.0.0.1', '::1'])
 })
 
