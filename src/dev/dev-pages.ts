@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 const partials = ['layout', 'exchange', 'judgement', 'tokens', 'happened'] as const
-const pageNames = ['start', 'flows', 'flow', 'try', 'try-run', 'docs', 'docs-redirect'] as const
+const pageNames = ['start', 'flows', 'flow', 'list', 'try', 'try-run', 'docs', 'docs-redirect'] as const
 const assets = [
   ['dev.css', 'text/css; charset=utf-8'],
   ['dev.js', 'text/javascript; charset=utf-8'],

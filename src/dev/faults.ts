@@ -9,6 +9,7 @@ import { OAuthError } from '../domain/errors.ts'
 import { every } from '../domain/parameters.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { requireBody } from './json-body.ts'
+import { listFor } from './list-page.ts'
 import { basicClientId, type DevDeps, type DevPart, missing } from './part.ts'
 
 /** A fault to apply to the next requests of an endpoint or a client. */
@@ -77,10 +78,22 @@ export const faultHooks = fp<DevDeps>(
 )
 
 /** Faults on request: POST adds one, GET lists them, DELETE removes them. */
-export const faultRoutes: DevPart = async (app) => {
+export const faultRoutes: DevPart = async (app, { service: { issuer } }) => {
   const { faults } = app
   let last = 0
-  app.get('/faults', async () => ({ faults }))
+  app.get('/faults', async (_request, reply) =>
+    listFor(reply, { faults }, () => ({
+      title: 'Faults',
+      lead: 'What a client meets on a bad network or at a busy server: drop-after-commit, truncate, reset-before, delay and 503, for a number of requests of an endpoint or a client.',
+      items: faults.map(({ id, fault, endpoint, client_id: clientId, fired, requests }) => ({
+        name: `${fault} at ${[endpoint, clientId].filter(Boolean).join(' for ')}`,
+        text: `${fired} of ${requests} ${requests === 1 ? 'request' : 'requests'} so far`,
+        note: `Fault ${id}`,
+      })),
+      empty: 'No fault was requested.',
+      example: `curl -s ${issuer}/_dev/faults -H 'content-type: application/json' \\\n  -d '{"endpoint":"token","fault":"delay","ms":3000,"requests":2}'`,
+    })),
+  )
   app.post('/faults', async (request, reply) => {
     const order = requireBody(FaultOrder, request.body)
     assertApplicable(order, app.endpoints)

@@ -10,6 +10,7 @@ import { isoInstant } from '../system/system.ts'
 import type { ClockChange } from './clock.ts'
 import { describeClock } from './clock-routes.ts'
 import { requireBody } from './json-body.ts'
+import { listFor } from './list-page.ts'
 import { type NestedIssuer, openNested } from './mount.ts'
 import { type DevDeps, type DevPart, missing } from './part.ts'
 
@@ -68,9 +69,20 @@ export const snapshotRoutes: DevPart = async (app, deps) => {
   const { store, clock, keys } = deps
   const snapshots = new Map<string, Snapshot>()
 
-  app.get('/snapshots', async () => ({
-    snapshots: [...snapshots].map(([name, snapshot]) => describe(name, snapshot)),
-  }))
+  app.get('/snapshots', async (_request, reply) => {
+    const described = [...snapshots].map(([name, snapshot]) => describe(name, snapshot))
+    return listFor(reply, { snapshots: described }, () => ({
+      title: 'Snapshots',
+      lead: 'A snapshot has everything that is stored (users, clients, sessions, grants and keys) and the clock, in memory. Restore it, or fork it to a second issuer.',
+      items: described.map(({ name, taken_at, users, clients, sessions, grants }) => ({
+        name,
+        text: `${users} users, ${clients} clients, ${sessions} sessions, ${grants} grants`,
+        note: `Taken at ${taken_at}`,
+      })),
+      empty: 'No snapshot was taken.',
+      example: `curl -s -X POST ${deps.service.issuer}/_dev/snapshots/before\ncurl -s -X POST ${deps.service.issuer}/_dev/snapshots/before/restore`,
+    }))
+  })
   app.post<Named>('/snapshots/:name', async ({ params: { name } }, reply) => {
     assertName(name)
     const contents = await store.contents()

@@ -195,3 +195,21 @@ t.test('snapshots are listed, replaced and deleted by name', async (t) => {
   t.equal((await dev('POST', '/snapshots/not%20a%20name')).status, 400)
   t.equal((await dev('DELETE', '/forks/none')).status, 404)
 })
+
+t.test('a browser gets snapshots, faults and misbehaving issuers as pages', async (t) => {
+  const own = await startServer(t, { mode: 'dev' })
+  const read = async (path: string, accept: string) => {
+    const response = await fetch(`${own.issuer}/_dev/${path}`, { headers: { accept } })
+    t.equal(response.headers.get('vary')?.includes('Accept'), true, path)
+    return response.text()
+  }
+  t.match(await read('snapshots', 'text/html'), 'No snapshot was taken.')
+  await fetch(`${own.issuer}/_dev/snapshots/before`, { method: 'POST' })
+  t.match(
+    await read('snapshots', 'text/html'),
+    /<h2>before<\/h2>\n<p>\d+ users, \d+ clients, \d+ sessions, \d+ grants<\/p>/,
+  )
+  t.match(JSON.parse(await read('snapshots', '*/*')), { snapshots: [{ name: 'before' }] })
+  t.match(await read('faults', 'text/html'), 'No fault was requested.')
+  t.match(await read('issuers', 'text/html'), `href="${own.issuer}/_dev/issuers/reference/_dev/try"`)
+})

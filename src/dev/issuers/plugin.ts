@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { requireBody } from '../json-body.ts'
+import { listFor } from '../list-page.ts'
 import type { NestedIssuer } from '../mount.ts'
 import { type DevPart, missing } from '../part.ts'
 import { profiles } from './catalogue.ts'
@@ -43,7 +44,21 @@ export const misbehavingIssuers: DevPart = async (app, deps) => {
     for (const opening of opened.values()) await (await opening).close()
   })
 
-  app.get('/issuers', async () => ({ issuers: profiles.map((profile) => listed(profile, root)) }))
+  app.get('/issuers', async (_request, reply) => {
+    const issuers = profiles.map((profile) => listed(profile, root))
+    return listFor(reply, { issuers }, () => ({
+      title: 'Misbehaving issuers',
+      lead: 'Each breaks one rule. A client that follows the specifications notices; the report says which ones it believed.',
+      items: issuers.map(({ id, title, issuer }) => ({
+        name: id,
+        text: title,
+        note: issuer,
+        url: `${issuer}/_dev/try`,
+      })),
+      empty: '',
+      example: `curl -s ${root}/report`,
+    }))
+  })
   app.get('/issuers/report', async () => report(config.issuer, root, watched))
   app.delete('/issuers/report', async (_request, reply) => {
     for (const { conduct } of watched) conduct.clear()
