@@ -1,7 +1,9 @@
 import { TOTP } from 'otpauth'
 import t from 'tap'
-import { put } from '../../src/domain/decision.ts'
+import { auditEvent } from '../../src/domain/audit.ts'
+import { accept, insert, put } from '../../src/domain/decision.ts'
 import { composeNotice, type NoticeKind } from '../../src/pages/emails/emails.ts'
+import { announcing } from '../../src/pages/emails/notices.ts'
 import { shippedLanguages } from '../../src/pages/i18n/i18n.ts'
 import { makeLink } from '../../src/users/one-time-links.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
@@ -171,6 +173,21 @@ t.test(
     t.strictSame(await sent(), [])
   },
 )
+
+t.test('a change that is not committed is no email, however it is written', async (t) => {
+  const notices = announcing(config, store, (line) => t.fail(line))
+  if (notices === undefined) throw new Error('emails can be sent')
+  const { id: userId } = await userOf('bob')
+  const event = auditEvent('user-password-changed', { by: 'operator', at: server.now() }, { userId })
+  const taken = insert('user', await userOf('alice'))
+  await t.rejects(notices.store.transact('user', userId, () => accept(undefined, event, taken)))
+  await t.rejects(notices.store.write(event, taken))
+  await notices.settled()
+  t.strictSame(await sent(), [])
+  await notices.store.write(event)
+  await notices.settled()
+  t.strictSame(await sent(), [[(await userOf('bob')).email, about('password', 'bob')]])
+})
 
 t.test('every notice has its words in every language, with the browser and the time', async (t) => {
   const user = await userOf('alice')

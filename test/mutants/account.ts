@@ -21,6 +21,20 @@ export const accountFaults = [
     replace: "'browser'",
   },
   {
+    id: 'notice-before-the-commit-fails',
+    tests: notices,
+    file: 'src/pages/emails/notices.ts',
+    find: ';[writes, before] = [decision.writes, found]',
+    replace: 'tell(decision.writes, found)',
+  },
+  {
+    id: 'notice-before-a-write-fails',
+    tests: notices,
+    file: 'src/pages/emails/notices.ts',
+    find: '        await store.write(...writes)\n        tell(writes)',
+    replace: '        tell(writes)\n        await store.write(...writes)',
+  },
+  {
     id: 'notice-although-off',
     tests: notices,
     file: 'src/pages/emails/notices.ts',
