@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
@@ -37,7 +38,7 @@ const patienceSeconds = 30
 /** `lychgate serve`: runs the server for real users. It rejects everything that belongs to development. */
 export async function serve({ config: file, ...flags }: ServeFlags): Promise<void> {
   const sources = { mode: 'serve', flags: { ...flags }, environment: process.env, file } as const
-  const { config, origins } = resolveConfig(sources)
+  const { config, origins } = resolvedOrAdvised(sources)
   // resolveConfig requires a secret for `serve`; the type does not say so.
   const { secret = '' } = config
   if (secret === readDevSecret(config.data)) {
@@ -61,6 +62,18 @@ export async function serve({ config: file, ...flags }: ServeFlags): Promise<voi
   const logTo = config.logFormat === 'text' ? { logTo: readableLog(logLines()) } : {}
   await runServer({ ...config, secret }, prepare, { origins, ...logTo })
   if (line !== undefined) process.stderr.write(`lychgate: ${line}\n`)
+}
+
+/** Names the file that `lychgate init` made here: it is read only if it is named. */
+function resolvedOrAdvised(sources: Parameters<typeof resolveConfig>[0]): ReturnType<typeof resolveConfig> {
+  try {
+    return resolveConfig(sources)
+  } catch (error) {
+    const isNamed = (sources.file ?? process.env['LYCHGATE_CONFIG']) !== undefined
+    if (isNamed || !existsSync('lychgate.yaml') || !(error instanceof ConfigError)) throw error
+    const advice = 'config: lychgate.yaml in this folder was not read; name it: --config lychgate.yaml'
+    throw new ConfigError([...error.faults, advice], { cause: error })
+  }
 }
 
 /**

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { parse, stringify } from 'yaml'
 import { defaultScopeCatalogue, shippedScope } from '../../src/domain/scope-catalogue.ts'
 import { resolveConfig } from '../../src/settings/load.ts'
-import { executable, printed, run, start } from '../helpers/command.ts'
+import { ended, executable, printed, run, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
 const issuer = 'https://auth.example.org'
@@ -198,4 +198,18 @@ t.test('a configuration file may refer to secrets in other files', async (t) => 
   const printed = await run(['config', 'print', '--changed', '--config', join(folder, 'mail')])
   t.match(printed.stdout, /^mail\.url +smtps:\/\/user:\*\*\*@mail\.example/m)
   t.equal(existsSync(join(folder, 'data')), false)
+})
+
+t.test('serve next to the file of init says that it was not read, and how to name it', async (t) => {
+  const folder = t.testdir({})
+  const here = `http://localhost:${await freePort()}`
+  t.match(await run(['init', '--yes', '--issuer', here, '--folder', folder]), { code: 0 })
+  const { code, stderr } = await ended(start(['serve'], {}, folder))
+  t.equal(code, 78)
+  t.match(
+    stderr,
+    'lychgate: config: lychgate.yaml in this folder was not read; name it: --config lychgate.yaml\n',
+  )
+  const named = await ended(start(['serve'], { LYCHGATE_CONFIG: 'nowhere.yaml' }, folder))
+  t.notMatch(named.stderr, 'was not read')
 })
