@@ -20,7 +20,7 @@ choose their own password, invite them. The first user is an administrator by th
 by this command with --admin only; once there is a user, no such link works.
 
 Examples:
-  lychgate user add carol --email carol@example.com --name 'Carol Cooper'
+  lychgate user add carol --email carol@example.com --given-name Carol --family-name Cooper
   pwgen 20 1 | lychgate user add carol
   lychgate user add ada --email ada@example.com --admin
 `
@@ -32,7 +32,7 @@ invitation creates another link, and the first one stays valid. Each is valid fo
 
 Examples:
   lychgate user invite alice@example.org
-  lychgate user invite alice@example.org --username alice --name 'Alice Archer' --locale de
+  lychgate user invite alice@example.org --username alice --given-name Alice --family-name Archer --locale de
   lychgate user invite alice@example.org --print --json | jq -r .link
 `
 
@@ -46,11 +46,12 @@ Examples:
 `
 
 const setHelp = `
-Claims that are not named stay; an empty text removes the claim or the address. A new address is not verified until
-the user verifies it, or you say --email-verified.
+Claims that are not named stay; an empty text removes the claim or the address. --name follows from --given-name and
+--family-name unless you give another one. A new address is not verified until the user verifies it, or you say
+--email-verified.
 
 Examples:
-  lychgate user set carol --name 'Carol Cooper' --website ''
+  lychgate user set carol --family-name Cooper --website ''
   lychgate user set carol --email carol@example.org --email-verified
   lychgate user set carol --attribute department=physics --attribute level=
 `

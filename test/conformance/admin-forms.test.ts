@@ -136,7 +136,12 @@ t.test('an administrator sees and changes every attribute of a user', async (t) 
   t.notHas((await store.find('user', ids.alice))?.attributes, { level: 3 })
 })
 
-const invitation = { email: 'carol@example.com', name: 'Carol Cooper', username: 'carol' }
+const invitation = {
+  email: 'carol@example.com',
+  given_name: 'Carol',
+  family_name: 'Cooper',
+  username: 'carol',
+}
 
 /** Sends the form of a page after the session has ended, and signs in. */
 async function signedInAgain(path: string, typed: Record<string, string>, agent: UserAgent) {

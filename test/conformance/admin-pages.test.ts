@@ -290,7 +290,7 @@ t.test('a second factor gets old, for the page and for its form', async (t) => {
     t.ok(page.status === 200 || isSignIn(page), path)
   }
   t.ok(isSignIn(await stale.send(`${root}/users/invite`)))
-  const typed = { ...hiddenIn(filled), email: 'dora@example.com', name: 'Dora' }
+  const typed = { ...hiddenIn(filled), email: 'dora@example.com', given_name: 'Dora' }
   const body = new URLSearchParams(typed)
   const again = pageOf(await agent.open(`${root}/users/invite`, { method: 'POST', body }))
   t.match(again.url, '/login')
@@ -338,7 +338,11 @@ async function lastOf(userId: string): Promise<AuditEvent | undefined> {
 
 t.test('an invitation adds a user, and shows the link once', async (t) => {
   const agent = await fresh()
-  const response = await send(agent, '/users/invite', { email: 'Carol@Example.test', name: 'Carol <Cooper>' })
+  const response = await send(agent, '/users/invite', {
+    email: 'Carol@Example.test',
+    given_name: 'Carol',
+    family_name: '<Cooper>',
+  })
   const html = await response.text()
   const [link = ''] = /http\S+\/link\?code=lyc_link_[\w-]{43}/.exec(html) ?? []
   t.equal((await new UserAgent(server.issuer).send(link)).status, 200)
@@ -350,7 +354,7 @@ t.test('an invitation adds a user, and shows the link once', async (t) => {
   const taken = await send(agent, '/users/invite', { email: 'carol@example.test' })
   t.equal(taken.status, 400)
   t.match(await taken.text(), 'Another user has this user name or email address.')
-  const wrong = await send(agent, '/users/invite', { email: 'no address', name: 'Dora' })
+  const wrong = await send(agent, '/users/invite', { email: 'no address', given_name: 'Dora' })
   t.equal(wrong.status, 400)
   const shown = await wrong.text()
   t.match(shown, 'role="alert"')

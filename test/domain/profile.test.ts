@@ -117,3 +117,20 @@ t.test('a lock ends sessions, links and grants, and unlocking restores none of t
     writes: [...forgetFailures(ada.id), event('not locked')],
   })
 })
+
+t.test('name follows from given and family name, unless the user has another one', async (t) => {
+  const claims = { given_name: 'Ada', family_name: 'Byron' }
+  const made = createUser({ username: 'ada-b', claims }, Buffer.alloc(16), 100)
+  t.equal(made.claims['name'], 'Ada Byron')
+  const married = resultOf(changeProfile(made, { claims: { family_name: 'Lovelace' } }, 200))
+  t.equal(married.claims['name'], 'Ada Lovelace')
+  const own = resultOf(changeProfile(married, { claims: { name: 'Countess' } }, 300))
+  t.equal(resultOf(changeProfile(own, { claims: { given_name: 'A.' } }, 400)).claims['name'], 'Countess')
+  const none = resultOf(changeProfile(married, { claims: { name: '' } }, 300))
+  t.notOk('name' in none.claims, 'it can be taken away')
+  const unnamed = resultOf(changeProfile(married, { claims: { given_name: '', family_name: '' } }, 300))
+  t.notOk('name' in unnamed.claims)
+  const named = createUser({ username: 'ada-c', claims: { ...claims, name: 'A. B.' } }, Buffer.alloc(16), 100)
+  t.equal(named.claims['name'], 'A. B.')
+  t.notOk('name' in createUser({ username: 'ada-d' }, Buffer.alloc(16), 100).claims)
+})

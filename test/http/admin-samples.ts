@@ -118,7 +118,12 @@ export const adminPages = {
     page: 'admin/user-invite',
     model: {
       ...common('users'),
-      typed: { email: 'carol@riverside.example', name: 'Carol', username: 'carol' },
+      typed: {
+        email: 'carol@riverside.example',
+        givenName: 'Carol',
+        familyName: 'Cooper',
+        username: 'carol',
+      },
       canSend: true,
       problem: msg('admin.user.noGroup'),
     },

@@ -4,7 +4,7 @@ import { hostileText } from './hostile-text.ts'
 import type { Sample } from './page-samples.ts'
 
 const hidden = { code: 'lyc_link_3vQ8', csrf: 'nQ2Vd0' }
-const typed = { username: '', email: '', name: '' }
+const typed = { username: '', email: '', givenName: '', familyName: '' }
 
 /** The pages of one-time links, and the page that requests one. */
 export const linkPages = {
@@ -18,7 +18,7 @@ export const linkPages = {
       action: '/link',
       hidden,
       purpose: 'first-user',
-      typed: { username: 'ada lovelace', email: 'ada@example.org', name: 'Ada' },
+      typed: { username: 'ada lovelace', email: 'ada@example.org', givenName: 'Ada', familyName: 'Lovelace' },
       problem: msg('link.username.invalid'),
     },
   },
@@ -82,7 +82,7 @@ export function hostileLinkPages(foreign: Text) {
         hidden: evil,
         purpose: 'invitation',
         username: hostileText,
-        typed: { username: hostileText, email: hostileText, name: hostileText },
+        typed: { username: hostileText, email: hostileText, givenName: hostileText, familyName: hostileText },
         problem: foreign,
       },
     },
@@ -92,12 +92,17 @@ export function hostileLinkPages(foreign: Text) {
         action: hostileText,
         hidden: evil,
         purpose: 'first-user',
-        typed: { username: hostileText, email: hostileText, name: hostileText },
+        typed: { username: hostileText, email: hostileText, givenName: hostileText, familyName: hostileText },
       },
     },
     'hostile-link-email': {
       page: 'link-email',
-      model: { action: hostileText, hidden: evil, email: hostileText, username: hostileText },
+      model: {
+        action: hostileText,
+        hidden: evil,
+        email: hostileText,
+        username: hostileText,
+      },
     },
     'hostile-link-done': {
       page: 'link-done',

@@ -54,12 +54,14 @@ t.test('an invited user sets a name and a password, and signs in with it', async
   t.match(page.html, /carol/)
   t.equal(page.headers.get('referrer-policy'), 'no-referrer')
   t.equal(page.headers.get('cache-control'), 'no-store')
-  const done = pageOf(await agent.submit(page, { name: 'Carol C.', password, repeated: password }))
+  const done = pageOf(
+    await agent.submit(page, { given_name: 'Carol', family_name: 'C.', password, repeated: password }),
+  )
   t.equal(done.status, 200)
   t.match(done.url, /\/link\?done=password$/)
   const carol = await userOf('carol')
   t.ok(await verifyPassword(password, carol.passwordHash ?? ''))
-  t.equal(carol.claims['name'], 'Carol C.')
+  t.match(carol.claims, { given_name: 'Carol', family_name: 'C.', name: 'Carol C.' })
   t.equal(carol.claims['email_verified'], false, 'the link was handed over, so it proves no address')
   const events = await store.audit({ since: 0, userId: id, limit: 10 })
   t.strictSame(
@@ -163,7 +165,7 @@ t.test('a rejected password is explained, and the link still works', async (t) =
     ['password1', 'password1', 'too common'],
     [password, `${password}.`, 'are not the same'],
   ] as const) {
-    const answer = pageOf(await agent.submit(page, { name: 'Henk', password: typed, repeated }))
+    const answer = pageOf(await agent.submit(page, { given_name: 'Henk', password: typed, repeated }))
     t.equal(answer.status, 400)
     t.match(answer.html, problem)
     t.match(answer.html, 'value="Henk"')
@@ -216,7 +218,7 @@ t.test('the first user is created by a link, while there are no users', async (t
   const link = await makeLink(deps, { purpose: 'first-user' }, context())
   const agent = new UserAgent(empty.issuer)
   const page = pageOf(await agent.open(link.url))
-  const typed = { name: 'Zoe', password, repeated: password }
+  const typed = { given_name: 'Zoe', password, repeated: password }
   const spaced = pageOf(await agent.submit(page, { ...typed, username: 'z o e', email: '' }))
   t.match(spaced.html, 'A user name has 1 to 128 characters')
   const strange = pageOf(await agent.submit(page, { ...typed, username: 'zoe', email: 'nothing' }))
@@ -225,7 +227,11 @@ t.test('the first user is created by a link, while there are no users', async (t
   t.match(done.url, /done=first-user/)
   const [zoe, ...others] = await empty.deps.store.list('user')
   t.strictSame(others, [])
-  t.match(zoe, { username: 'zoe', email: 'zoe@example.org', claims: { name: 'Zoe', email_verified: false } })
+  t.match(zoe, {
+    username: 'zoe',
+    email: 'zoe@example.org',
+    claims: { given_name: 'Zoe', name: 'Zoe', email_verified: false },
+  })
   t.match(await groupsOf(empty.deps.store, zoe?.id ?? ''), [{ name: 'admins' }], 'and is an administrator')
   t.equal(pageOf(await agent.open(link.url)).status, 404)
 })

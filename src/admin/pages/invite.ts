@@ -15,7 +15,7 @@ import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './a
 declare module '../../pages/pages.ts' {
   interface Pages {
     'admin/user-invite': AdminModel & {
-      readonly typed: Readonly<Record<'email' | 'name' | 'username', string>>
+      readonly typed: Readonly<Record<'email' | 'givenName' | 'familyName' | 'username', string>>
       /** Whether the server can send the link itself. */
       readonly canSend: boolean
     }
@@ -34,7 +34,8 @@ export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
   const showLink = linkShower(deps)
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
     const text = (name: string) => (single(form, name) ?? '').trim()
-    const typed = { email: text('email'), name: text('name'), username: text('username') }
+    const names = { givenName: text('given_name'), familyName: text('family_name') }
+    const typed = { email: text('email'), ...names, username: text('username') }
     return render('admin/user-invite', { typed, canSend: app.emails.canSend }, problem)
   }
   return {
@@ -43,17 +44,23 @@ export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
     isForm: true,
     kept: {
       email: msg('admin.invite.email'),
-      name: msg('admin.invite.name'),
+      given_name: msg('claim.given_name'),
+      family_name: msg('claim.family_name'),
       username: msg('profile.username'),
     },
     show,
     submit: async (visit) => {
       const { form, context, request } = visit
       const text = (name: string) => (single(form, name) ?? '').trim()
-      const [email, username, name] = [text('email'), text('username') || text('email'), text('name')]
+      const [email, username] = [text('email'), text('username') || text('email')]
+      const [given_name, family_name] = [text('given_name'), text('family_name')]
       if (canonicalEmail(email) === undefined) return show(visit, msg('email.invalid'))
       const user = createUser(
-        { username, email, claims: name === '' ? {} : { name } },
+        {
+          username,
+          email,
+          claims: { ...(given_name && { given_name }), ...(family_name && { family_name }) },
+        },
         random(16),
         context.at,
       )

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import type { TextClaim } from '../../domain/claims.ts'
 import { type Decision, insert, withWrites } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
@@ -32,7 +33,7 @@ declare module '../pages.ts' {
       /** The address that comes back with `email-undo`. */
       readonly email?: string
       /** What was typed before, or is known. */
-      readonly typed: Pick<Typed, 'username' | 'email' | 'name'>
+      readonly typed: Pick<Typed, 'username' | 'email' | 'givenName' | 'familyName'>
     }
   }
 }
@@ -41,7 +42,8 @@ declare module '../pages.ts' {
 interface Typed {
   readonly username: string
   readonly email: string
-  readonly name: string
+  readonly givenName: string
+  readonly familyName: string
   readonly password: string
   readonly disconnect: boolean
 }
@@ -53,7 +55,9 @@ export function setPassword({ config, service, store, random }: AppDeps) {
   const show = (opened: OpenedLink, typed?: Typed, problem?: Text): FastifyReply => {
     const { purpose, link, hidden, user, reply } = opened
     if (purpose === 'email-verification' || purpose === 'email-change') throw unusableLink()
-    const known = { username: '', email: '', name: String(user?.claims['name'] ?? '') }
+    const claim = (name: TextClaim) => String(user?.claims[name] ?? '')
+    const names = { givenName: claim('given_name'), familyName: claim('family_name') }
+    const known = { username: '', email: '', ...names }
     const model = {
       action: `${prefix}${linkPath}`,
       hidden,
@@ -108,7 +112,7 @@ export function setPassword({ config, service, store, random }: AppDeps) {
 function settle(
   current: User | undefined,
   { link, purpose, context }: OpenedLink,
-  { name, disconnect }: Typed,
+  typed: Typed,
   passwordHash: string,
 ): Decision<User> {
   if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
@@ -117,16 +121,16 @@ function settle(
   const { at } = context
   const { id: userId } = current
   const named =
-    purpose === 'invitation' ? acceptedBy(changeProfile(current, { claims: { name } }, at)) : current
+    purpose === 'invitation' ? acceptedBy(changeProfile(current, { claims: namesOf(typed) }, at)) : current
   const proven = link.email === undefined ? named : acceptedBy(verifyEmail(named, link.email, at))
   const isProven = proven.claims['email_verified'] === true && current.claims['email_verified'] !== true
   return withWrites(
     changePassword(proven, passwordHash, at),
-    ...(disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
+    ...(typed.disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
     auditEvent('user-password-changed', context, {
       userId,
       link: purpose,
-      ...(disconnect && { disconnected: 'everything' }),
+      ...(typed.disconnect && { disconnected: 'everything' }),
     }),
     ...(isProven ? [auditEvent('user-email-verified', context, { userId })] : []),
   )
@@ -143,7 +147,8 @@ function read(form: Parameters): Typed {
   return {
     username: text('username'),
     email: text('email'),
-    name: legible(text('name')),
+    givenName: legible(text('given_name')),
+    familyName: legible(text('family_name')),
     password: single(form, 'password') ?? '',
     disconnect: single(form, 'disconnect') !== undefined,
   }
@@ -151,13 +156,21 @@ function read(form: Parameters): Typed {
 
 /** Returns a name without invisible characters, and no longer than pages show it. */
 function legible(name: string): string {
-  return [...name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '')].slice(0, 200).join('')
+  return [...name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '')].slice(0, 100).join('')
 }
 
 function firstUser(typed: Typed, fresh: Buffer, { at }: AuditContext, passwordHash = ''): User {
-  const { username, email, name } = typed
-  const claims = name === '' ? {} : { name }
+  const { username, email } = typed
+  const claims = namesOf(typed)
   return createUser({ username, ...(email !== '' && { email }), claims, passwordHash }, fresh, at)
+}
+
+/** What is typed replaces the name that an operator gave; the whole name follows. */
+function namesOf({ givenName, familyName }: Typed): Readonly<Record<string, string>> {
+  if (givenName === '' && familyName === '') return {}
+  const name = [givenName, familyName].filter(Boolean).join(' ')
+  const parts = { given_name: givenName, family_name: familyName, name }
+  return Object.fromEntries(Object.entries(parts).filter(([, text]) => text !== ''))
 }
 
 /** Returns why the first user cannot be created as typed. */

@@ -98,7 +98,7 @@ export function createUser(described: NewUser, fresh: Buffer | string, now: Seco
     ...(email !== undefined && { email }),
     ...(described.passwordHash !== undefined && { passwordHash: described.passwordHash }),
     claims: {
-      ...described.claims,
+      ...withFullName(described.claims ?? {}),
       preferred_username: username,
       ...(email !== undefined && { email, email_verified: described.emailVerified ?? false }),
       updated_at: now,
@@ -124,6 +124,22 @@ export function changePassword(user: User, passwordHash: string, now: Seconds, s
     ...deleteLinksOf(user.id, 'email-undo'),
     endSessionsOf(user.id, now, stays),
   )
+}
+
+/**
+ * `name` follows from given and family name (OpenID Connect Core §5.1), unless the user has one of their own: apps show
+ * either, and an operator who adds a user rarely thinks of both.
+ */
+function withFullName(claims: UserClaims, before: UserClaims = {}): UserClaims {
+  const isOwn =
+    (claims['name'] ?? '') !== (before['name'] ?? '') || (before['name'] ?? '') !== fullName(before)
+  if (isOwn) return claims
+  const name = fullName(claims)
+  return name === '' && claims['name'] === undefined ? claims : { ...claims, name }
+}
+
+function fullName({ given_name: given, family_name: family }: UserClaims): string {
+  return [given, family].filter(Boolean).join(' ')
 }
 
 /** What changes about a user; an absent member stays, an empty text takes the claim or the address away. */
@@ -155,7 +171,10 @@ export function changeProfile(user: User, change: ProfileChange, now: Seconds): 
     username,
     ...(email !== undefined && { email }),
     claims: {
-      ...withoutEmpty({ ...claims, ...change.claims, preferred_username: username }),
+      ...withoutEmpty({
+        ...withFullName({ ...claims, ...change.claims }, claims),
+        preferred_username: username,
+      }),
       ...(email !== undefined && { email, email_verified: change.emailVerified ?? stays }),
       updated_at: now,
     },
