@@ -43,11 +43,12 @@ for (const name of ['fastify', 'typescript', '@types']) {
 }
 
 t.test('it contains the bundle, and neither sources nor tests', async (t) => {
-  t.strictSame(readdirSync(join(installed, 'src')).sort(), [
-    'common-passwords.txt',
+  t.strictSame(readdirSync(join(installed, 'src'), { recursive: true }).sort(), [
     'dev.js',
     'guard.js',
     'lychgate.js',
+    'users',
+    'users/common-passwords.txt',
   ])
   t.notOk(existsSync(join(installed, 'dist/lychgate')))
   t.notOk(existsSync(join(installed, 'test')))
