@@ -175,6 +175,20 @@ t.test('what was typed is there after a sign-in, to the browser that typed it', 
   t.notMatch(pageOf(await agent.open(back.url)).html, 'Carol', 'later')
 })
 
+t.test('what was typed into a form is not in that of another page', async (t) => {
+  const { id } = await group('gardeners')
+  const agent = await enter(alice)
+  const { forms } = pageOf(await agent.open(`${root}/groups`))
+  const fields = forms.flatMap((form) => form.fields)
+  const csrf = fields.find(({ name }) => name === 'csrf')?.value ?? ''
+  endSessions()
+  const back = await signedInAgain('/groups', { csrf, name: 'carpenters', description: '' }, agent)
+  t.match(back.html, 'value="carpenters"')
+  const elsewhere = pageOf(await agent.open(back.url.replace('/groups?', `/groups/${id}?`)))
+  t.match(elsewhere.html, 'value="gardeners"')
+  t.notMatch(elsewhere.html, 'carpenters')
+})
+
 t.test('a form that is not of this browser and session is not kept', async (t) => {
   const agent = await enter(alice)
   const { forms } = pageOf(await agent.open(`${root}/users/invite`))

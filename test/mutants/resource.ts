@@ -55,7 +55,7 @@ export const resourceFaults = [
   },
   {
     id: 'jwt-for-another-audience',
-    rule: 'rfc8707-2-audience-restrict',
+    rule: 'rfc9068-3-aud-from-resource',
     file: 'src/domain/jwt-access-token.ts',
     find: 'aud: others.length === 0 ? audience : access.resource',
     replace: 'aud: [audience, ...others, issuer]',
