@@ -54,6 +54,13 @@ export const resourceFaults = [
     replace: 'requested.length === 0 ? [resources.own.identifier, ...grant.resource] :',
   },
   {
+    id: 'token-of-another-api-accepted',
+    rule: 'rfc8707-2-audience-restrict',
+    file: 'src/guard/guard.ts',
+    find: 'if (!access.audience.includes(resource)) {',
+    replace: 'if (access.audience.length > 1) {',
+  },
+  {
     id: 'jwt-for-another-audience',
     rule: 'rfc9068-3-aud-from-resource',
     file: 'src/domain/jwt-access-token.ts',
