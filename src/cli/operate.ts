@@ -91,32 +91,37 @@ function local(store: Store, config: Config, administrators: string | undefined)
 }
 
 function remote(api: AdminApi): Operator {
+  const find = async (
+    list: string,
+    text: string,
+    isId: boolean,
+    filter: string,
+  ): Promise<Json | undefined> => {
+    if (isId) return api.find(`/${list}/${text}`, text)
+    const { body } = await api.send('GET', `/${list}?limit=2&${filter}=${encodeURIComponent(text)}`, text)
+    const [found] = body['items'] as readonly Json[] // as the API describes it
+    return found
+  }
   return operator(
     async (operation, params, { body, query }) => {
       const { methodOf } = await import('../admin/operations/operation.ts')
-      const { kind, url, summary } = operation
+      const { kind, url } = operation
       const path = url.replaceAll(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''))
-      const what = summary.toLowerCase()
       // What is deleted or changed has to be seen, and a change in between is a reason to look again.
       const isConditional = kind === 'delete' || kind === 'change'
-      const ifMatch = isConditional ? (await api.send('GET', path, what)).etag : undefined
+      const ifMatch = isConditional ? (await api.send('GET', path, '')).etag : undefined
       const address = query === undefined ? path : `${path}?${new URLSearchParams(query)}`
       const sent = { ...(body && { body }), ...(ifMatch && { ifMatch }) }
-      return (await api.send(methodOf(operation), address, what, sent)).body
+      return (await api.send(methodOf(operation), address, '', sent)).body
     },
     {
       findUser: async (text) => {
-        const address = isSub(text) ? `/users/${text}` : `/users?limit=2&login=${encodeURIComponent(text)}`
-        const { body } = await api.send('GET', address, text)
-        const [found] = isSub(text) ? [body] : (body['items'] as readonly Json[]) // as the API describes it
+        const found = await find('users', text, isSub(text), 'login')
         if (found === undefined) throw new CommandFailed('no user has this user name, email address or sub')
         return { sub: String(found['sub']), username: String(found['username']) }
       },
       findGroup: async (text) => {
-        const isId = isGroupId(text)
-        const address = isId ? `/groups/${text}` : `/groups?name=${encodeURIComponent(text)}`
-        const { body } = await api.send('GET', address, text)
-        const [found] = isId ? [body] : (body['items'] as readonly Json[]) // as the API describes it
+        const found = await find('groups', text, isGroupId(text), 'name')
         if (found === undefined) throw new CommandFailed('no group has this name or id')
         return { group_id: String(found['group_id']), name: String(found['name']) }
       },

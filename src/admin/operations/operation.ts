@@ -9,7 +9,7 @@ import type { Store } from '../../storage/store.ts'
 import type { Reach } from '../../users/delegation.ts'
 import type { Caller } from './rules.ts'
 
-/** What the keys, users or clients of an operation are kept for: its scope is that of the admin API with this name. */
+/** What an operation is about. Its scope in the admin API has this name: `admin:users:read`, `admin:users:write`. */
 export type Area = 'users' | 'clients' | 'keys' | 'audit'
 
 /** What a page can report as just done: a word in its address, because a redirect led there. */

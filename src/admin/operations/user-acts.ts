@@ -79,7 +79,7 @@ function userAct<Prepared, Result>(definition: Definition<Prepared, Result>): Us
 }
 
 /** The response of what changes a user. */
-export function responseOf(call: Pick<Call, 'isDelegate'>, user: User, more: object = {}) {
+function responseOf(call: Pick<Call, 'isDelegate'>, user: User, more: object = {}) {
   const headers = { etag: tagOfUser(user) }
   return { status: 200, body: { ...describeFor(call, user), ...more }, headers, userId: user.id }
 }

@@ -19,15 +19,19 @@ export interface Answer {
 /** The admin API of a running server. */
 export interface AdminApi {
   readonly callerId?: string | undefined
+  /** Reads what a path names; undefined if it is not there. */
+  find(path: string, what: string): Promise<Json | undefined>
   /** Reads every page of a list. */
   list(path: string): Promise<readonly Json[]>
-  /** Sends one request. @param what What it is about, for messages. */
+  /** Sends one request. @param what What it is about, in front of messages; empty: nothing. */
   send(method: string, path: string, what: string, sent?: Sent): Promise<Answer>
 }
 
 interface Sent {
   readonly body?: object
   readonly ifMatch?: string
+  /** Nothing being there (404) is a response like another one, without members. */
+  readonly mayBeAbsent?: true
   /** Of a change: its file is for the audit log of the server. */
   readonly context?: AuditContext
 }
@@ -79,7 +83,12 @@ export async function connectAdminApi(
   const obtain = () => obtainToken(server, credentials, scopes)
   let token = await obtain()
 
-  async function send(method: string, path: string, what: string, { body, ifMatch, context }: Sent = {}) {
+  async function send(
+    method: string,
+    path: string,
+    what: string,
+    { body, ifMatch, context, mayBeAbsent }: Sent = {},
+  ) {
     const file = context?.facts?.['file']
     const key = method === 'POST' ? randomUUID() : undefined
     for (let attempt = 1; ; attempt += 1) {
@@ -113,14 +122,20 @@ export async function connectAdminApi(
       }
       const answer = await bodyOf(response)
       if (response.ok) return { body: answer, etag: headers.get('etag') ?? '' }
+      if (status === 404 && mayBeAbsent) return { body: {}, etag: '' }
       const isList = path.includes('?limit=')
-      throw failureOf(status, challenge, `${what}: ${said(answer, status)}`, isList)
+      const line = what === '' ? said(answer, status) : `${what}: ${said(answer, status)}`
+      throw failureOf(status, challenge, line, isList)
     }
   }
 
   return {
     callerId: 'clientId' in credentials ? credentials.clientId : undefined,
     send,
+    async find(path, what) {
+      const { body } = await send('GET', path, what, { mayBeAbsent: true })
+      return Object.keys(body).length === 0 ? undefined : body
+    },
     async list(path) {
       const items: Json[] = []
       let after = ''
