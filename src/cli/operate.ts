@@ -8,6 +8,7 @@ import { connect, type ServerFlags } from './files/open-target.ts'
 import { findGroup, findUser, isGroupId, isSub } from './find.ts'
 import { withStore } from './open.ts'
 import { administratorsIn, operatorContext } from './operator.ts'
+import { visible } from './print.ts'
 
 type Json = Readonly<Record<string, unknown>>
 type Params = Readonly<Record<string, string>>
@@ -70,7 +71,8 @@ function local(store: Store, config: Config, administrators: string | undefined)
           // It is changed as it is at this moment.
           assertSeen: () => undefined,
           reach: async () => undefined,
-          requireSeen: () => [],
+          requireMay: () => [],
+          log: { error: (line) => void process.stderr.write(`lychgate: ${visible(line)}\n`) },
         },
         () => [],
       )

@@ -12,7 +12,9 @@ const scopes = ['admin:users:read', 'admin:users:write']
 /** Loaded late: `--help` needs none of it. */
 const operations = async () => ({
   ...(await import('../admin/operations/user-acts.ts')).userActs,
-  ...(await import('../admin/operations/user-reads.ts')),
+  ...(await import('../admin/operations/users.ts')),
+  ...(await import('../admin/operations/sessions.ts')),
+  ...(await import('../admin/operations/grants.ts')),
 })
 
 /** `lychgate user lock`: locks a user out and ends their sessions, links and grants. */

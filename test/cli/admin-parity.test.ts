@@ -60,7 +60,7 @@ const counterparts: Readonly<Record<string, readonly string[] | string>> = {
   'grant show': ['readGrant'],
   'grant revoke': ['revokeGrant', 'revokeGrants', 'revokeClient'],
   'session list': ['listAllSessions'],
-  'session end': ['endSession', 'signOutUser'],
+  'session end': ['readSession', 'endSession', 'signOutUser'],
   'logout deliveries': ['listPendingDeliveries', 'listFinishedDeliveries'],
   'registration token create': ['createRegistrationToken'],
   'registration token list': ['listRegistrationTokens', 'readRegistrationToken'],

@@ -312,7 +312,7 @@ export const clientDocumentFaults = [
     id: 'document-fetched-without-authority',
     tests: ['test/conformance/admin-client-documents.test.ts'],
     file: 'src/admin/api/client-documents.ts',
-    find: 'return [requireMay({}), ...keep(kept)]',
+    find: 'return [...requireMay({}), ...keep(kept)]',
     replace: 'return [...keep(kept)]',
   },
   {

@@ -5,7 +5,7 @@ import { type AuditEventName, auditEventNames } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { explainRejection, explainToken } from '../../observability/explain.ts'
-import { requireFound } from '../operations/rules.ts'
+import { requireFound, storedKey } from '../operations/rules.ts'
 import {
   EventResource,
   ExplanationResource,
@@ -14,7 +14,7 @@ import {
   RejectionResource,
   Settings,
 } from '../operations/schema.ts'
-import { storedKey, writePage } from './administration.ts'
+import { writePage } from './administration.ts'
 import { operationsOf } from './operation.ts'
 
 /** Longer than any token of this server. */

@@ -187,8 +187,3 @@ export function writePage<T>(rows: readonly Numbered<T>[], size: number, describ
     ...(rows.length > size && last !== undefined && { next: cursorOf(last.seq) }),
   }
 }
-
-/** Returns a key that can be in the store: no identifier has other characters, and a database may reject some. */
-export function storedKey(text: string): string {
-  return /^[\x21-\x7e]+$/.test(text) ? text : ''
-}

@@ -61,7 +61,7 @@ export const clientDocumentResource: FastifyPluginAsync<AppDeps> = async (app, d
       let kept = describe(url, {})
       await publishedClients.refresh(url, context, (stored) => {
         kept = describe(url, stored)
-        return [requireMay({}), ...keep(kept)]
+        return [...requireMay({}), ...keep(kept)]
       })
       return kept
     },

@@ -63,7 +63,7 @@ export const keyResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
           decide: (current, fresh, now) => {
             const decision = rotateKeys(current, { algorithms, at }, fresh, policy, now)
             if ('rejection' in decision) return decision
-            return withWrites(decision, requireMay({}), ...keep(respond(decision.result)))
+            return withWrites(decision, ...requireMay({}), ...keep(respond(decision.result)))
           },
         },
         context,
@@ -93,7 +93,7 @@ export const keyResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
           decide: (current, fresh, now) => {
             const decision = retireKey(current, kid, fresh, policy, now)
             const isRetired = 'result' in decision && decision.result !== undefined
-            return isRetired ? withWrites(decision, requireMay({}), ...keep(kept)) : decision
+            return isRetired ? withWrites(decision, ...requireMay({}), ...keep(kept)) : decision
           },
         },
         context,

@@ -1,6 +1,4 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
-import type { Write } from '../../domain/decision.ts'
-import { OAuthError } from '../../domain/errors.ts'
 import { single } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { parametersOf } from '../../http/parameters.ts'
@@ -20,9 +18,8 @@ import {
   type Shown,
   type Typed,
 } from '../operations/operation.ts'
-import { assertMatches, type Caller, conflict } from '../operations/rules.ts'
+import { assertMatches, type Caller, conflict, storedKey } from '../operations/rules.ts'
 import { nothing } from '../operations/schema.ts'
-import { storedKey } from './administration.ts'
 import { once } from './idempotency.ts'
 import { operationSchema } from './operation-schema.ts'
 
@@ -30,19 +27,17 @@ import { operationSchema } from './operation-schema.ts'
 export interface HttpCall<Body = unknown> extends Call<Body> {
   readonly request: FastifyRequest
   readonly caller: Caller
-  /** Checks what the body names, as the path was checked; `requireMay` does in the transaction. */
-  assertMay(subject: Subject): Promise<void>
-  requireMay(subject: Subject): Write
 }
 
-type Described = Pick<Operation, 'operationId' | 'summary' | 'response' | 'querystring' | 'body'> & {
+type Described = Pick<
+  Operation,
+  'operationId' | 'summary' | 'response' | 'querystring' | 'body' | 'taken'
+> & {
   readonly delegates?: boolean
   /** Absent: that of its kind. */
   readonly method?: HTTPMethods
   /** Which limit its body has; absent: the one of all bodies. */
   readonly bodyLimit?: 'registrationBodyBytes'
-  /** What is wrong if a change meets another record that has the same. */
-  readonly taken?: string
 }
 
 /** Adds the route of an operation. Its status, headers and checks follow from its kind. */
@@ -75,7 +70,7 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
       schema: operationSchema({ ...described, kind, scope, ids }),
       handler: async (request, reply) => {
         const call = callOf(request) as HttpCall<Body> // as the schema says
-        if (!isRead || call.isDelegate) await call.assertMay(subjectOf(call))
+        if (!isRead || call.isDelegate) await admin.assertMay(request, subjectOf(call))
         // `as`: what changes by POST comes to that.
         if (kind === 'create' || kind === 'act')
           return once(request, reply, deps, taken, (keep) => perform(call, keep) as Promise<KeptResponse>)
@@ -99,15 +94,13 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
       body: request.body,
       isDelegate: request.delegatedBy !== undefined,
       store: admin.storeFor(request, subjectOf({ request, param })),
-      assertMay: (subject) => admin.assertMay(request, subject),
-      requireMay: (subject) => admin.requireMay(request, subject),
+      requireMay: (subject) => [admin.requireMay(request, subject)],
+      log: request.log,
       param,
       query: (name) => single(parametersOf(request.query), name),
       address: request.url,
       assertSeen: (tag) => assertMatches(request.headers['if-match'], tag),
       reach: () => admin.reachFor(request),
-      requireSeen: (userId) =>
-        request.delegatedBy === undefined ? [] : [admin.requireMay(request, { userId })],
     }
   }
 
@@ -175,18 +168,6 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
 }
 
 const nothingKept: Keep = () => []
-
-/** Whether the caller can see a user that the path does not name. */
-export async function isSeen({ isDelegate, assertMay }: HttpCall, userId: string): Promise<boolean> {
-  if (!isDelegate) return true
-  try {
-    await assertMay({ userId })
-    return true
-  } catch (error) {
-    if (error instanceof OAuthError) return false
-    throw error
-  }
-}
 
 /** What a path is about. */
 function subjectOf({ request, param }: Pick<HttpCall, 'request' | 'param'>): Subject {

@@ -5,18 +5,22 @@ import { adminApiRoot } from '../../http/admin-listener.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
-import { accessResource } from './access.ts'
+import * as grants from '../operations/grants.ts'
+import * as groupReads from '../operations/group-reads.ts'
+import { addGroup, editGroup, joinGroup, leaveGroup, removeGroup } from '../operations/groups.ts'
+import * as links from '../operations/links.ts'
+import * as sessions from '../operations/sessions.ts'
+import { userActs } from '../operations/user-acts.ts'
+import * as userChanges from '../operations/user-changes.ts'
+import * as users from '../operations/users.ts'
 import { activityResource } from './activity.ts'
 import { administration } from './administration.ts'
 import { clientDocumentResource } from './client-documents.ts'
 import { clientResource } from './clients.ts'
-import { grantResource } from './grants.ts'
-import { groupResource } from './groups.ts'
 import { keyResource } from './keys.ts'
-import { passwordResource } from './passwords.ts'
+import { addOperation } from './operation.ts'
 import { registrationResource } from './registrations.ts'
 import { isOffered } from './scopes.ts'
-import { userResource } from './users.ts'
 
 /**
  * The admin API: users and clients, as the command line has them. It is a protected resource of this server (RFC 6750),
@@ -27,11 +31,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   await app.register(deps.guard, { anonymous: 'challenge' })
   await app.register(administration, deps)
   for (const resource of [
-    userResource,
-    passwordResource,
-    accessResource,
-    grantResource,
-    groupResource,
+    operations,
     clientResource,
     clientDocumentResource,
     registrationResource,
@@ -40,6 +40,21 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   ])
     await app.register(resource, { ...deps, prefix: adminApiRoot })
   describe(app, deps)
+}
+
+/** Adds the routes of what is defined once for all doors. */
+const operations: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  for (const operation of [
+    ...Object.values(users),
+    ...Object.values(userChanges),
+    ...Object.values(userActs),
+    ...Object.values(sessions),
+    ...Object.values(links),
+    ...Object.values(grants),
+    ...Object.values(groupReads),
+    ...[addGroup, editGroup, removeGroup, joinGroup, leaveGroup],
+  ])
+    addOperation(app, deps, operation)
 }
 
 /** Serves the description of the API, OpenAPI 3.1, with this service as its server. */

@@ -17,7 +17,7 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { isAdministrator, keepAdministrator } from '../../users/administrators.ts'
 import type { Reach } from '../../users/delegation.ts'
 import { changeGroups, lineOf, removeFromGroup } from '../../users/groups.ts'
-import type { Call, Operation } from './operation.ts'
+import { type Call, findGroup, type Operation } from './operation.ts'
 import { requireFound, tagOfGroup } from './rules.ts'
 import { GroupResource, nothing } from './schema.ts'
 
@@ -118,7 +118,7 @@ export const joinGroup: Operation<Static<typeof NewMember>> = {
   body: NewMember,
   async perform(call, keep) {
     const { deps, body, context } = call
-    const group = requireFound(await deps.store.find(groupKind, call.param('group_id')), 'group')
+    const group = await findGroup(call)
     const { id: userId } = requireFound(await deps.store.find('user', body.sub), 'user')
     const known = await deps.store.find(membershipKind, membershipPrefix(group.id) + userId)
     const reach = await call.reach()
@@ -128,7 +128,7 @@ export const joinGroup: Operation<Static<typeof NewMember>> = {
       accept(
         kept,
         // A user that the caller cannot see is none, also for a caller who knows the sub.
-        ...call.requireSeen(userId),
+        ...(call.isDelegate ? call.requireMay({ userId }) : []),
         ...addMember(requireFound(found, 'group'), userId, known, context),
         ...keep(kept),
       ),
@@ -146,7 +146,7 @@ export const leaveGroup: Operation = {
   response: nothing,
   async perform(call) {
     const { deps, param, context, store, administrators } = call
-    const group = requireFound(await deps.store.find(groupKind, param('group_id')), 'group')
+    const group = await findGroup(call)
     const tree = { ...deps.store, transact: store.transact }
     const wasIn = await removeFromGroup(tree, group, param('sub'), context, (decision) =>
       keepAdministrator(decision, administrators, context.at),

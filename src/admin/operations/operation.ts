@@ -2,12 +2,15 @@ import type { TSchema } from '@sinclair/typebox'
 import type { HTTPMethods } from 'fastify'
 import type { AuditContext } from '../../domain/audit.ts'
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
+import { type Group, groupKind } from '../../domain/group.ts'
+import type { User } from '../../domain/model.ts'
 import type { Deps } from '../../feature/deps.ts'
-import { cursorOf, readKeyCursor } from '../../http/cursor.ts'
+import { cursorOf, readCursor, readKeyCursor } from '../../http/cursor.ts'
 import type { Key } from '../../pages/i18n/i18n.ts'
-import type { Store } from '../../storage/store.ts'
+import type { Numbered, RowPage, Store } from '../../storage/store.ts'
 import type { Reach } from '../../users/delegation.ts'
-import type { Caller } from './rules.ts'
+import type { Subject } from './authority.ts'
+import { type Caller, requireFound } from './rules.ts'
 
 /** What an operation is about. Its scope in the admin API has this name: `admin:users:read`, `admin:users:write`. */
 export type Area = 'users' | 'clients' | 'keys' | 'audit'
@@ -24,7 +27,7 @@ export interface Call<Body = unknown> {
   /** The store is for reading: what changes goes through `store` of the call. */
   readonly deps: Pick<Deps, 'config' | 'random' | 'clock'> & { readonly store: Store }
   /** The user or client who calls; undefined: an operator at the machine, who is none of them. */
-  readonly caller: Pick<Caller, 'kind' | 'sub'> | undefined
+  readonly caller: (Pick<Caller, 'kind' | 'sub'> & Partial<Caller>) | undefined
   /** The actor, for the audit log, and the time of the call. */
   readonly context: AuditContext
   readonly body: Body
@@ -43,8 +46,10 @@ export interface Call<Body = unknown> {
   assertSeen(tag: string, record: object): void
   /** What the caller can see; undefined: everything. */
   reach(): Promise<Reach | undefined>
-  /** Requires in a transaction that the caller can see a user; empty for one who sees all. */
-  requireSeen(userId: string): readonly Write[]
+  /** Requires in a transaction that the caller may change what the path does not name; empty for one who may change all. */
+  requireMay(subject: Subject): readonly Write[]
+  /** Where it is said that an email could not be sent. */
+  readonly log: { error(line: string): void }
 }
 
 /** A response that a repeated request gets again. It has no secret: those are shown once. */
@@ -74,6 +79,8 @@ export interface Operation<Body = unknown> {
   readonly response: TSchema
   readonly querystring?: TSchema
   readonly body?: Typed<Body>
+  /** What is wrong if it meets another record that has the same; absent: that there is one. */
+  readonly taken?: string
   perform(call: Call<Body>, keep: Keep): Promise<Outcome>
 }
 
@@ -143,6 +150,20 @@ export function pageOfAll<T>(
   return left.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1)).slice(0, size)
 }
 
+/** Returns a page of a list whose rows are numbered. */
+export async function listedRows<T>(
+  { query }: Pick<Call, 'query'>,
+  find: (page: RowPage) => Promise<readonly Numbered<T>[]>,
+  describe: (row: T) => object,
+): Promise<Shown> {
+  const size = Number(query('limit') ?? 50)
+  const rows = await find({ limit: size + 1, after: readCursor(query('after')) })
+  const shown = rows.slice(0, size)
+  const last = shown.at(-1)
+  const next = rows.length > size && last !== undefined && { next: cursorOf(last.seq) }
+  return { body: { items: shown.map(({ row }) => describe(row)), ...next } }
+}
+
 /** Returns a page of a list. `find` returns a row more than the page has: it says whether there is another page. */
 export async function listed<T>(
   { query }: Pick<Call, 'query'>,
@@ -157,4 +178,14 @@ export async function listed<T>(
   const items = await Promise.all(shown.map(describe))
   const next = rows.length > size && last !== undefined && { next: cursorOf(keyOf(last)) }
   return { body: { items, ...next } }
+}
+
+/** @throws {OAuthError} `not_found` unless there is the user that the path names. */
+export async function findUser({ deps, param }: Pick<Call, 'deps' | 'param'>): Promise<User> {
+  return requireFound(await deps.store.find('user', param('sub')), 'user')
+}
+
+/** @throws {OAuthError} `not_found` unless there is the group that the path names. */
+export async function findGroup({ deps, param }: Pick<Call, 'deps' | 'param'>): Promise<Group> {
+  return requireFound(await deps.store.find(groupKind, param('group_id')), 'group')
 }

@@ -77,23 +77,28 @@ export function assertAdministrator(groups: readonly Group[], group: string): vo
   )
 }
 
+/** Whose access token has a scope; others may do everything. */
+type Limited = Partial<Pick<Caller, 'scope'>> | undefined
+
 /**
  * Checks that a caller does not change a client that may administer more than the caller: a new secret or redirect URI
  * would give them that.
  */
-export function assertWithin({ scope = [] }: Pick<Client, 'scope'>, caller: Caller): void {
-  const beyond = scope.filter((name) => name.startsWith('admin:') && !caller.scope.includes(name))
+export function assertWithin({ scope = [] }: Pick<Client, 'scope'>, caller: Limited): void {
+  if (caller?.scope === undefined) return
+  const own = caller.scope
+  const beyond = scope.filter((name) => name.startsWith('admin:') && !own.includes(name))
   check(
     beyond.length === 0,
     'lychgate-admin-no-escalation',
     'access_denied',
     'the client has scopes of the admin API that the access token lacks',
-    { stored: caller.scope, received: beyond },
+    { stored: own, received: beyond },
   )
 }
 
 /** @throws {OAuthError} unless there is such a client, and the caller may change it. */
-export function requireWithin(found: Client | undefined, caller: Caller): Client {
+export function requireWithin(found: Client | undefined, caller: Limited): Client {
   const client = requireFound(found, 'client')
   assertWithin(client, caller)
   return client
@@ -191,4 +196,9 @@ export function assertSent(isSent: boolean): void {
     'for an administrator of a group a link is only sent: this needs a mail server, and an address of the user',
     { status: 409 },
   )
+}
+
+/** Returns a key that can be in the store: no identifier has other characters, and a database may reject some. */
+export function storedKey(text: string): string {
+  return /^[\x21-\x7e]+$/.test(text) ? text : ''
 }

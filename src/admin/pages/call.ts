@@ -8,7 +8,7 @@ import type { AdminVisit } from './admin-page.ts'
  */
 export function callOf<Body>(
   deps: AppDeps,
-  { user, context, store }: AdminVisit,
+  { user, context, store, request }: AdminVisit,
   params: Readonly<Record<string, string>>,
   body?: Body,
   assertSeen: (record: object) => void = () => undefined,
@@ -26,6 +26,7 @@ export function callOf<Body>(
     address: '',
     assertSeen: (_, record) => assertSeen(record),
     reach: async () => undefined,
-    requireSeen: () => [],
+    requireMay: () => [],
+    log: request.log,
   }
 }

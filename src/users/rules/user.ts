@@ -6,6 +6,7 @@ import {
   accept,
   type Decision,
   endSessionsOf,
+  insert,
   remove,
   removeAll,
   removeUser,
@@ -108,6 +109,12 @@ export function createUser(described: NewUser, fresh: Buffer | string, now: Seco
     createdAt: now,
     updatedAt: now,
   }
+}
+
+/** The writes that add a user, who sets a password by a link if they are invited. */
+export function addUser(user: User, isInvited: boolean, context: AuditContext): readonly Write[] {
+  const event = auditEvent(isInvited ? 'user-invited' : 'user-added', context, { userId: user.id })
+  return [insert('user', user), event]
 }
 
 /**

@@ -1,5 +1,5 @@
 import { cursorOf, readKeyCursor } from '../../http/cursor.ts'
-import type { Call, Page } from '../operations/operation.ts'
+import type { Call, Page } from './operation.ts'
 
 /** Once a page has looked at this many rows it ends, however few of them it shows. */
 const mostLooked = 250

@@ -1,7 +1,7 @@
 import { type Group, type Membership, membershipKind, membershipPrefix } from '../../domain/group.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Reach } from '../../users/delegation.ts'
-import type { Call, Page } from '../operations/operation.ts'
+import type { Call, Page } from './operation.ts'
 import { type Part, pageOfWalk } from './walk.ts'
 
 /** In front of the key of a member: the group in which the page ended. No identifier contains it. */
@@ -10,6 +10,15 @@ const separator = '/'
 const end = '~'
 
 type Members = Pick<Store, 'listFrom' | 'listOf'>
+
+/** Whether the caller can see a user that the path does not name. */
+export async function isSeen(
+  { deps, reach }: Pick<Call, 'deps' | 'reach'>,
+  userId: string,
+): Promise<boolean> {
+  const seen = await reach()
+  return seen === undefined || seen.includes(await deps.store.listOf(membershipKind, userId))
+}
 
 /**
  * Returns a page of the members of some groups, group by group.
