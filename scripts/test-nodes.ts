@@ -8,7 +8,8 @@ import { startPostgres } from '../test/storage/postgres-server.ts'
 import { runTap } from './tap.ts'
 
 const chosen = process.argv.slice(2)
-const files = chosen.length > 0 ? chosen : ['test/concurrency.test.ts', ...globSync('test/interop/*.test.ts')]
+const files =
+  chosen.length > 0 ? chosen : ['test/conformance/concurrency.test.ts', ...globSync('test/interop/*.test.ts')]
 const ends: (() => unknown)[] = []
 let isFailed = false
 try {

@@ -24,17 +24,24 @@ export interface DocumentVerdict {
  * reason. A proof in any other file is white-box.
  */
 const overHttp: Readonly<Record<string, string>> = {
-  'test/account/': 'a browser on the account page of a listening server',
   'test/browser/': 'Chromium, against a listening server',
-  'test/concurrency.test.ts': 'many requests at once to a listening server',
+  'test/clients/operator-client.test.ts': 'the requests of a client to a listening server',
   'test/conformance/': 'the requests of a client to a listening server',
   'test/guard/guard.test.ts': 'the requests of a client to a listening API behind the guard',
+  'test/http/json-depth.test.ts': 'requests to every route of a listening server',
   'test/http/sweeper.test.ts': 'requests to a listening server before and after a sweep',
   'test/interop/': 'client libraries of other projects, against a listening server',
   'test/keys/running-server.test.ts': 'requests to a listening server whose keys an operator rotates',
+  'test/pages/account/': 'a browser on the account page of a listening server',
+  'test/pages/authorization-pages.test.ts': 'a browser on the pages of a listening server',
+  'test/pages/client-logo.test.ts': 'a browser on the pages of a listening server',
+  'test/pages/form-injection.test.ts': 'a browser on the pages of a listening server',
+  'test/pages/page-forms.test.ts': 'a browser on the pages of a listening server',
+  'test/pages/sign-in/': 'a browser on the pages of a listening server',
   'test/process/': 'the command in a process, and requests to it',
-  'test/restart.test.ts': 'requests to a listening server before and after a restart',
   'test/robustness/': 'bytes on a socket to a listening server',
+  'test/users/groups.test.ts': 'what clients and operators see on a listening server',
+  'test/users/session-ends.test.ts': 'a browser and clients of a listening server',
 }
 
 /** How many clauses a test may name in its title. With more, a reader cannot tell which assertion proves which. */

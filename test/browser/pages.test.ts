@@ -6,8 +6,8 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { pages } from '../../src/pages/pages.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
-import { ordinary } from '../http/page-samples.ts'
-import { sampleConfig } from '../http/read-page.ts'
+import { ordinary } from '../pages/samples/pages.ts'
+import { sampleConfig } from '../pages/samples/read-page.ts'
 
 const browser = await launchBrowser()
 t.teardown(() => browser.close())

@@ -18,9 +18,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { launchBrowser } from '../helpers/chromium.ts'
-import { adminPages, hostileAdminPages } from '../http/admin-samples.ts'
-import { hostile, ordinary, type Sample } from '../http/page-samples.ts'
-import { buildSamples, sampleConfig } from '../http/read-page.ts'
+import { adminPages, hostileAdminPages } from '../pages/samples/admin.ts'
+import { hostile, ordinary, type Sample } from '../pages/samples/pages.ts'
+import { buildSamples, sampleConfig } from '../pages/samples/read-page.ts'
 
 interface Theme {
   readonly width: number

@@ -3,7 +3,6 @@
 import t from 'tap'
 import { finishedDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { enter, offered, press } from '../account/sections.ts'
 import { ask, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runAll } from '../helpers/commands.ts'
@@ -11,6 +10,7 @@ import { claimsOf, exchange, type TestClient, type Tokens } from '../helpers/flo
 import { startLogoutReceiver, verifyLogoutToken } from '../helpers/logout-receiver.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
+import { enter, offered, press } from '../pages/account/sections.ts'
 
 const data = newFolder(t)
 const server = await startServer(t, { mode: 'dev', store: `sqlite:${data}/lychgate.db` })

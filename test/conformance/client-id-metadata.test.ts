@@ -2,7 +2,6 @@
 import t, { type Test } from 'tap'
 import { deniedDocumentKind } from '../../src/domain/client-document.ts'
 import { insert, remove } from '../../src/domain/decision.ts'
-import { enter, offered, press, textOf } from '../account/sections.ts'
 import { makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
 import { pageOf } from '../helpers/authorization.ts'
 import {
@@ -22,6 +21,7 @@ import { startServer } from '../helpers/server.ts'
 import { type Published, startStandInDocuments, webRedirect } from '../helpers/stand-in-documents.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { assertRejected, introspect, json } from '../helpers/wire.ts'
+import { enter, offered, press, textOf } from '../pages/account/sections.ts'
 
 const server = await startServer(t, {
   mode: 'dev',

@@ -107,7 +107,7 @@ const pagesAndHealth = [
   'POST /oauth/logout',
 ]
 
-/** The pages of users and of administrators: test/account and admin-pages.test.ts list every route of them. */
+/** The pages of users and of administrators: test/pages/account and admin-pages.test.ts list every route of them. */
 const ownPage = /^(GET|POST) \/(account|admin)(\/|$)/
 
 t.test('every route is described, except the pages and the health checks', async (t) => {

@@ -5,7 +5,6 @@ import { clientDocumentKind, deniedDocumentKind } from '../../src/domain/client-
 import { insert, put, update } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Client } from '../../src/domain/model.ts'
-import { textOf } from '../account/sections.ts'
 import { makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
 import { pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import {
@@ -21,6 +20,7 @@ import {
 import { type ServerOptions, startServer, type TestServer } from '../helpers/server.ts'
 import { startStandInDocuments, webRedirect } from '../helpers/stand-in-documents.ts'
 import { addClient, assertRejected } from '../helpers/wire.ts'
+import { textOf } from '../pages/account/sections.ts'
 
 const site = await startStandInDocuments(t)
 const { host } = new URL(site.origin)

@@ -1,8 +1,8 @@
 import type { Fault } from './fault.ts'
 
-const notices = ['test/account/notices.test.ts']
+const notices = ['test/pages/account/notices.test.ts']
 
-const test = (name: string) => [`test/account/${name}.test.ts`]
+const test = (name: string) => [`test/pages/account/${name}.test.ts`]
 
 /** Faults of the account page. */
 export const accountFaults = [

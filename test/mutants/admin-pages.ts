@@ -1,8 +1,8 @@
 import type { Fault } from './fault.ts'
 
 const file = 'src/admin/pages/admin-page.ts'
-const tests = ['test/conformance/admin-pages.test.ts']
-const formTests = ['test/conformance/admin-forms.test.ts']
+const tests = ['test/admin/pages.test.ts']
+const formTests = ['test/admin/forms.test.ts']
 
 /** Faults of the admin pages: each opens one to someone who must not have it. */
 export const adminPageFaults = [

@@ -5,8 +5,8 @@ const userActs = 'src/admin/operations/user-acts.ts'
 const keptPasskeys = 'keepsAdministrator: true,\n    decide: (current, { context }) => removePasskeys'
 const administration = 'src/admin/api/administration.ts'
 const administrators = 'src/users/administrators.ts'
-const tests = ['test/conformance/admin-api.test.ts']
-const delegation = ['test/conformance/admin-delegation.test.ts']
+const tests = ['test/admin/api.test.ts']
+const delegation = ['test/admin/delegation.test.ts']
 
 /** Over the wire the grant as it is now ends what these would let through. */
 const unit = ['test/domain/admin-api.test.ts']
@@ -108,7 +108,7 @@ export const adminFaults = [
   },
   {
     id: 'admin-remembers-a-hash-of-a-password',
-    tests: ['test/conformance/admin-secrets.test.ts'],
+    tests: ['test/admin/secrets.test.ts'],
     file: 'src/admin/api/idempotency.ts',
     find: "name === 'password' ? undefined : value",
     replace: 'name === undefined ? undefined : value',
@@ -150,21 +150,21 @@ export const adminFaults = [
   },
   {
     id: 'admin-revokes-a-client-beyond-the-caller',
-    tests: ['test/conformance/admin-grants.test.ts'],
+    tests: ['test/admin/grants.test.ts'],
     file: 'src/admin/operations/grants.ts',
     find: "requireWithin(await store.find('client', param('client_id')), caller)",
     replace: "requireFound(await store.find('client', param('client_id')), 'client')",
   },
   {
     id: 'grants-of-a-locked-client-come-back',
-    tests: ['test/conformance/admin-grants.test.ts'],
+    tests: ['test/admin/grants.test.ts'],
     file: 'src/domain/grant.ts',
     find: '(grant.revokedAt === undefined || grant.revokedBy === clientLocked)',
     replace: 'grant.revokedAt === undefined',
   },
   {
     id: 'grants-to-a-client-keep-their-consent',
-    tests: ['test/conformance/admin-grants.test.ts'],
+    tests: ['test/admin/grants.test.ts'],
     file: 'src/clients/grants.ts',
     find: 'if (consents.length === 0) return revoked',
     replace: 'if (consents.length >= 0) return revoked',
@@ -403,7 +403,7 @@ export const adminFaults = [
   },
   {
     id: 'admin-last-deletes-the-account',
-    tests: ['test/account/privacy.test.ts'],
+    tests: ['test/pages/account/privacy.test.ts'],
     file: 'src/pages/account/privacy.ts',
     find: 'return keepAdministrator(deleteUser(current, context), config.admin.group, context.at)',
     replace: 'return deleteUser(current, context)',
@@ -438,7 +438,7 @@ export const adminFaults = [
   },
   {
     id: 'admin-first-user-is-none',
-    tests: ['test/one-time-links/links.test.ts'],
+    tests: ['test/users/one-time-links.test.ts'],
     file: 'src/pages/links/set-password.ts',
     find: 'await addAdministrator(store, config.admin.group, user.id, random(16), context, ...added)',
     replace: 'await store.write(...added)',
@@ -634,7 +634,7 @@ export const adminFaults = [
   },
   {
     id: 'admin-last-passkey-at-the-account-page',
-    tests: ['test/account/passkeys.test.ts'],
+    tests: ['test/pages/account/passkeys.test.ts'],
     file: 'src/pages/account/passkeys.ts',
     find: 'return keepAdministrator(removal, config.admin.group, context.at)',
     replace: 'return removal',

@@ -1,11 +1,11 @@
 import type { Fault } from './fault.ts'
 
 const rules = 'src/domain/attributes.ts'
-const over = ['test/conformance/attributes.test.ts']
+const over = ['test/users/attributes.test.ts']
 const byCommand = ['test/cli/user-attributes.test.ts']
 const profile = 'src/pages/account/profile.ts'
-const onPage = ['test/account/attributes.test.ts']
-const settings = ['test/config/faults.test.ts']
+const onPage = ['test/pages/account/attributes.test.ts']
+const settings = ['test/settings/faults.test.ts']
 
 /** Faults of custom attributes: who sees and changes them, and what they may be. */
 export const attributeFaults = [

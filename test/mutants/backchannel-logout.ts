@@ -174,7 +174,7 @@ export const backchannelLogoutFaults = [
     file: 'src/outbound/exchange.ts',
     find: '!(form && statusCode === 204)',
     replace: 'true',
-    tests: ['test/fetch/guarded-fetch.test.ts'],
+    tests: ['test/outbound/guarded-fetch.test.ts'],
   },
   {
     id: 'any-status-is-a-success',
@@ -188,7 +188,7 @@ export const backchannelLogoutFaults = [
     file: 'src/outbound/guarded-fetch.ts',
     find: 'const key = post ?? `${spender.purpose} ${url.href}`',
     replace: 'const key = url.href',
-    tests: ['test/fetch/guarded-fetch.test.ts'],
+    tests: ['test/outbound/guarded-fetch.test.ts'],
   },
   {
     id: 'one-client-hides-the-others',

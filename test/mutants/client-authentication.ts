@@ -3,7 +3,7 @@ import type { Fault } from './fault.ts'
 const authentication = 'src/domain/client-authentication.ts'
 const secret = 'src/specs/rfc6749-authorization/client-secret.ts'
 
-const ends = ['test/conformance/operator-client-ends.test.ts']
+const ends = ['test/clients/operator-client-ends.test.ts']
 
 /** Faults of client authentication, RFC 6749 §2.3. */
 export const clientAuthenticationFaults = [

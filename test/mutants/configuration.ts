@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
 const checks = 'src/settings/checks.ts'
-const load = ['test/config/load.test.ts'] as const
+const load = ['test/settings/load.test.ts'] as const
 
 /** Faults of the checks of the command line and the configuration. */
 export const configurationFaults = [
@@ -59,14 +59,14 @@ export const configurationFaults = [
     file: 'src/settings/load.ts',
     find: '...unknownVariables(own)',
     replace: '...[...unknownVariables(own)].slice(99)',
-    tests: ['test/config/faults.test.ts', 'test/config/load.test.ts'],
+    tests: ['test/settings/faults.test.ts', 'test/settings/load.test.ts'],
   },
   {
     id: 'secret-shown-in-a-refusal',
     file: 'src/settings/shape.ts',
     find: 'isShort && !confidentialPaths.includes(option)',
     replace: "isShort && option !== ''",
-    tests: ['test/config/faults.test.ts', 'test/config/load.test.ts'],
+    tests: ['test/settings/faults.test.ts', 'test/settings/load.test.ts'],
   },
   {
     id: 'host-of-an-ambiguous-url-shown',
@@ -87,6 +87,6 @@ export const configurationFaults = [
     file: 'src/settings/checks.ts',
     find: '} else if (isMiscut(config.store)) yield',
     replace: "} else if (config.store === '') yield",
-    tests: ['test/config/load.test.ts'],
+    tests: ['test/settings/load.test.ts'],
   },
 ] as const satisfies readonly Fault[]

@@ -3,7 +3,7 @@ import type { Fault } from './fault.ts'
 const rules = 'src/users/groups/rules.ts'
 const plugin = 'src/users/groups/plugin.ts'
 const claims = 'src/users/groups/token-claims.ts'
-const over = ['test/conformance/groups.test.ts']
+const over = ['test/users/groups.test.ts']
 const byCommand = ['test/cli/group.test.ts']
 const inDomain = ['test/domain/group.test.ts']
 

@@ -109,7 +109,7 @@ export const initialTokenFaults = [
   },
   {
     id: 'logo-of-any-type',
-    tests: ['test/conformance/client-logo.test.ts'],
+    tests: ['test/pages/client-logo.test.ts'],
     file: 'src/pages/theme/theme.ts',
     find: 'return bitmaps.find(([, , matches]) => matches(body))?.[1]',
     replace: 'return kinds.find(([, , matches]) => matches(body))?.[1]',

@@ -2,10 +2,10 @@ import type { Fault } from './fault.ts'
 
 const consentSource = 'src/pages/sign-in/consent.ts'
 const login = 'src/pages/sign-in/login.ts'
-const signIn = ['test/conformance/interaction-login.test.ts'] as const
+const signIn = ['test/pages/sign-in/sign-in.test.ts'] as const
 const cookies = ['test/http/cookies.test.ts'] as const
-const ended = ['test/conformance/interaction-ended.test.ts'] as const
-const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
+const ended = ['test/pages/sign-in/ended.test.ts'] as const
+const throttle = ['test/users/sign-in-throttle.test.ts'] as const
 
 /** Faults of sign-in, consent, the session and the throttle. */
 export const interactionFaults = [
@@ -21,21 +21,21 @@ export const interactionFaults = [
     file: 'src/pages/consent.ts',
     find: 'shown === shownOf(client) ?',
     replace: "shown !== '' ?",
-    tests: ['test/conformance/interaction-consent.test.ts'],
+    tests: ['test/pages/sign-in/consent.test.ts'],
   },
   {
     id: 'consent-forgets-the-links-shown',
     file: 'src/pages/consent.ts',
     find: 'const shown = [name, localized, clientUri, policyUri, tosUri,',
     replace: 'const shown = [name, localized, clientUri, clientUri, tosUri,',
-    tests: ['test/conformance/interaction-consent.test.ts'],
+    tests: ['test/pages/sign-in/consent.test.ts'],
   },
   {
     id: 'redirect-given-up-still-answered',
     file: 'src/pages/sign-in/pending.ts',
     find: '    assertRegisteredRedirect(wanted.redirectUri, client)\n',
     replace: '',
-    tests: ['test/conformance/interaction-consent.test.ts'],
+    tests: ['test/pages/sign-in/consent.test.ts'],
   },
   {
     id: 'csrf-not-bound-to-the-login',
@@ -218,13 +218,13 @@ export const interactionFaults = [
     file: 'src/pages/language-choice.ts',
     find: "isSameText(single(form, 'csrf'), csrfOf(request))",
     replace: 'true',
-    tests: ['test/conformance/language-choice.test.ts'],
+    tests: ['test/pages/language-choice.test.ts'],
   },
   {
     id: 'language-form-leads-to-another-server',
     file: 'src/pages/language-choice.ts',
     find: 'url.origin === origin && url.href.startsWith(first) ? url.href : first',
     replace: 'url.href',
-    tests: ['test/conformance/language-choice.test.ts'],
+    tests: ['test/pages/language-choice.test.ts'],
   },
 ] as const satisfies readonly Fault[]

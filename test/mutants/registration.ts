@@ -159,7 +159,7 @@ export const registrationFaults = [
     file: 'src/clients/members.ts',
     find: '      lockedAt,\n      registeredFrom,',
     replace: '      registeredFrom,',
-    tests: ['test/conformance/operator-client-ends.test.ts'],
+    tests: ['test/clients/operator-client-ends.test.ts'],
   },
   {
     id: 'update-keeps-what-is-left-out',

@@ -1,13 +1,13 @@
 import type { Fault } from './fault.ts'
 
 const secondFactor = 'src/users/rules/second-factor.ts'
-const codes = ['test/account/one-time-codes.test.ts'] as const
+const codes = ['test/pages/account/one-time-codes.test.ts'] as const
 const stepUp = ['test/conformance/step-up.test.ts'] as const
-const sessionEnds = ['test/conformance/session-ends.test.ts'] as const
-const passwords = ['test/passwords.test.ts'] as const
-const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
-const passkeys = ['test/account/passkeys.test.ts'] as const
-const several = ['test/conformance/several-users.test.ts'] as const
+const sessionEnds = ['test/users/session-ends.test.ts'] as const
+const passwords = ['test/users/passwords.test.ts'] as const
+const throttle = ['test/users/sign-in-throttle.test.ts'] as const
+const passkeys = ['test/pages/account/passkeys.test.ts'] as const
+const several = ['test/users/several-users.test.ts'] as const
 
 /** Faults of second factors, passkeys, step-up and several users in one browser. */
 export const signInFaults = [
@@ -65,7 +65,7 @@ export const signInFaults = [
     file: 'src/pages/account/account-page.ts',
     find: "if (requires === 'every-factor')",
     replace: "if (requires === 'every-factor' && user.passwordHash === undefined)",
-    tests: ['test/account/factor-entry.test.ts'],
+    tests: ['test/pages/account/factor-entry.test.ts'],
   },
   {
     id: 'essential-context-let-go',
@@ -296,14 +296,14 @@ export const signInFaults = [
     file: 'src/pages/sign-in/start-session.ts',
     find: 'if (passkeyId !== undefined && !current.passkeys.some(({ id }) => id === passkeyId)) return false',
     replace: '',
-    tests: ['test/account/passkeys.test.ts'],
+    tests: ['test/pages/account/passkeys.test.ts'],
   },
   {
     id: 'codes-turned-on-after-sign-out',
     file: 'src/pages/account/one-time-codes.ts',
     find: 'if (!isSignedIn || current?.user.lockedAt !== undefined) return accept(false)',
     replace: '',
-    tests: ['test/account/one-time-codes.test.ts'],
+    tests: ['test/pages/account/one-time-codes.test.ts'],
   },
   {
     id: 'known-browser-not-bound-to-factors',

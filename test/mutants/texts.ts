@@ -1,8 +1,8 @@
 import type { Fault } from './fault.ts'
 
 const words = 'src/pages/i18n/html.ts'
-const renderer = ['test/i18n/html.test.ts'] as const
-const pages = ['test/conformance/languages.test.ts'] as const
+const renderer = ['test/pages/i18n/html.test.ts'] as const
+const pages = ['test/pages/languages.test.ts'] as const
 
 /** Faults of translations and of the values in them. */
 export const textFaults = [

@@ -122,14 +122,14 @@ export const trustedIssuerFaults = [
   },
   {
     id: 'fetched-document-used-forever',
-    tests: ['test/fetch/key-sets.test.ts'],
+    tests: ['test/outbound/key-sets.test.ts'],
     file: 'src/outbound/documents.ts',
     find: 'if (entry.document !== undefined && now < entry.fetchedAt + ceiling)',
     replace: 'if (entry.document !== undefined)',
   },
   {
     id: 'key-set-fetched-for-every-kid',
-    tests: ['test/fetch/key-sets.test.ts'],
+    tests: ['test/outbound/key-sets.test.ts'],
     file: 'src/outbound/documents.ts',
     find: 'known === undefined || now >= known.triedAt + Math.min(retrySeconds, ceiling)',
     replace: 'known === undefined || now >= known.triedAt',

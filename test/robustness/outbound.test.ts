@@ -2,7 +2,6 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { buildApp } from '../../src/app/app.ts'
-import { enter } from '../account/sections.ts'
 import { Authenticator, askedOf } from '../helpers/authenticator.ts'
 import { pageOf } from '../helpers/authorization.ts'
 import { watchConnections } from '../helpers/connections.ts'
@@ -10,6 +9,7 @@ import { authorize, callApi, obtainTokens, post, register } from '../helpers/flo
 import { startMailbox } from '../helpers/mailbox.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
+import { enter } from '../pages/account/sections.ts'
 
 const connections = watchConnections(t)
 

@@ -3,4 +3,4 @@ import t from 'tap'
 import { startPostgres } from './postgres-server.ts'
 
 process.env['TEST_POSTGRES'] = (await startPostgres(t)).url
-await import('../conformance/admin-delegation.test.ts')
+await import('../admin/delegation.test.ts')

@@ -1,0 +1,441 @@
+import { type AdminSection, adminPath, adminSections } from '../../../src/admin/pages/admin-page.ts'
+import type { Rejection } from '../../../src/domain/model.ts'
+import { msg } from '../../../src/pages/i18n/i18n.ts'
+import type { Pages } from '../../../src/pages/pages.ts'
+import { hostileText } from './hostile-text.ts'
+
+type AdminView = Extract<keyof Pages, `admin/${string}`>
+type AdminSample = { [K in AdminView]: { readonly page: K; readonly model: Pages[K] } }[AdminView]
+
+const day = 86_400
+const now = 1_795_000_000
+const alice = { name: 'Alice Example', username: 'alice' }
+
+/** What every page of a section has. */
+function common(section: AdminSection) {
+  const sections = adminSections.map((each) => ({ section: each, url: adminPath(each) }))
+  const frame = { sections, section, user: alice, accountUrl: '/account', signOutUrl: '/oauth/logout' }
+  return { frame, root: '/admin', action: adminPath(section), hidden: { csrf: 'nQ2Vd0' } }
+}
+
+const errors: readonly Rejection[] = [
+  {
+    id: '0f6f3e4c-5d7a-4c0b-9a6e-1d2c3b4a5f60',
+    at: now,
+    method: 'POST',
+    path: '/api/oauth/token',
+    status: 400,
+    error: 'invalid_grant',
+    why: 'the code was already used',
+    rule: 'rfc6749-4.1.2-single-use',
+    client: 'client_9Jp2bXqR7sTf',
+  },
+]
+const kid = 'h0RcZrOmF3qBGHvRs2V1cnYb1yQmE4wqkT5Q1o0cU9k'
+const typed = {
+  name: 'Portal',
+  redirectUris: 'https://portal.riverside.example/callback',
+  postLogoutRedirectUris: '',
+  consent: 'remember',
+  scope: ['courses:read'],
+  resources: [],
+  clientUri: 'https://portal.riverside.example',
+  policyUri: '',
+  tosUri: '',
+} as const
+const choices = {
+  kind: 'web',
+  typed,
+  scopes: [{ name: 'courses:read', group: 'Courses', description: 'Titles, lessons and schedules' }],
+  resources: [{ identifier: 'https://api.riverside.example', name: 'Library' }],
+} as const
+const group = { id: 'group_1', name: 'Teachers', description: 'They teach', createdAt: now, updatedAt: now }
+
+/** Every admin page. */
+export const adminPages = {
+  'admin-overview': {
+    page: 'admin/overview',
+    model: {
+      ...common('overview'),
+      counts: { users: 1240, clients: 12, groups: 8 },
+      most: 10_000,
+      grants: 3400,
+      days: [12, 40, 3, 0, 55, 61, 9].map((count, index) => ({ day: index, at: index * day, count })),
+      errors,
+      findings: [
+        {
+          check: 'rate limits',
+          level: 'warning',
+          said: 'are off: one client can send any number of requests',
+          change: ['LYCHGATE_RATE_LIMITS=on', 'rateLimits: on   (in the file)'],
+        },
+        {
+          check: 'disk',
+          level: 'problem',
+          said: 'is nearly full',
+          expected: 'at least 1024 MiB free',
+          found: '40 MiB free in /var/lib/lychgate',
+        },
+      ],
+      clientsAgoSeconds: 120,
+      keys: [
+        { algorithm: 'ES256', ageSeconds: 30 * day },
+        { algorithm: 'HS256', ageSeconds: day },
+      ],
+      steps: ['app', 'user', 'api'],
+      needsFactor: true,
+      factorUrls: { passkeys: '/account/passkeys', codes: '/account/one-time-codes' },
+    },
+  },
+  'admin-factor': {
+    page: 'admin/factor',
+    model: {
+      ...common('overview'),
+      passkeysUrl: '/account/passkeys',
+      codesUrl: '/account/one-time-codes',
+    },
+  },
+  'admin-users': {
+    page: 'admin/users',
+    model: {
+      ...common('users'),
+      users: [
+        {
+          ...alice,
+          url: '/admin/users/1',
+          addedAgoSeconds: day,
+          locked: true,
+          waiting: true,
+          email: 'a@b.test',
+        },
+      ],
+      search: '',
+      only: '',
+      nextUrl: '/admin/users?after=x',
+    },
+  },
+  'admin-user-invite': {
+    page: 'admin/user-invite',
+    model: {
+      ...common('users'),
+      typed: {
+        email: 'carol@riverside.example',
+        givenName: 'Carol',
+        familyName: 'Cooper',
+        username: 'carol',
+      },
+      canSend: true,
+      problem: msg('admin.user.noGroup'),
+    },
+  },
+  'admin-user-link': {
+    page: 'admin/user-link',
+    model: {
+      ...common('users'),
+      link: { link: 'https://id.riverside.example/link?code=lyc_link_x', expires_at: now },
+      name: 'carol',
+      userUrl: '/admin/users/1',
+    },
+  },
+  'admin-user': {
+    page: 'admin/user',
+    model: {
+      ...common('users'),
+      frame: { ...common('users').frame, done: 'group-added' },
+      user: { ...alice, id: 'user_9Jp2bXqR7sTf', email: 'alice@riverside.example', emailVerified: true },
+      addedAgoSeconds: 30 * day,
+      lockedAgoSeconds: 60,
+      failures: 12,
+      waysIn: { password: true, passkeys: 2, codes: true },
+      groups: [
+        { id: 'group_1', name: 'Teachers', url: '/admin/groups/group_1', isDirect: true },
+        { id: 'group_2', name: 'Staff', url: '/admin/groups/group_2', isDirect: false },
+      ],
+      otherGroups: ['Students'],
+      typedGroup: 'Stud',
+      sessions: [{ browser: 'Firefox, Linux', from: '203.0.113.0/24', agoSeconds: 90 }],
+      apps: [{ id: 'client_1', name: 'Course Sync CLI', grants: 2 }],
+      appCount: 30,
+      attributes: [
+        { name: 'department', label: 'Department', values: [], value: 'physics' },
+        { name: 'tutor', label: 'Tutor', values: ['true', 'false'], value: 'true' },
+      ],
+      hasAttributes: true,
+      url: '/admin/users/1',
+      problem: msg('admin.user.noGroup'),
+    },
+  },
+  'admin-user-attributes': {
+    page: 'admin/user-attributes',
+    model: {
+      ...common('users'),
+      user: alice,
+      attributes: [
+        { name: 'department', label: 'Department', type: 'choice', values: ['physics'], value: 'physics' },
+        { name: 'level', label: 'Level', type: 'number', values: [], value: 'high', fault: 'number' },
+        { name: 'tutor', label: 'Tutor', type: 'boolean', values: ['true', 'false'], value: 'true' },
+      ],
+      url: '/admin/users/1',
+    },
+  },
+  'admin-groups': {
+    page: 'admin/groups',
+    model: {
+      ...common('groups'),
+      groups: [{ ...group, url: '/admin/groups/group_1' }],
+      search: 't',
+      nextUrl: '/admin/groups?after=x',
+      typed: { name: '', description: '' },
+      administrators: 'admins',
+    },
+  },
+  'admin-group': {
+    page: 'admin/group',
+    model: {
+      ...common('groups'),
+      group,
+      isOfAdministrators: true,
+      typed: { name: 'Teachers', description: 'They teach', parent: 'Staff', join: '' },
+      typedLate: [
+        { label: msg('admin.name'), values: ['Teachers and assistants'] },
+        { label: msg('admin.group.parent'), values: ['Staff', 'School'] },
+      ],
+      members: [{ ...alice, id: 'user_1', url: '/admin/users/1' }],
+      nextUrl: '/admin/groups/group_1?after=x',
+      url: '/admin/groups/group_1',
+      about: 'member',
+      problem: msg('admin.group.noUser'),
+    },
+  },
+  'admin-clients': {
+    page: 'admin/clients',
+    model: {
+      ...common('clients'),
+      clients: [
+        {
+          id: 'client_9Jp2bXqR7sTf',
+          name: 'Course Sync CLI',
+          kind: 'native',
+          origin: 'registered',
+          url: '/admin/clients/1',
+          addedAgoSeconds: day,
+          locked: true,
+        },
+      ],
+      search: '',
+      only: 'unused',
+      nextUrl: '/admin/clients?after=x',
+    },
+  },
+  'admin-client-kind': {
+    page: 'admin/client-kind',
+    model: { ...common('clients'), kinds: ['web', 'native', 'machine', 'device', 'api'] },
+  },
+  'admin-client-add': { page: 'admin/client-add', model: { ...common('clients'), ...choices } },
+  'admin-client-edit': {
+    page: 'admin/client-edit',
+    model: {
+      ...common('clients'),
+      ...choices,
+      name: 'Portal',
+      url: '/admin/clients/1',
+      rejected: 'redirect_uri must be an https or http loopback URI',
+      problem: msg('admin.rejected'),
+    },
+  },
+  'admin-client-secret': {
+    page: 'admin/client-secret',
+    model: {
+      ...common('clients'),
+      clientId: 'client_9Jp2bXqR7sTf',
+      name: 'Portal',
+      kind: 'web',
+      secret: 'lyc_secret_7mK2bXqR7sTf9Jp2bXqR7sTf9Jp2bXqR7sT',
+      issuer: 'https://id.riverside.example',
+      url: '/admin/clients/1',
+      isNew: true,
+    },
+  },
+  'admin-client': {
+    page: 'admin/client',
+    model: {
+      ...common('clients'),
+      client: {
+        id: 'client_9Jp2bXqR7sTf',
+        name: 'Portal',
+        origin: 'integration',
+        redirectUris: ['https://portal.riverside.example/callback'],
+        consent: 'remember',
+      },
+      kind: 'web',
+      authentication: 'client_secret_basic',
+      grantTypes: ['authorization_code', 'refresh_token'],
+      scope: ['openid', 'courses:read'],
+      resources: ['https://api.riverside.example'],
+      addedAgoSeconds: 30 * day,
+      usedAgoSeconds: 60,
+      lockedAgoSeconds: 60,
+      registeredFrom: '203.0.113.0/24',
+      hasSecret: true,
+      oldSecretUntil: now,
+      keys: [{ kid, algorithm: 'ES256' }],
+      keysUrl: 'https://portal.riverside.example/keys',
+      canHaveKeys: true,
+      allowed: [{ id: 'group_1', name: 'Teachers', url: '/admin/groups/group_1' }],
+      hasAccess: true,
+      typedGroup: '',
+      canChange: true,
+      url: '/admin/clients/1',
+    },
+  },
+  'admin-client-keys': {
+    page: 'admin/client-keys',
+    model: {
+      ...common('clients'),
+      name: 'Portal',
+      keys: [{ kid, algorithm: 'ES256' }],
+      typed: { add: '{"keys":[]}', uri: '', remove: kid },
+      url: '/admin/clients/1',
+      rejected: 'jwks has no key for ES256, PS256, RS256, EdDSA',
+      problem: msg('admin.rejected'),
+    },
+  },
+  'admin-keys': {
+    page: 'admin/keys',
+    model: {
+      ...common('keys'),
+      keys: [
+        {
+          id: kid,
+          name: 'ES256',
+          state: msg('admin.keys.waiting', { from: { moment: now } }),
+          retireUrl: '/admin/keys/1/retire',
+        },
+        {
+          id: '3',
+          name: msg('admin.keys.handle'),
+          state: msg('admin.keys.active', { ago: { duration: day } }),
+          retireUrl: '/admin/keys/3/retire',
+        },
+        {
+          id: kid,
+          name: 'RS256',
+          state: msg('admin.keys.verifies', { until: { moment: now } }),
+          retireUrl: '/admin/keys/2/retire',
+        },
+        { id: kid, name: 'EdDSA', state: msg('admin.keys.retired', { ago: { ago: day } }) },
+      ],
+      rotationSeconds: 90 * day,
+    },
+  },
+  'admin-keys-rotate': {
+    page: 'admin/keys-rotate',
+    model: {
+      ...common('keys'),
+      algorithms: [
+        { algorithm: 'ES256', name: 'ES256', isTicked: true },
+        { algorithm: 'HS256', name: msg('admin.keys.handle'), isTicked: false },
+      ],
+      isNow: false,
+      aheadSeconds: day,
+      cacheSeconds: 3600,
+      backUrl: '/admin/keys',
+      problem: msg('admin.keys.rotate.none'),
+    },
+  },
+  'admin-act': {
+    page: 'admin/act',
+    model: {
+      ...common('keys'),
+      title: msg('admin.keys.retire', { name: 'h0RcZrOm' }),
+      about: msg('admin.keys.retire.about'),
+      more: [
+        msg('admin.keys.retire.handle'),
+        msg('admin.keys.retire.handleOld', { since: { moment: now } }),
+        msg('admin.keys.retire.grants', { count: 3400 }),
+        msg('admin.keys.retire.browsers'),
+        msg('admin.keys.retire.sealedStay'),
+        msg('admin.keys.retire.successor', { reload: { duration: 60 } }),
+      ],
+      submit: msg('admin.keys.retire', { name: 'h0RcZrOm' }),
+      typed: 'h0RcZrOm',
+      backUrl: '/admin/keys',
+      problem: msg('admin.act.other', { name: 'h0RcZrOm' }),
+    },
+  },
+  'admin-audit': {
+    page: 'admin/audit',
+    model: {
+      ...common('audit'),
+      events: [
+        {
+          name: 'key-retired',
+          at: now,
+          by: 'operator',
+          from: '203.0.113.0/24',
+          actor: 'alice',
+          userId: 'user_1',
+          clientId: 'client_1',
+          facts: { key: kid, retiredAt: now },
+        },
+      ],
+      names: ['key-retired', 'sign-in'],
+      filter: { event: 'key-retired', user: 'alice', client: 'client_1' },
+      follows: true,
+      followUrl: '/admin/audit',
+      exportUrl: '/admin/audit/export',
+      nextUrl: '/admin/audit?after=x',
+    },
+  },
+  'admin-errors': {
+    page: 'admin/errors',
+    model: {
+      ...common('errors'),
+      errors,
+      nextUrl: '/admin/errors?after=x',
+      explanation: {
+        headline: 'POST /api/oauth/token was rejected with 400 invalid_grant',
+        why: 'the code was already used',
+        rule: 'rfc6749-4.1.2-single-use',
+        json: {},
+        sections: { '': { client: 'client_1', at: now, received: 'a code' } },
+      },
+    },
+  },
+} as const satisfies Readonly<Record<string, AdminSample>>
+
+/** Words that choose a text or a value of the form: the server writes them. */
+const chosen = new Set([
+  'key',
+  'kind',
+  'section',
+  'only',
+  'type',
+  'fault',
+  'steps',
+  'level',
+  'about',
+  'done',
+  'consent',
+  'kinds',
+  'algorithm',
+])
+
+/** Puts hostile text wherever a model has text from elsewhere. An address stays one of this server. */
+function withHostileText(value: unknown, name = ''): unknown {
+  if (chosen.has(name) && !(typeof value === 'object' && value !== null && 'key' in value)) return value
+  // The values of a boolean attribute.
+  if (value === 'true' || value === 'false') return value
+  if (typeof value === 'string') return value.startsWith('/') ? `/${hostileText}` : hostileText
+  if (Array.isArray(value)) return value.map((one) => withHostileText(one, name))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withHostileText(one, key)]))
+}
+
+/** The same with hostile text wherever text can be. */
+export const hostileAdminPages = Object.fromEntries(
+  Object.entries(adminPages).map(([name, { page, model }]) => [
+    `hostile-${name}`,
+    { page, model: withHostileText(model) } as AdminSample, // only texts differ
+  ]),
+)

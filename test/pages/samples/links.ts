@@ -1,0 +1,117 @@
+import type { Text } from '../../../src/domain/text.ts'
+import { msg } from '../../../src/pages/i18n/i18n.ts'
+import { hostileText } from './hostile-text.ts'
+import type { Sample } from './pages.ts'
+
+const hidden = { code: 'lyc_link_3vQ8', csrf: 'nQ2Vd0' }
+const typed = { username: '', email: '', givenName: '', familyName: '' }
+
+/** The pages of one-time links, and the page that requests one. */
+export const linkPages = {
+  'link-first-user': {
+    page: 'link-password',
+    model: { action: '/link', hidden, purpose: 'first-user', typed },
+  },
+  'link-first-user-problem': {
+    page: 'link-password',
+    model: {
+      action: '/link',
+      hidden,
+      purpose: 'first-user',
+      typed: { username: 'ada lovelace', email: 'ada@example.org', givenName: 'Ada', familyName: 'Lovelace' },
+      problem: msg('link.username.invalid'),
+    },
+  },
+  'link-invitation': {
+    page: 'link-password',
+    model: { action: '/link', hidden, purpose: 'invitation', username: 'ada@example.org', typed },
+  },
+  'link-reset': {
+    page: 'link-password',
+    model: {
+      action: '/link',
+      hidden,
+      purpose: 'password-reset',
+      username: 'ada',
+      typed,
+      problem: msg('password.differs'),
+    },
+  },
+  'link-undo': {
+    page: 'link-password',
+    model: {
+      action: '/link',
+      hidden,
+      purpose: 'email-undo',
+      username: 'ada',
+      email: 'ada@example.org',
+      typed,
+    },
+  },
+  'link-email': {
+    page: 'link-email',
+    model: { action: '/link', hidden, email: 'ada@example.org', username: 'ada' },
+  },
+  'link-done': {
+    page: 'link-done',
+    model: {
+      title: msg('link.saved'),
+      about: msg('link.saved.about'),
+      link: { url: '/login?interaction=lyi_3vQ8', label: msg('link.goOn') },
+    },
+  },
+  'forgot-password': {
+    page: 'forgot-password',
+    model: { action: '/forgot-password', hidden, backUrl: '/login?interaction=lyi_3vQ8' },
+  },
+  'email-on-its-way': {
+    page: 'email-on-its-way',
+    model: { seconds: 3600, backUrl: '/login?interaction=lyi_3vQ8' },
+  },
+} as const satisfies Readonly<Record<string, Sample>>
+
+/** The same with hostile text wherever text can be. */
+export function hostileLinkPages(foreign: Text) {
+  const evil = { [hostileText]: hostileText }
+  const url = `/login?${new URLSearchParams({ interaction: hostileText })}`
+  return {
+    'hostile-link-password': {
+      page: 'link-password',
+      model: {
+        action: hostileText,
+        hidden: evil,
+        purpose: 'invitation',
+        username: hostileText,
+        typed: { username: hostileText, email: hostileText, givenName: hostileText, familyName: hostileText },
+        problem: foreign,
+      },
+    },
+    'hostile-link-first-user': {
+      page: 'link-password',
+      model: {
+        action: hostileText,
+        hidden: evil,
+        purpose: 'first-user',
+        typed: { username: hostileText, email: hostileText, givenName: hostileText, familyName: hostileText },
+      },
+    },
+    'hostile-link-email': {
+      page: 'link-email',
+      model: {
+        action: hostileText,
+        hidden: evil,
+        email: hostileText,
+        username: hostileText,
+      },
+    },
+    'hostile-link-done': {
+      page: 'link-done',
+      model: { title: foreign, about: foreign, link: { url, label: foreign } },
+    },
+    'hostile-forgot-password': {
+      page: 'forgot-password',
+      model: { action: hostileText, hidden: evil, backUrl: url },
+    },
+    'hostile-letter-on-its-way': { page: 'email-on-its-way', model: { seconds: 3600, backUrl: url } },
+  } as const satisfies Readonly<Record<string, Sample>>
+}
