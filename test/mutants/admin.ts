@@ -94,14 +94,14 @@ export const adminFaults = [
   },
   {
     id: 'admin-adds-a-user-with-any-password',
-    tests: ['test/conformance/admin-secrets.test.ts'],
+    tests: ['test/admin/secrets.test.ts'],
     file: 'src/admin/operations/user-changes.ts',
     find: 'if (password !== undefined) assertPassword(password)',
     replace: '',
   },
   {
     id: 'admin-sets-any-password',
-    tests: ['test/conformance/admin-secrets.test.ts'],
+    tests: ['test/admin/secrets.test.ts'],
     file: 'src/admin/operations/user-changes.ts',
     find: 'assertPassword(body.password)',
     replace: '',
