@@ -3,6 +3,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { forwarding } from '../doctor/forwarding.ts'
 import type { AppOptions, Deps } from '../feature/deps.ts'
 import { registerAll } from '../feature/feature.ts'
+import { closeSeams, createSeams } from '../feature/seams.ts'
 import { registerFeatures } from '../features.ts'
 import { protectedApi } from '../guard/protected-api/plugin.ts'
 import { adminListener } from '../http/admin-listener.ts'
@@ -37,10 +38,9 @@ import { interactionStarter } from '../pages/sign-in/pending.ts'
 import { interaction } from '../pages/sign-in/plugin.ts'
 import { authorize } from '../specs/rfc6749-authorization/authorize.ts'
 import { token } from '../specs/rfc6749-authorization/token.ts'
-import { metadata, metadataDocuments } from '../specs/rfc8414-metadata/plugin.ts'
+import { metadataDocuments } from '../specs/rfc8414-metadata/plugin.ts'
 import { publishedKeys } from '../specs/rfc8414-metadata/published-keys.ts'
 import { browser } from '../users/browser.ts'
-import { userClaims } from '../users/claims.ts'
 import { failedSignIns } from '../users/failed-sign-ins.ts'
 import { appDepsOf } from './app-deps.ts'
 import { keyUpkeep, sweeper } from './maintenance.ts'
@@ -60,6 +60,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   const app = Fastify(
     serverOptions(config, parameterParser(config.limits), logTo),
   ).withTypeProvider<TypeBoxTypeProvider>()
+  app.decorate('seams', createSeams(deps.declared))
   if (notices !== undefined) app.addHook('onClose', notices.settled)
   await observe?.(app)
   await recorded?.observe(app)
@@ -75,8 +76,8 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     wellFormedHttp,
     adminListener,
   ])
-  await registerAll(app, below, [failedSignIns, rateLimits, pages, metadata, endpoints, cookies, browser])
-  await registerAll(app, deps, [clientKeys, interactionStarter, emails, userClaims])
+  await registerAll(app, below, [failedSignIns, rateLimits, pages, endpoints, cookies, browser])
+  await registerAll(app, deps, [clientKeys, interactionStarter, emails])
   await registerFeatures(app, deps)
   if (development !== undefined) await app.register(development.plugin, deps)
 
@@ -113,6 +114,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     const fromBrowser = request.headers.accept?.includes('text/html') ?? false
     return fromBrowser ? errorPage(error, reply) : sendError(error, reply)
   })
+  app.addHook('onReady', async () => closeSeams(app.seams))
   app.log.debug({ issuer: service.issuer }, 'composed')
   return app
 }

@@ -131,6 +131,7 @@ export interface Declared extends ClientDeclarations {
   readonly authenticationParameters: Schemas
   readonly tokenBindings: DeclaredBindings
   readonly tokenMembers: Schemas
+  readonly signInClaims: Schemas
   readonly scopes: DeclaredScopes
   /** Headers of responses that pages of other origins may read. */
   readonly exposedHeaders: readonly string[]

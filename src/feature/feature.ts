@@ -21,22 +21,24 @@ export interface Feature {
   readonly settings?: Readonly<Record<string, TSchema>>
   /** Client metadata that it adds (RFC 7591 §2): registration, updates and `lychgate client` accept it. */
   readonly clientMetadata?: Declared['clientMetadata']
-  /** Grant types that it adds (RFC 6749 §4.5); its plugin calls `app.addGrantType` for each. */
+  /** Grant types that it adds (RFC 6749 §4.5); its plugin adds each to `app.seams.grantTypes`. */
   readonly grantTypes?: Declared['grantTypes']
   /**
-   * Client authentication methods that it adds (RFC 7591 §2); its plugin calls `app.addClientAuthentication` for
-   * each.
+   * Client authentication methods that it adds (RFC 7591 §2); its plugin adds each to
+   * `app.seams.clientAuthentication`.
    */
   readonly clientAuthentication?: Declared['clientAuthentication']
   /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
   readonly authorizationParameters?: Declared['authorizationParameters']
   /**
-   * How it binds tokens to keys of their clients (RFC 7800 §3.1), by the member of `cnf`; its plugin calls
-   * `app.bindTokens`.
+   * How it binds tokens to keys of their clients (RFC 7800 §3.1), by the member of `cnf`; its plugin adds
+   * it to `app.seams.tokenBindings`.
    */
   readonly tokenBindings?: Declared['tokenBindings']
-  /** Members that it adds to the token response (RFC 6749 §5.1). */
+  /** Members that it adds to the token response (RFC 6749 §5.1); its plugin adds each to `app.seams.tokenMembers`. */
   readonly tokenMembers?: Declared['tokenMembers']
+  /** Claims about the sign-in that it adds to ID Tokens; its plugin adds each to `app.seams.signInClaims`. */
+  readonly signInClaims?: Declared['signInClaims']
   /** Scopes that it adds to the catalogue, with the claims that they open. */
   readonly scopes?: Declared['scopes']
   /** Headers of its responses that pages of other origins may read. */
@@ -147,29 +149,8 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
     tokenBindings: joined(features, (feature) => feature.tokenBindings),
     tokenMembers: joined(features, (feature) => feature.tokenMembers),
+    signInClaims: joined(features, (feature) => feature.signInClaims),
     scopes: joined(features, (feature) => feature.scopes),
     exposedHeaders: [...new Set(features.flatMap((feature) => feature.exposedHeaders ?? []))],
-  }
-}
-
-/**
- * Collects what plugins add for the names that features declare.
- * @param what Names it in an error: `grant type`.
- */
-export function additions<T>(what: string, declared: object) {
-  const added = new Map<string, T>()
-  return {
-    added: added as ReadonlyMap<string, T>,
-    /** @throws {Error} for a name that no feature declares, or that was added before. */
-    add(name: string, addition: T): void {
-      if (!Object.hasOwn(declared, name)) throw new Error(`no feature declares the ${what} ${name}`)
-      if (added.has(name)) throw new Error(`the ${what} ${name} is added twice`)
-      added.set(name, addition)
-    },
-    /** @throws {Error} for a name that was declared and not added. */
-    assertComplete(): void {
-      const missing = Object.keys(declared).find((name) => !added.has(name))
-      if (missing !== undefined) throw new Error(`the ${what} ${missing} is declared, but no plugin adds it`)
-    },
   }
 }

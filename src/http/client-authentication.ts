@@ -1,54 +1,17 @@
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import {
-  type Authenticated,
   type AuthenticationMethod,
   type AuthenticationRealm,
   authenticateClient,
-  type ClientAuthentication,
   parseClientCredentials,
 } from '../domain/client-authentication.ts'
 import type { Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
+import type { LookupReason } from '../feature/contributions.ts'
 import type { AppDeps, Declared } from '../feature/deps.ts'
-import { additions } from '../feature/feature.ts'
 import { addressPrefix } from './address-prefix.ts'
 import { parametersOf } from './parameters.ts'
-
-/**
- * Why a client is looked up:
- *
- *     authorization    an authorization request names it
- *     push             the same, and it is to be authenticated
- *     device           a device asks on its behalf, and it is to be authenticated
- *     pending          a page continues its authorization request
- *     authentication   any other endpoint authenticates it
- *     seen             a page shows what this node has of it
- *     display          anything else
- *
- * All but `device` and `display` may find a client of which nothing is stored; `authentication` and `seen` only what this
- * node remembers. `authorization` and `pending` reject the request with an error that says what is wrong with the client.
- */
-export type LookupReason =
-  | 'authorization'
-  | 'push'
-  | 'device'
-  | 'pending'
-  | 'authentication'
-  | 'seen'
-  | 'display'
-
-/** Where else clients are found than in the store. */
-export interface ClientResolver {
-  /** Whether it finds all clients of this kind of identifier, so that no other place is searched. */
-  owns(clientId: string): boolean
-  find(clientId: string, reason: LookupReason, from: string): Promise<Client | undefined>
-  /** Stores a client of which nothing is stored; returns the one that is stored then. */
-  keep?(client: Client): Promise<Client>
-}
-
-/** @throws {OAuthError} `invalid_client` for a client that must authenticate in another way. */
-export type AuthenticationCheck = (authenticated: Authenticated) => void
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -56,12 +19,6 @@ declare module 'fastify' {
     client: Client | undefined
   }
   interface FastifyInstance {
-    /** Adds a client authentication method that its feature declares. */
-    addClientAuthentication(name: string, method: ClientAuthentication): void
-    /** Adds a check of clients that have authenticated. */
-    afterClientAuthentication(assert: AuthenticationCheck): void
-    /** Adds a place where clients are found. The first that owns the identifier decides. */
-    addClientResolver(resolver: ClientResolver): void
     /**
      * Finds a client by its identifier.
      * @param from The network of the request, see address-prefix.ts; needed for a client of which nothing is stored.
@@ -81,32 +38,26 @@ declare module 'fastify' {
   }
 }
 
-/** How clients are found and authenticated, and the extension points of both. */
+/** How clients are found and authenticated. */
 export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
   async (app, { store, declared }) => {
-    const methods = additions<AuthenticationMethod>(
-      'client authentication method',
-      declared.clientAuthentication,
-    )
-    const resolvers: ClientResolver[] = []
-    const checks: AuthenticationCheck[] = []
-    app.decorateRequest('client', undefined)
-    app.decorate('afterClientAuthentication', (assert) => void checks.push(assert))
-    app.decorate('addClientAuthentication', (name, method) => {
-      const { usesSecret } = declared.clientAuthentication[name] ?? {}
-      methods.add(name, { ...method, name, ...(usesSecret && { usesSecret }) })
+    const { seams } = app
+    let methods: readonly AuthenticationMethod[] = []
+    app.addHook('onReady', async () => {
+      methods = [...seams.clientAuthentication.added].map(([name, method]) => {
+        const { usesSecret } = declared.clientAuthentication[name] ?? {}
+        return { ...method, name, ...(usesSecret && { usesSecret }) }
+      })
     })
-    app.addHook('onReady', async () => methods.assertComplete())
-    app.decorate('addClientResolver', (resolver) => void resolvers.push(resolver))
-    const resolverOf = (clientId: string) => resolvers.find((one) => one.owns(clientId))
+    app.decorateRequest('client', undefined)
     app.decorate('resolveClient', (clientId, reason = 'display', from = '') => {
-      const resolver = resolverOf(clientId)
+      const resolver = seams.clientResolvers.choose(clientId)
       return resolver === undefined ? store.find('client', clientId) : resolver.find(clientId, reason, from)
     })
     app.decorate('keepClient', async (client) => {
       // What is stored has no such network.
       if (client.published?.namedFrom === undefined) return client
-      return (await resolverOf(client.id)?.keep?.(client)) ?? client
+      return (await seams.clientResolvers.choose(client.id)?.keep?.(client)) ?? client
     })
     const proofs = Object.keys(declared.authenticationParameters)
     app.decorate(
@@ -125,14 +76,14 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
             proofs.every((name) => sent[name] === undefined)
           const inferred = isAnonymous ? await inferClientId?.(sent) : undefined
           const parameters = inferred === undefined ? sent : { ...sent, client_id: inferred }
-          const claimed = parseClientCredentials(methods.added.values(), authorization, parameters, realm)
+          const claimed = parseClientCredentials(methods, authorization, parameters, realm)
           const clientId = claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))
-          const from = clientId && resolverOf(clientId) ? addressPrefix(request.ip) : ''
+          const from = clientId && seams.clientResolvers.choose(clientId) ? addressPrefix(request.ip) : ''
           const client = clientId === undefined ? undefined : await app.resolveClient(clientId, reason, from)
           const verifying = claimed.method.verify(client, claimed.proof)
           const failed = verifying instanceof Promise ? await verifying : verifying
           const authenticated = authenticateClient(client, claimed, failed, realm)
-          for (const assert of checks) assert({ client: authenticated, proof: claimed.proof, realm })
+          seams.authenticatedClient.assert({ client: authenticated, proof: claimed.proof, realm })
           request.client = authenticated
         },
     )

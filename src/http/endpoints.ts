@@ -47,8 +47,8 @@ export const endpoints = fp<Pick<AppDeps, 'service'>>(
       paths.set(name, path)
       names.set(url, name)
       if (config?.endpointTitle !== undefined) titles.set(name, config.endpointTitle)
-      app.advertise({ [name === 'jwks' ? 'jwks_uri' : `${name}_endpoint`]: `${issuer}${path}` })
+      app.seams.metadata.add({ [name === 'jwks' ? 'jwks_uri' : `${name}_endpoint`]: `${issuer}${path}` })
     })
   },
-  { name: 'endpoints', dependencies: ['metadata'] },
+  { name: 'endpoints' },
 )

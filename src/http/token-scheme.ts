@@ -1,18 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { bearerChallenge, type NamedScheme } from '../domain/bearer.ts'
-import type { Confirmation } from '../domain/confirmation.ts'
 import { OAuthError } from '../domain/errors.ts'
-
-/** A call with a token that is bound to a key. */
-export interface BoundCall {
-  readonly request: FastifyRequest
-  /** For headers of the response, whether the call is rejected or not. */
-  readonly reply: FastifyReply
-  readonly token: string
-  readonly confirmation: Confirmation
-  /** The identifier of the API that is called. */
-  readonly resource: string
-}
+import type { BoundCall } from '../feature/contributions.ts'
 
 /** An authentication scheme for tokens that are bound to a key of their client (RFC 7800 §3). */
 export interface TokenScheme extends NamedScheme {

@@ -1,5 +1,6 @@
 /** A grant is inserted in one way, whatever the door: limited, with what features store with it, and its request ends. */
 import { globSync, readFileSync } from 'node:fs'
+import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import { put, update } from '../../src/domain/decision.ts'
 import type { Grant } from '../../src/domain/model.ts'
@@ -22,18 +23,21 @@ const note = recordKind<Note>('note', { id: ({ id }) => id, clientId: ({ of }) =
 
 /** A server whose features store something with every grant, and something else when its request ends. */
 async function start(dev: object = {}): Promise<TestServer> {
-  const server = await startServer(t, { mode: 'dev', limits: { grantsPerUserAndClient: limit }, dev })
+  let ended = 0
+  const observe = async ({ seams }: FastifyInstance) => {
+    seams.approvals.add(async ({ grant }) => ({
+      extra: { noted: grant.id },
+      writes: [put(note, { id: grant.id, of: grant.clientId })],
+    }))
+    seams.requestEnds.add(({ clientId }) => {
+      ended += 1
+      return [put(note, { id: `end ${ended}`, of: clientId })]
+    })
+  }
+  const limits = { grantsPerUserAndClient: limit }
+  const server = await startServer(t, { mode: 'dev', limits, dev, observe })
   const user = await server.deps.store.find('userByLogin', 'alice')
   if (user !== undefined) await server.deps.store.write(update('user', { ...user, seeded: true }))
-  let ended = 0
-  server.app.onApproval(async ({ grant }) => ({
-    extra: { noted: grant.id },
-    writes: [put(note, { id: grant.id, of: grant.clientId })],
-  }))
-  server.app.onAuthorizationEnd(({ clientId }) => {
-    ended += 1
-    return [put(note, { id: `end ${ended}`, of: clientId })]
-  })
   return server
 }
 

@@ -1,6 +1,7 @@
 /** RFC 8628: a device shows a code, its user approves in a browser elsewhere, and the device polls for tokens. */
 import t from 'tap'
 import { endSession, update } from '../../src/domain/decision.ts'
+import type { Session } from '../../src/domain/model.ts'
 import { grantType, parseUserCode } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { deviceKind } from '../../src/specs/rfc8628-device-grant/rules/device.ts'
 import {
@@ -19,7 +20,11 @@ import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { assertRejected, json } from '../helpers/wire.ts'
 
+let beforeApproval = async (_session: Session) => {}
 const server = await startServer(t, {
+  async observe({ seams }) {
+    seams.approvals.add(async ({ session }) => void (await beforeApproval(session)))
+  },
   rateLimits: 'off',
   trustProxy: ['127.0.0.1', '::1'],
   registration: { deviceGrant: 'on' },
@@ -376,12 +381,10 @@ t.test('what ends in the meantime ends the device', async (t) => {
 
   // The session ends between the check of the page and the transaction.
   const asked = await openConfirmation(server, sessionEnded.user_code, agent)
-  let isEnding = true
-  server.app.onApproval(async ({ session }) => {
-    if (isEnding) await store.write(endSession(session.id, clock()))
-    isEnding = false
-    return {}
-  })
+  beforeApproval = async ({ id }) => {
+    beforeApproval = async () => {}
+    await store.write(endSession(id, clock()))
+  }
   const overtaken = pageOf(await agent.submit(asked, { decision: 'approve' }))
   t.ok(
     overtaken.forms[0]?.fields.some(({ name }) => name === 'password'),

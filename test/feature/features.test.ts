@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
-import { additions, declarationsOf, type Feature, flag, joined, section } from '../../src/feature/feature.ts'
+import { declarationsOf, type Feature, flag, joined, section } from '../../src/feature/feature.ts'
 import { features } from '../../src/features.ts'
 
 const load = async () => async () => {}
@@ -34,19 +34,6 @@ t.test('two grant types cannot read the same parameter', async (t) => {
   const [first, second] = [featureOf('one'), featureOf('two')]
   t.strictSame(Object.keys(declarationsOf([first]).tokenParameters), ['assertion'])
   t.throws(() => declarationsOf([first, second]), { message: 'two: another feature has assertion, too' })
-})
-
-t.test('the declarations of features are added by their plugins, each name once', async (t) => {
-  const grants = additions<string>('grant type', { one: {}, two: {} })
-  grants.add('one', 'first')
-  t.throws(() => grants.add('one', 'again'), { message: 'the grant type one is added twice' })
-  t.throws(() => grants.add('three', 'third'), { message: 'no feature declares the grant type three' })
-  t.throws(() => grants.assertComplete(), {
-    message: 'the grant type two is declared, but no plugin adds it',
-  })
-  grants.add('two', 'second')
-  t.doesNotThrow(() => grants.assertComplete())
-  t.strictSame([...grants.added.values()], ['first', 'second'])
 })
 
 t.test('every feature names its document and loads a plugin', async (t) => {

@@ -4,7 +4,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { type MovableClock, movableClock } from '../../src/dev/clock.ts'
 import { development } from '../../src/dev/plugin.ts'
 import { insert } from '../../src/domain/decision.ts'
-import type { Deps } from '../../src/feature/deps.ts'
+import type { AppOptions, Deps } from '../../src/feature/deps.ts'
 import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { loadConfig } from '../../src/settings/load.ts'
@@ -29,6 +29,8 @@ export type ServerOptions = {
 } & {
   /** Path of the issuer, such as `/t`. */
   readonly issuerPath?: string
+  /** Adds to the seams of the application. */
+  readonly observe?: AppOptions['observe']
   /** How many nodes; with more than one, `store` is the database they share. */
   readonly nodes?: number
 }
@@ -85,7 +87,7 @@ const everyClaim = {
  * the next one.
  */
 export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
-  const { nodes: count = nodeCount, ...rest } = options
+  const { nodes: count = nodeCount, observe = async () => {}, ...rest } = options
   const port = options.port ?? (await freePort())
   const origin = `http://localhost:${port}`
   const issuer = origin + (options.issuerPath ?? '')
@@ -97,6 +99,7 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   }
   const shared = {
     config,
+    observe,
     url: count > 1 ? await storeForNodes(options.store) : (options.store ?? 'sqlite::memory:'),
     clock: movableClock(systemClock),
     log: [] as string[],
@@ -129,6 +132,7 @@ interface Shared {
   readonly url: string
   readonly clock: MovableClock
   readonly log: string[]
+  readonly observe: NonNullable<AppOptions['observe']>
 }
 
 async function startNodes(shared: Shared, ports: readonly number[], path = ''): Promise<TestNode[]> {
@@ -163,7 +167,7 @@ async function startOutsideNodes(
   )
 }
 
-async function assemble({ config, url, clock, log }: Shared) {
+async function assemble({ config, url, clock, log, observe }: Shared) {
   const store = await openStore(url, patient)
   const { secret = '' } = config
   const kind = config.mode === 'dev' ? 'development' : 'production'
@@ -174,11 +178,14 @@ async function assemble({ config, url, clock, log }: Shared) {
   const logTo = { write: (line: string) => void log.push(line) }
   const repeated = new Set<() => Promise<void>>()
   // A development server has such a set for its clock.
+  const isDev = config.mode === 'dev'
   const app = await buildApp(deps, {
     logTo,
-    ...(config.mode === 'dev'
-      ? { development }
-      : { observe: async (app) => void app.decorate('repeated', repeated) }),
+    async observe(app) {
+      await observe(app)
+      if (!isDev) app.decorate('repeated', repeated)
+    },
+    ...(isDev && { development }),
   })
   let closed = false
   const close = async () => {

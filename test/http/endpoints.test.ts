@@ -1,14 +1,15 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import type { AppDeps } from '../../src/feature/deps.ts'
+import { createSeams } from '../../src/feature/seams.ts'
+import { declared } from '../../src/features.ts'
 import { endpoints } from '../../src/http/endpoints.ts'
-import { metadata } from '../../src/specs/rfc8414-metadata/plugin.ts'
 
 const service = { issuer: 'https://id.example/t', prefix: '/t' } as AppDeps['service'] // The plugin reads nothing else.
 
 async function application() {
   const app = Fastify()
-  await app.register(metadata)
+  app.decorate('seams', createSeams(declared))
   await app.register(endpoints, { service })
   return app
 }
@@ -18,7 +19,7 @@ t.test('an endpoint is advertised and found by its name and its path', async (t)
   app.post('/t/par', { config: { endpoint: 'pushed_authorization_request' } }, async () => 'pushed')
   app.get('/t/keys', { config: { endpoint: 'jwks' } }, async () => ({ keys: [] }))
   app.get('/t/other', async () => 'no endpoint')
-  t.strictSame(app.advertised(), {
+  t.strictSame(app.seams.metadata.all(), {
     pushed_authorization_request_endpoint: 'https://id.example/t/par',
     jwks_uri: 'https://id.example/t/keys',
   })

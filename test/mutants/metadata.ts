@@ -79,8 +79,8 @@ export const metadataFaults = [
     id: 'issuer-of-the-metadata-has-a-slash',
     rule: 'rfc8414-3.3-issuer-identical',
     file: 'src/specs/rfc8414-metadata/plugin.ts',
-    find: '    issuer,\n    ...app',
-    replace: '    issuer: `${issuer}/`,\n    ...app',
+    find: '    issuer,\n    ...published',
+    replace: '    issuer: `${issuer}/`,\n    ...published',
   },
   {
     id: 'metadata-not-at-the-inserted-path',

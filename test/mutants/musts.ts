@@ -8,8 +8,8 @@ function breaking(
   return edits.map(([rule, find, replace]) => ({ id: `break-${rule}`, rule, file, find, replace }))
 }
 
-const advertised = 'issuer,\n    ...app.advertised(),'
-const grantTypes = 'app.advertise({ grant_types_supported: [name] })'
+const advertised = 'issuer,\n    ...publishedMetadata.apply(metadata.all()),'
+const grantTypes = 'grant_types_supported: Object.keys(deps.declared.grantTypes)'
 const supported = 'assertSupported(parameters)\n  assertCodeFlow'
 const rejecting = (rule: string, name: string) =>
   `check(parameters['${name}'] === undefined, '${rule}', 'invalid_request', '${name}', { passed: '' })\n  ${supported}`
@@ -35,12 +35,15 @@ export const mustFaults: readonly RuleFault[] = [
     'request_parameter_supported: false,',
   ]),
   ...breaking(
+    'src/specs/rfc6749-authorization/plugin.ts',
+    ['oidc-disc-3-grant-types', grantTypes, ''],
+    ['rfc8414-2-grant-types-default', grantTypes, "grant_types_supported: ['implicit']"],
+  ),
+  ...breaking(
     'src/specs/rfc6749-authorization/token.ts',
-    ['oidc-disc-3-grant-types', grantTypes, 'void name'],
-    ['rfc8414-2-grant-types-default', grantTypes, "app.advertise({ grant_types_supported: ['implicit'] })"],
     [
       'oidc-disc-3-auth-methods',
-      'app.advertise({ token_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication) })',
+      'app.seams.metadata.add({ token_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication) })',
       '',
     ],
     ['rfc8414-2-token-endpoint', "endpoint: 'token', ", ''],
@@ -48,10 +51,22 @@ export const mustFaults: readonly RuleFault[] = [
   ),
   ...breaking(
     'src/specs/rfc8414-metadata/plugin.ts',
-    ['rfc8414-2-issuer', advertised, '...app.advertised(),'],
-    ['oidc-disc-3-issuer', advertised, '...app.advertised(),\n    issuer: issuer.toUpperCase(),'],
-    ['oidc-disc-4.3-issuer-exact', advertised, '...app.advertised(),\n    issuer: `${issuer}/`,'],
-    ['rfc9207-2.3-identical-to-metadata', advertised, '...app.advertised(),\n    issuer: `${issuer}/`,'],
+    ['rfc8414-2-issuer', advertised, '...publishedMetadata.apply(metadata.all()),'],
+    [
+      'oidc-disc-3-issuer',
+      advertised,
+      '...publishedMetadata.apply(metadata.all()),\n    issuer: issuer.toUpperCase(),',
+    ],
+    [
+      'oidc-disc-4.3-issuer-exact',
+      advertised,
+      '...publishedMetadata.apply(metadata.all()),\n    issuer: `${issuer}/`,',
+    ],
+    [
+      'rfc9207-2.3-identical-to-metadata',
+      advertised,
+      '...publishedMetadata.apply(metadata.all()),\n    issuer: `${issuer}/`,',
+    ],
     [
       'oidc-disc-3-scopes-openid',
       'scopes_supported: scopes,',

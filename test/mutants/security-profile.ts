@@ -145,7 +145,7 @@ export const securityProfileFaults = [
     id: 'profile-advertises-secrets',
     tests,
     file: 'src/specs/fapi2-security-profile/plugin.ts',
-    find: 'if (config.profile === profileName) app.narrowMetadata(narrowMetadata)',
+    find: 'if (config.profile === profileName) app.seams.publishedMetadata.add(narrowMetadata)',
     replace: '',
   },
   {

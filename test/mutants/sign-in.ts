@@ -140,14 +140,14 @@ export const signInFaults = [
   {
     id: 'grant-inserted-without-what-features-store',
     file: 'src/specs/rfc6749-authorization/approval.ts',
-    find: '        ...added.flatMap(({ writes = [] }) => writes),\n',
+    find: '        ...writes,\n',
     replace: '',
     tests: ['test/conformance/grant-insertion.test.ts'],
   },
   {
     id: 'request-open-after-its-grant',
     file: 'src/specs/rfc6749-authorization/approval.ts',
-    find: '        ...app.authorizationRequests.endWrites(request),\n',
+    find: '        ...(app.seams.requestEnds.collect(request) ?? []),\n',
     replace: '',
     tests: ['test/conformance/grant-insertion.test.ts'],
   },

@@ -80,7 +80,7 @@ function isStored({ published, issuedAt, usedAt }: Client): boolean {
 export const clientLogo = fp<AppDeps>(async (app, { service, store, clock, fetchUrl }) => {
   const cache = boundedCache<ClientLogo>(mostCachedBytes)
   const loading = new Map<Hash, Promise<ClientLogo>>()
-  app.afterClientKnown((client) => {
+  app.seams.requestChecks.add((client) => {
     if (client.published !== undefined) void prefetch(client)
   })
   app.decorate('knownLogo', async (client, uri) => {

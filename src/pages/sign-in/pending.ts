@@ -151,7 +151,7 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
         : undefined
     const step = nextStep(current, interaction, client, session, consent, now, availableAcrs)
     const isDecided = session !== undefined && (step === 'respond' || step === 'consent')
-    const denial = isDecided ? await app.authorizationRequests.denialOf(client, session.userId) : undefined
+    const denial = isDecided ? await app.seams.userChecks.collect(client, session.userId) : undefined
     const shown = denial === undefined ? step : 'consent'
     return { ...visit, request: current, client, consent, step: shown, denial }
   }
@@ -184,7 +184,7 @@ export function endInteraction(
   ...others: readonly Write[]
 ): Promise<void> {
   const { client, request } = pending
-  const ending = client === undefined ? [] : app.authorizationRequests.endWrites(request)
+  const ending = client === undefined ? [] : (app.seams.requestEnds.collect(request) ?? [])
   return removeInteraction(store, pending, ...others, ...ending)
 }
 

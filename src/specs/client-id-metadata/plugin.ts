@@ -2,6 +2,7 @@ import fp from 'fastify-plugin'
 import { documentDigest, documentDigestOf } from '../../domain/client-document.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { Client } from '../../domain/model.ts'
+import type { ClientResolver } from '../../feature/contributions.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { publishedClients } from './documents.ts'
 import { documentPolicy } from './policy.ts'
@@ -16,9 +17,9 @@ export const clientIdMetadata = fp<AppDeps>(
   async (app, deps) => {
     const clients = publishedClients(deps)
     app.decorate('publishedClients', clients)
-    if (documentPolicy(deps).mode !== 'off') app.advertise({ client_id_metadata_document_supported: true })
-    app.addClientResolver({
-      owns: isDocumentUrl,
+    if (documentPolicy(deps).mode !== 'off')
+      app.seams.metadata.add({ client_id_metadata_document_supported: true })
+    const resolver: ClientResolver = {
       async find(clientId, reason, from) {
         switch (reason) {
           case 'authorization':
@@ -38,21 +39,19 @@ export const clientIdMetadata = fp<AppDeps>(
         }
       },
       keep: (client) => clients.keep(client),
-    })
+    }
+    app.seams.clientResolvers.add((clientId) => (isDocumentUrl(clientId) ? resolver : undefined))
     // The user approves what the request was for: its document has this digest.
-    app.addRequestReader((_parameters, extra, { published }) =>
+    app.seams.requestReaders.add((_parameters, extra, { published }) =>
       published?.digest === undefined || documentDigestOf(extra) !== undefined
         ? undefined
         : documentDigest(published.digest),
     )
-    app.addPushReader(async ({ client }) =>
-      client?.published?.digest === undefined ? {} : documentDigest(client.published.digest),
+    app.seams.pushReaders.add(({ client }) =>
+      client?.published?.digest === undefined ? undefined : documentDigest(client.published.digest),
     )
   },
-  {
-    name: 'client-id-metadata',
-    dependencies: ['authorization-requests', 'client-authentication', 'metadata'],
-  },
+  { name: 'client-id-metadata' },
 )
 
 /** Returns the client, undefined if its document cannot be used: an authentication fails alike for every reason. */

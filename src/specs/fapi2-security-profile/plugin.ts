@@ -1,4 +1,4 @@
-import fp from 'fastify-plugin'
+import type { FastifyPluginAsync } from 'fastify'
 import type { Client } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { clientOf } from '../../http/client-authentication.ts'
@@ -19,23 +19,20 @@ import {
  * comes, whatever the client was when an operator chose it: who authenticates, what is pushed, and what proves a key.
  * The rest of the profile is how this server treats every client.
  */
-export const securityProfile = fp<AppDeps>(
-  async (app, { config, service }) => {
-    const isConcerned = (client: Client) => isProfiled(client, config.profile)
-    app.afterClientAuthentication((authenticated) => {
-      if (isConcerned(authenticated.client)) assertAuthentication(authenticated, service.issuer)
-    })
-    app.addPushReader(async (request) =>
-      isConcerned(clientOf(request)) ? extraOfPush(parametersOf(request.body)) : {},
-    )
-    app.afterClientKnown((client, extra, parameters) => {
-      if (isConcerned(client)) assertRequest(client, extra, parameters)
-    })
-    app.afterConfirmation((client, confirmation) => {
-      if (isConcerned(client)) assertBound(confirmation)
-    })
-    if (config.profile === profileName) app.narrowMetadata(narrowMetadata)
-    app.addGrantRule((client) => (isConcerned(client) ? grantRule : undefined))
-  },
-  { name: 'security-profile', dependencies: ['authorization-framework', 'client-authentication'] },
-)
+export const securityProfile: FastifyPluginAsync<AppDeps> = async (app, { config, service }) => {
+  const isConcerned = (client: Client) => isProfiled(client, config.profile)
+  app.seams.authenticatedClient.add((authenticated) => {
+    if (isConcerned(authenticated.client)) assertAuthentication(authenticated, service.issuer)
+  })
+  app.seams.pushReaders.add((request) =>
+    isConcerned(clientOf(request)) ? extraOfPush(parametersOf(request.body)) : undefined,
+  )
+  app.seams.requestChecks.add((client, extra, parameters) => {
+    if (isConcerned(client)) assertRequest(client, extra, parameters)
+  })
+  app.seams.confirmationChecks.add((client, confirmation) => {
+    if (isConcerned(client)) assertBound(confirmation)
+  })
+  if (config.profile === profileName) app.seams.publishedMetadata.add(narrowMetadata)
+  app.seams.grantRules.add((client) => (isConcerned(client) ? grantRule : undefined))
+}

@@ -56,5 +56,8 @@ export const backchannelLogout: Feature = {
         ),
     },
   },
+  signInClaims: {
+    sid: Type.String({ description: 'The session of the sign-in, Back-Channel Logout §2.1.' }),
+  },
   load: async () => (await import('./plugin.ts')).backchannelLogout,
 }

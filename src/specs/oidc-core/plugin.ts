@@ -13,19 +13,19 @@ import { userInfo } from './userinfo.ts'
  */
 export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { service, store, keys } = deps
-  app.advertise({
+  app.seams.metadata.add({
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: offeredAlgorithms(deps.config.keys),
     claim_types_supported: ['normal'],
     acr_values_supported: contextClasses,
   })
-  app.addClaims(({ claims }) => claims)
+  app.seams.userClaims.add(({ claims }) => claims)
   const { attributes } = deps.config.accounts
   // Custom attributes are claims that no scope of the shipped catalogue opens.
-  if (attributes.length > 0) app.addClaims((user) => attributesOf(attributes, user))
+  if (attributes.length > 0) app.seams.userClaims.add((user) => attributesOf(attributes, user))
 
   // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
-  app.addTokenMembers(({ grant, client, accessToken, idTokenSeconds, now }) => {
+  app.seams.tokenMembers.add('id_token', ({ grant, client, accessToken, idTokenSeconds, now }) => {
     const { userId: sub, clientId, scope, claims: requested } = grant
     if (sub === undefined || !scope.includes('openid')) return undefined
     const { idTokenAlgorithms } = app.grantRulesOf(client)
@@ -33,16 +33,12 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     if (idTokenAlgorithms?.includes(algorithm) === false) return undefined
     const sign = async () => {
       const user = requested.idToken.length > 0 ? await store.find('user', sub) : undefined
-      const about = user && { claims: app.claimsOf(user) }
+      const about = user && { claims: app.seams.userClaims.collect(user) ?? {} }
       const use = { target: 'id_token', userId: sub, clientId, client, scope, requested } as const
-      const granting = app.grantedClaims(use)
+      const granting = app.seams.grantedClaims.collect(use)
       const granted = granting && (await granting)
       const claims = { ...granted, ...idTokenClaims(about, requested, service.scopeClaims) }
-      const signIn: Record<string, string> = {}
-      for (const [name, claimOf] of app.signInClaims) {
-        const claim = claimOf(grant)
-        if (claim !== undefined) signIn[name] = claim
-      }
+      const signIn = app.seams.signInClaims.collect(grant) ?? {}
       const tokens = { accessToken, algorithm, idTokenSeconds }
       const facts = { issuer: service.issuer, grant, sub, claims, signIn, ...tokens }
       return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }

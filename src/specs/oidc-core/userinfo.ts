@@ -23,9 +23,9 @@ const UserInfoResponse = Type.Object(
  * or the form.
  */
 export const userInfo: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>
-> = async (app, { config, service, store, keys }) => {
-  app.advertise({
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'declared'>
+> = async (app, { config, service, store, keys, declared }) => {
+  app.seams.metadata.add({
     userinfo_signing_alg_values_supported: offeredAlgorithms(config.keys),
     claims_supported: [
       'sub',
@@ -38,7 +38,7 @@ export const userInfo: FastifyPluginAsyncTypebox<
       'acr',
       'amr',
       'at_hash',
-      ...app.signInClaims.keys(),
+      ...Object.keys(declared.signInClaims),
       ...claimNames(service.scopeClaims),
     ],
   })
@@ -67,9 +67,9 @@ export const userInfo: FastifyPluginAsyncTypebox<
     const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
     const client = await app.resolveClient(clientId)
     const use = { target: 'userinfo', userId: user.id, clientId, scope, requested } as const
-    const granting = app.grantedClaims({ ...use, ...(client !== undefined && { client }) })
+    const granting = app.seams.grantedClaims.collect({ ...use, ...(client !== undefined && { client }) })
     const granted = granting && (await granting)
-    const claims = app.claimsOf(user)
+    const claims = app.seams.userClaims.collect(user) ?? {}
     const described = describe({ id: user.id, claims }, scope, requested, service.scopeClaims)
     const body = granted === undefined ? described : { ...granted, ...described }
     const registered = signingAlgorithms.find(

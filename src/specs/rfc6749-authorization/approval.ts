@@ -3,15 +3,12 @@ import { owesAuthTime } from '../../domain/authorization-request.ts'
 import type { GrantInsertion, Write } from '../../domain/decision.ts'
 import { approveGrant, mintGrantId } from '../../domain/grant.ts'
 import { denialError } from '../../domain/interaction.ts'
-import { mapDefined } from '../../domain/map-defined.ts'
 import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { grantLimit } from '../../users/sessions.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Adds what a feature stores with every grant that a user approves. */
-    onApproval(hook: ApprovalHook): void
     /**
      * An approved grant and its code, RFC 6749 §4.1.2; `access_denied` for a user who may not use the client. The code
      * works once `inserts` has been written.
@@ -39,34 +36,13 @@ export interface Approval {
   inserts(on?: Omit<GrantInsertion, 'op' | 'grant'>): readonly Write[]
 }
 
-/** What is approved. */
-export interface Approved {
-  readonly request: AuthorizationRequest
-  readonly grant: Grant
-  readonly client: Client
-  readonly session: Session
-}
-
-/** What a feature adds to a grant: members of its `extra`, and what to insert together with it. */
-export interface ApprovalAddition {
-  readonly extra?: Readonly<Record<string, unknown>>
-  readonly writes?: readonly Write[]
-}
-
-/** Returns what it adds to a grant; undefined, at once, for a grant that does not concern it. */
-export type ApprovalHook = (
-  approved: Approved,
-) => ApprovalAddition | undefined | Promise<ApprovalAddition | undefined>
-
 /** Decorates `app.approve`, for the routes on which a user approves. */
 export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
   async (app, { config, keys, random }) => {
     const limitGrants = grantLimit(config)
-    const hooks: ApprovalHook[] = []
-    app.decorate('onApproval', (hook) => void hooks.push(hook))
     app.decorate('approve', async (request, client, session, scope, now, codeSeconds) => {
       // Pages check it before they ask. Here no other way to a grant can leave it out.
-      const denying = app.authorizationRequests.denialOf(client, session.userId)
+      const denying = app.seams.userChecks.collect(client, session.userId)
       const denial = denying && (await denying)
       if (denial !== undefined) throw denialError(denial)
       const fresh = {
@@ -77,11 +53,10 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
       const usual = app.grantRulesOf(client)
       const rules = codeSeconds === undefined ? usual : { ...usual, codeSeconds }
       const plain = approveGrant(request, session, scope, fresh, rules, now)
-      const approved = { request, grant: plain, client, session }
-      const pending = mapDefined(hooks, (hook) => hook(approved))
+      const adding = app.seams.approvals.collect({ request, grant: plain, client, session })
       // Most grants concern no feature, and then nothing waits.
-      const added = pending.length === 0 ? [] : await settled(pending)
-      const grant = withExtra(plain, added)
+      const { extra = {}, writes = [] } = (adding instanceof Promise ? await adding : adding) ?? {}
+      const grant = Object.keys(extra).length === 0 ? plain : { ...plain, extra }
       const handle = {
         kind: 'code',
         grantId: grant.id,
@@ -92,21 +67,11 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
       const inserts: Approval['inserts'] = (on) => [
         { op: 'insertGrant', grant, ...on },
         ...limitGrants(grant),
-        ...added.flatMap(({ writes = [] }) => writes),
-        ...app.authorizationRequests.endWrites(request),
+        ...writes,
+        ...(app.seams.requestEnds.collect(request) ?? []),
       ]
       return { grant, code: keys.sealCode(handle, grant.secret), inserts }
     })
   },
   { name: 'approval', dependencies: ['grant-rules'] },
 )
-
-async function settled(pending: readonly ReturnType<ApprovalHook>[]): Promise<readonly ApprovalAddition[]> {
-  return (await Promise.all(pending)).filter((one) => one !== undefined)
-}
-
-function withExtra(grant: Grant, added: readonly ApprovalAddition[]): Grant {
-  if (added.length === 0) return grant
-  const extra: Record<string, unknown> = Object.assign({}, ...added.map((one) => one.extra))
-  return Object.keys(extra).length === 0 ? grant : { ...grant, extra }
-}

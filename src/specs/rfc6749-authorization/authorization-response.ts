@@ -5,10 +5,6 @@ import type { OAuthError } from '../../domain/errors.ts'
 import { recordRejection } from '../../http/errors.ts'
 
 declare module 'fastify' {
-  interface FastifyInstance {
-    /** Adds members to every authorization response, success and error alike. */
-    addAuthorizationResponseMembers(members: Readonly<Record<string, string>>): void
-  }
   interface FastifyReply {
     /** The only redirect to a client: RFC 6749 §4.1.2 or §4.1.2.1, with `state` and what features add. */
     authorizationResponse(redirect: ProvenRedirect, members: AuthorizationResponse): FastifyReply
@@ -33,14 +29,11 @@ export type AuthorizationResponse =
   | { readonly code: string }
   | { readonly error: string; readonly error_description: string }
 
-/** RFC 6749 §4.1.2: the authorization response, and the extension point for other members. */
+/** RFC 6749 §4.1.2: the authorization response. */
 export const authorizationResponse = fp(
   async (app) => {
-    let added: Readonly<Record<string, string>> = {}
-    app.decorate('addAuthorizationResponseMembers', (members: Readonly<Record<string, string>>) => {
-      added = { ...added, ...members }
-    })
     app.decorateReply('authorizationResponse', function (redirect, members) {
+      const added = app.seams.responseMembers.all()
       const state = redirect.state === undefined ? {} : { state: redirect.state }
       return answer(this, redirect, { ...members, ...state, ...added })
     })

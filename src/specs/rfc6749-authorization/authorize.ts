@@ -40,7 +40,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   app,
   { config, service, store, clock, declared },
 ) => {
-  app.advertise({
+  app.seams.metadata.add({
     response_types_supported: ['code'],
     response_modes_supported: ['query', 'form_post'],
     code_challenge_methods_supported: ['S256'],
@@ -87,7 +87,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
     const signIn = signInStep(parsed, noProgress, session, now, availableAcrs)
     if (session === undefined || signIn !== 'respond') return show(reply, parsed, session, next())
-    const denying = app.authorizationRequests.denialOf(client, session.userId)
+    const denying = app.seams.userChecks.collect(client, session.userId)
     const denial = denying && (await denying)
     if (denial !== undefined) {
       if (parsed.prompt.includes('none')) throw denialError(denial)

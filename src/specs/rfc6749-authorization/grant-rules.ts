@@ -1,6 +1,5 @@
 import fp from 'fastify-plugin'
 import type { GrantRule, GrantRules } from '../../domain/grant.ts'
-import { mapDefined } from '../../domain/map-defined.ts'
 import type { Client } from '../../domain/model.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 
@@ -9,21 +8,17 @@ export type RulesOfClient = GrantRules & Pick<GrantRule, 'accessTokenAlgorithm' 
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Adds what a feature demands of the grants of some clients; undefined: nothing of this client. */
-    addGrantRule(ruleOf: (client: Client) => GrantRule | undefined): void
     /** The lifetimes of the settings, with the rules of features for this client. */
     grantRulesOf(client: Client): RulesOfClient
   }
 }
 
-/** The extension point for rules about the grants of a client. They apply when they are used: nothing is stored. */
+/** The lifetimes of the settings and the rules of features, for one client. */
 export const grantRules = fp<Pick<AppDeps, 'config'>>(
   async (app, { config: { lifetimes } }) => {
-    const added: ((client: Client) => GrantRule | undefined)[] = []
-    app.decorate('addGrantRule', (ruleOf) => void added.push(ruleOf))
     app.decorate('grantRulesOf', (client) => {
-      const demanded = mapDefined(added, (ruleOf) => ruleOf(client))
-      if (demanded.length === 0) return lifetimes
+      const demanded = app.seams.grantRules.collect(client)
+      if (demanded === undefined) return lifetimes
       const { mostCodeSeconds: _, ...rules } = Object.assign({}, ...demanded) as GrantRule
       const codeSeconds = Math.min(
         lifetimes.codeSeconds,

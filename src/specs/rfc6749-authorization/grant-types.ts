@@ -10,10 +10,10 @@ import { handleBelongsTo, type OpenedHandle } from '../../domain/handle.ts'
 import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { every, type Parameters, single } from '../../domain/parameters.ts'
 import { refresh } from '../../domain/refresh-token.ts'
+import type { TokenResponse } from '../../feature/contributions.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { Overtaken } from '../../storage/store.ts'
-import type { TokenResponse } from './issue-tokens.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -37,7 +37,7 @@ declare module 'fastify' {
 export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
   const { service, store, keys, clock } = deps
 
-  app.addGrantType('authorization_code', async (client, parameters, request) => {
+  app.seams.grantTypes.add('authorization_code', async (client, parameters, request) => {
     const code = single(parameters, 'code')
     check(code !== undefined, 'rfc6749-4.1.3-code-required', 'invalid_request', 'code is missing', {
       passed: 'code is present',
@@ -58,7 +58,7 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     )
   })
 
-  app.addGrantType('refresh_token', async (client, parameters, request) => {
+  app.seams.grantTypes.add('refresh_token', async (client, parameters, request) => {
     const refreshToken = single(parameters, 'refresh_token')
     check(
       refreshToken !== undefined,
@@ -101,11 +101,10 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
       const decided = decide(grant, now)
       // The event has the scope that is issued, which may be less than the grant's.
       const subject = 'result' in decided ? decided.result.grant : grant
-      let decision = noteUse(auditGrant(decided, subject, contextOf), client, now)
+      const decision = noteUse(auditGrant(decided, subject, contextOf), client, now)
       if (grant === undefined || 'rejection' in decision) return decision
-      for (const conditionsOf of app.tokenConditions)
-        decision = withWrites(decision, ...conditionsOf(grant, client, now))
-      return decision
+      const conditions = app.seams.tokenConditions.collect(grant, client, now)
+      return conditions === undefined ? decision : withWrites(decision, ...conditions)
     }
     let issued: Issued
     try {

@@ -7,25 +7,9 @@ import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { refreshHandle } from '../../domain/refresh-token.ts'
 import { type Access, scopeAt } from '../../domain/resource.ts'
 import { formatScope } from '../../domain/scope.ts'
+import type { TokenResponse } from '../../feature/contributions.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import type { RulesOfClient } from './grant-rules.ts'
-
-/** A token response, RFC 6749 §5.1. */
-export type TokenResponse = Readonly<Record<string, unknown>> & {
-  readonly access_token: string
-  readonly token_type: string
-  readonly expires_in: number
-  readonly scope: string
-}
-
-/** What a token response is made from: all of it is committed. */
-export interface IssuedTokens {
-  readonly grant: Grant
-  readonly client: Client
-  readonly accessToken: string
-  readonly idTokenSeconds: Seconds
-  readonly now: Seconds
-}
 
 /** The client and the time of a token response. */
 export interface Issuance {
@@ -37,13 +21,8 @@ export interface Issuance {
   readonly idTokenSeconds?: Seconds
 }
 
-/** Returns further members of a token response, by their names on the wire; undefined, at once, if there are none. */
-export type TokenMembersOf = (issued: IssuedTokens) => Promise<Readonly<Record<string, unknown>>> | undefined
-
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Adds members to every token response; each declares its schema as `tokenMembers` of its feature. */
-    addTokenMembers(membersOf: TokenMembersOf): void
     /**
      * Turns a committed grant into the tokens of one response, RFC 6749 §5.1. It stores nothing: handles are derived
      * from the grant, and a response that is lost costs a retry.
@@ -52,11 +31,9 @@ declare module 'fastify' {
   }
 }
 
-/** Decorates `app.issueTokens`, and the extension point for what others add to the response. */
+/** Decorates `app.issueTokens`. */
 export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'declared'>>(
   async (app, { config, service, keys, declared }) => {
-    const added: TokenMembersOf[] = []
-    app.decorate('addTokenMembers', (membersOf) => void added.push(membersOf))
     app.decorate('issueTokens', async ({ grant, access }, issuance) => {
       const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance
       const handle = sealAccessToken(grant, access, now, confirmation)
@@ -70,7 +47,7 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         grant.refreshExpiresAt === undefined
           ? undefined
           : sealRefreshToken(grant, refreshKey, app.grantRulesOf(client))
-      let response: TokenResponse = {
+      const response = {
         access_token: accessToken,
         token_type: tokenTypeOf(confirmation, declared.tokenBindings),
         expires_in: access.seconds,
@@ -78,11 +55,8 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         scope: formatScope(access.scope),
       }
       const issued = { grant, client, accessToken, idTokenSeconds, now }
-      for (const membersOf of added) {
-        const adding = membersOf(issued)
-        if (adding !== undefined) response = { ...response, ...(await adding) }
-      }
-      return response
+      const adding = app.seams.tokenMembers.collect(issued)
+      return adding === undefined ? response : { ...response, ...(await adding) }
     })
 
     const sealAccessToken = (
@@ -128,7 +102,14 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
     const addedClaims = async (grant: Grant, client: Client) => {
       const { userId, clientId, scope, claims: requested } = grant
       if (userId === undefined) return {}
-      return app.grantedClaims({ target: 'access_token', userId, clientId, client, scope, requested })
+      return app.seams.grantedClaims.collect({
+        target: 'access_token',
+        userId,
+        clientId,
+        client,
+        scope,
+        requested,
+      })
     }
 
     /** Whether the token may do all its grant may: then it need not say so. */

@@ -8,27 +8,26 @@ import { secretMethods } from './client-secret.ts'
 import { grantRules } from './grant-rules.ts'
 import { addGrantTypes } from './grant-types.ts'
 import { tokenIssuer } from './issue-tokens.ts'
-import { grantTypes } from './token.ts'
 import { tokenBindings } from './token-bindings.ts'
 
 /**
- * The extension points of the core, and what RFC 6749 itself adds to them: client authentication with a secret
+ * What RFC 6749 itself adds to the seams of the core: client authentication with a secret
  * (RFC 6749 §2.3.1), the authorization code and the refresh token. The application registers its two endpoints,
  * authorize.ts among the pages and token.ts among what clients call.
  */
 export const authorizationFramework = fp<AppDeps>(
   async (app, deps) => {
-    app.addClientAuthentication('none', noAuthentication)
+    app.seams.clientAuthentication.add('none', noAuthentication)
     const { post, basic } = secretMethods(deps)
-    app.addClientAuthentication('client_secret_post', post)
-    app.addClientAuthentication('client_secret_basic', basic)
+    app.seams.clientAuthentication.add('client_secret_post', post)
+    app.seams.clientAuthentication.add('client_secret_basic', basic)
     await app.register(authorizationResponse)
     await app.register(authorizationRequests, deps)
     await app.register(grantRules, deps)
     await app.register(approval, deps)
     await app.register(tokenBindings, deps)
     await app.register(tokenIssuer, deps)
-    await app.register(grantTypes, deps)
+    app.seams.metadata.add({ grant_types_supported: Object.keys(deps.declared.grantTypes) })
     addGrantTypes(app, deps)
   },
   { name: 'authorization-framework' },

@@ -1,33 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Confirmation, confirmationOf, grantConfirmation } from '../../domain/confirmation.ts'
-import { type HandleKind, handleBelongsTo, type OpenedHandle } from '../../domain/handle.ts'
+import { handleBelongsTo, type OpenedHandle } from '../../domain/handle.ts'
 import type { Client, Grant } from '../../domain/model.ts'
+import type { TokenBinding } from '../../feature/contributions.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import { additions } from '../../feature/feature.ts'
 import type { TokenScheme } from '../../http/token-scheme.ts'
-
-/** How tokens are bound to keys of their clients, and how that is proven. */
-export interface TokenBinding {
-  /**
-   * Returns the key that a request proves; undefined, at once, if it has no proof.
-   * @param token The token that is sent with the request, and bound to no key.
-   * @throws {OAuthError} for a proof that is not accepted.
-   */
-  prove(request: FastifyRequest, reply: FastifyReply, token?: string): Promise<Confirmation> | undefined
-  /** @throws {OAuthError} for a client that must prove a key at the token endpoint. */
-  assertMayOmit(client: Client): void
-  /**
-   * Checks that a bound code or refresh token is used with its key.
-   * @throws {OAuthError} `invalid_grant`
-   */
-  assertKey(bound: Confirmation, used: Confirmation | undefined, kind: HandleKind): void
-  /** How APIs of this server are called with its tokens. */
-  readonly scheme: Omit<TokenScheme, 'name' | 'member'>
-}
-
-/** @throws {OAuthError} for a client that must prove a key and does not. */
-export type ConfirmationCheck = (client: Client, confirmation: Confirmation | undefined) => void
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -35,11 +13,7 @@ declare module 'fastify' {
     confirmation: Confirmation | undefined
   }
   interface FastifyInstance {
-    /** Adds how tokens are bound by a member of `cnf`, which its feature declares as `tokenBindings`. */
-    bindTokens(member: string, binding: TokenBinding): void
-    /** Adds a check of the key that a token request proves, or of its absence. */
-    afterConfirmation(assert: ConfirmationCheck): void
-    /** The schemes of `bindTokens`, for the guard. */
+    /** The schemes of bound tokens, for the guard. */
     tokenSchemes(): readonly TokenScheme[]
     readonly tokenBindings: TokenBindings
   }
@@ -60,24 +34,20 @@ export interface TokenBindings {
   ): void
 }
 
-/** The extension point for tokens that are bound to a key: at issue, at refresh, and where they are used. */
+/** Tokens that are bound to a key: at issue, at refresh, and where they are used. */
 export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
   async (app, { declared }) => {
-    const bindings = additions<TokenBinding>('token binding', declared.tokenBindings)
     app.decorateRequest('confirmation', undefined)
-    app.decorate('bindTokens', bindings.add)
-    const checks: ConfirmationCheck[] = []
-    app.decorate('afterConfirmation', (assert) => void checks.push(assert))
-    app.addHook('onReady', async () => bindings.assertComplete())
+    const { tokenBindings, confirmationChecks } = app.seams
     app.decorate('tokenSchemes', () =>
-      [...bindings.added].map(([member, { scheme }]) => ({
+      [...tokenBindings.added].map(([member, { scheme }]) => ({
         ...scheme,
         member,
         name: declared.tokenBindings[member]?.tokenType ?? member,
       })),
     )
     const prove: TokenBinding['prove'] = (request, reply, token) => {
-      for (const binding of bindings.added.values()) {
+      for (const binding of tokenBindings.added.values()) {
         const proven = binding.prove(request, reply, token)
         if (proven !== undefined) return proven
       }
@@ -87,9 +57,9 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
       prove,
       confirm(request, reply, client) {
         const assertEnough = (confirmation?: Confirmation) => {
-          for (const [member, { assertMayOmit }] of bindings.added)
+          for (const [member, { assertMayOmit }] of tokenBindings.added)
             if (confirmation?.[member] === undefined) assertMayOmit(client)
-          for (const assert of checks) assert(client, confirmation)
+          confirmationChecks.assert(client, confirmation)
         }
         const proving = prove(request, reply)
         if (proving === undefined) return void assertEnough()
@@ -104,7 +74,7 @@ export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
         if (grant === undefined || bound === undefined) return
         // What is not the client's is rejected later, and its binding says nothing to others.
         if (!handleBelongsTo(handle, grant) || grant.clientId !== client.id) return
-        for (const [member, binding] of bindings.added)
+        for (const [member, binding] of tokenBindings.added)
           if (member in bound) return binding.assertKey(bound, used, handle.kind)
         throw new Error(`a ${handle.kind} is bound by ${Object.keys(bound)}, which no feature proves`)
       },

@@ -1,4 +1,4 @@
-import fp from 'fastify-plugin'
+import type { FastifyPluginAsync } from 'fastify'
 import { noteUse } from '../../clients/use.ts'
 import { mintGrantId } from '../../domain/grant.ts'
 import { every, single } from '../../domain/parameters.ts'
@@ -10,22 +10,22 @@ import { issueToClient } from './rules.ts'
  * RFC 6749 §4.4.2: the token request of grant type `client_credentials`. Each response has a grant of its own, so
  * that its token can be revoked and introspected like any other.
  */
-export const clientCredentials = fp<AppDeps>(
-  async (app, { service, store, clock, random }) => {
-    app.addGrantType('client_credentials', async (client, parameters, { ip, confirmation }) => {
-      const now = clock()
-      const request = {
-        scope: single(parameters, 'scope'),
-        resource: every(parameters, 'resource'),
-        from: addressPrefix(ip),
-      }
-      const fresh = { id: mintGrantId(random(8), now), secret: random(16).toString('base64url') }
-      // The client is read again in the transaction: an operator may have removed or changed it since it authenticated.
-      const issued = await store.transact('client', client.id, (found) =>
-        noteUse(issueToClient(found, request, service, fresh, now), client, now),
-      )
-      return app.issueTokens(issued, { client, now, confirmation })
-    })
-  },
-  { name: 'client-credentials', dependencies: ['authorization-framework'] },
-)
+export const clientCredentials: FastifyPluginAsync<AppDeps> = async (
+  app,
+  { service, store, clock, random },
+) => {
+  app.seams.grantTypes.add('client_credentials', async (client, parameters, { ip, confirmation }) => {
+    const now = clock()
+    const request = {
+      scope: single(parameters, 'scope'),
+      resource: every(parameters, 'resource'),
+      from: addressPrefix(ip),
+    }
+    const fresh = { id: mintGrantId(random(8), now), secret: random(16).toString('base64url') }
+    // The client is read again in the transaction: an operator may have removed or changed it since it authenticated.
+    const issued = await store.transact('client', client.id, (found) =>
+      noteUse(issueToClient(found, request, service, fresh, now), client, now),
+    )
+    return app.issueTokens(issued, { client, now, confirmation })
+  })
+}

@@ -29,7 +29,7 @@ export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
   app,
   { config, store, keys, clock, declared },
 ) => {
-  app.advertise({
+  app.seams.metadata.add({
     revocation_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
     ...signingAlgorithmsAt('revocation', declared),
   })

@@ -53,7 +53,7 @@ const IntrospectionResponse = Type.Object(
 /** RFC 7662 §2.1: the introspection endpoint. rfc7662-introspection/rules.ts decides who may learn what. */
 export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
   const { config, service, clock, declared } = deps
-  app.advertise({
+  app.seams.metadata.add({
     introspection_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
     ...signingAlgorithmsAt('introspection', declared),
   })

@@ -1,44 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { wellKnownUrl } from '../../domain/well-known.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 import { languagesOf } from '../../pages/i18n/i18n.ts'
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Adds members to the metadata documents; arrays of the same name are joined. */
-    advertise(members: Readonly<Record<string, unknown>>): void
-    /** Adds what a feature withholds of the documents, once all members are there. */
-    narrowMetadata(
-      narrow: (members: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>,
-    ): void
-    /** The members advertised so far. */
-    readonly advertised: () => Readonly<Record<string, unknown>>
-  }
-}
-
-/** The extension point: each endpoint advertises itself, so the metadata cannot promise what is not registered. */
-export const metadata = fp(
-  async (app) => {
-    let members: Readonly<Record<string, unknown>> = {}
-    const narrowing: ((all: typeof members) => typeof members)[] = []
-    app.decorate('advertised', () => narrowing.reduce((all, narrow) => narrow(all), members))
-    app.decorate('narrowMetadata', (narrow) => void narrowing.push(narrow))
-    app.decorate('advertise', (more: Readonly<Record<string, unknown>>) => {
-      const joined = Object.entries(more).map(([name, value]) => {
-        const known = members[name]
-        return [
-          name,
-          Array.isArray(known) && Array.isArray(value) ? [...new Set([...known, ...value])] : value,
-        ]
-      })
-      members = { ...members, ...Object.fromEntries(joined) }
-    })
-  },
-  { name: 'metadata' },
-)
 
 /**
  * RFC 8414 §2 and OpenID Connect Discovery §3. One document for both, since they must agree (RFC 9068 §4 too); each
@@ -52,12 +17,13 @@ export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'ser
   { config, service },
 ) => {
   const { issuer, prefix } = service
+  const { metadata, publishedMetadata } = app.seams
   const { documentation, policy, terms } = config.service
   const scopes = [...service.openScopes]
   let content: object | undefined
   const build = () => ({
     issuer,
-    ...app.advertised(),
+    ...publishedMetadata.apply(metadata.all()),
     scopes_supported: scopes,
     ui_locales_supported: languagesOf(config.texts),
     ...(documentation && { service_documentation: documentation }),

@@ -182,7 +182,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const isSwitching = request.method === 'GET' && single(sent, 'switch') !== undefined
     const signedIn = isSwitching ? undefined : await findSignedIn(app, deps, request, now)
     if (signedIn !== undefined) {
-      const denial = await app.authorizationRequests.denialOf(client, signedIn.user.id)
+      const denial = await app.seams.userChecks.collect(client, signedIn.user.id)
       return { ...visit, device: { ...device, request: current }, ...signedIn, denial }
     }
     const prompt = isSwitching ? ['select_account'] : []
@@ -235,7 +235,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const deny = async ({ device, client, user, request, denial, now }: UserVisit): Promise<void> => {
     const parties = { userId: user.id, clientId: client.id }
     const event = consentEvent(userContext(request, now), parties, [], denial)
-    const ending = app.authorizationRequests.endWrites(device.request)
+    const ending = app.seams.requestEnds.collect(device.request) ?? []
     await store.transact(deviceKind, device.userCode, (found) =>
       decideDevice(found, { state: 'denied' }, now, event, ...ending),
     )

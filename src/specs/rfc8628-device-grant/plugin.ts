@@ -53,7 +53,7 @@ export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps)
   const limits = { ...config.deviceGrant, closedBy: declared.grantTypes[grantType]?.closedBy?.(config) }
   const approveDevice = deviceApproval(app, deps)
 
-  app.addGrantType(grantType, async (client, parameters, request) => {
+  app.seams.grantTypes.add(grantType, async (client, parameters, request) => {
     assertOpenTo(client, limits.closedBy)
     const deviceCode = single(parameters, 'device_code')
     check(deviceCode !== undefined, 'rfc8628-3.4-grant', 'invalid_request', 'device_code is missing', {

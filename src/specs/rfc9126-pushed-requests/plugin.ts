@@ -39,9 +39,9 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
   const { request_uri: _, ...pushedParameters } = declared.authorizationParameters
   const { seconds, required } = config.pushedRequests
   const isRequired = required === 'on'
-  app.advertise({ require_pushed_authorization_requests: isRequired })
+  app.seams.metadata.add({ require_pushed_authorization_requests: isRequired })
 
-  app.beforeAuthorization((parameters) => {
+  app.seams.requestLoaders.add((parameters) => {
     const id = referredId(parameters)
     return id === undefined ? undefined : loadPushed(id, parameters)
   })
@@ -53,8 +53,8 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
     return { parameters: found.parameters, extra: { ...found.extra, ...extraOf(found) } }
   }
 
-  app.afterClientKnown((client, extra) => assertPushed(client, extra, isRequired))
-  app.onAuthorizationEnd((request) => endOf(request, config.lifetimes.interactionSeconds))
+  app.seams.requestChecks.add((client, extra) => assertPushed(client, extra, isRequired))
+  app.seams.requestEnds.add((request) => endOf(request, config.lifetimes.interactionSeconds))
 
   await app.register(formBodies, { config })
   app.post(
@@ -83,8 +83,8 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
       assertNoReference(parameters)
       const client = clientOf(request)
       const { pushed, requestUri } = pushRequest(parameters, client, random(secretBytes), seconds, clock())
-      const { load, proveRedirect, assert, parse, extraOfPush } = app.authorizationRequests
-      const proven = await extraOfPush(request, reply)
+      const { load, proveRedirect, assert, parse } = app.authorizationRequests
+      const proven = await app.seams.pushReaders.collect(request, reply)
       // RFC 9126 §3: what is pushed may be a request object.
       const { extra, ...rest } = await load(pushed.parameters, addressPrefix(request.ip))
       const loaded = { ...rest, extra: { ...extra, ...proven } }

@@ -147,10 +147,13 @@ export function assertPushed(
  * reference, such as after a reload, only one succeeds.
  * @param interactionSeconds How long a page stays open that was opened in the last second of the reference.
  */
-export function endOf(request: AuthorizationRequest, interactionSeconds: Seconds): readonly Write[] {
+export function endOf(
+  request: AuthorizationRequest,
+  interactionSeconds: Seconds,
+): readonly Write[] | undefined {
   // `as`: extraOf alone writes this name.
   const pushed = request.extra?.[extraName] as EndedRequest | undefined
-  if (pushed === undefined) return []
+  if (pushed === undefined) return undefined
   const { id, expiresAt } = pushed
   return [
     remove(pushedRequestKind, id),

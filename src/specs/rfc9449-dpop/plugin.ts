@@ -1,5 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { grantConfirmation } from '../../domain/confirmation.ts'
 import { insertUse } from '../../domain/decision.ts'
 import {
@@ -24,69 +23,69 @@ import { assertBoundKey, assertMayOmitProof, extraOfProof, keyOf, readKey } from
  * server (RFC 9449 §7). What a proof must be is decided in domain/dpop-proof.ts, which the guard of other applications
  * uses, too. Nonces (RFC 9449 §8) are pseudonyms of the time: every node makes and accepts the same ones.
  */
-export const dpop = fp<AppDeps>(
-  async (app, { config, service, store, keys, clock }) => {
-    app.advertise({ dpop_signing_alg_values_supported: proofAlgorithms })
-    const { origin } = new URL(service.issuer)
-    const nonces = noncesBy((window) => keys.pseudonym('dpop-nonce', window))
-    const isNewHere = proofMemory()
-    const needsNonce = { token: config.dpop.nonce !== 'off', api: config.dpop.nonce === 'always' }
+export const dpop: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
+  app.seams.metadata.add({ dpop_signing_alg_values_supported: proofAlgorithms })
+  const { origin } = new URL(service.issuer)
+  const nonces = noncesBy((window) => keys.pseudonym('dpop-nonce', window))
+  const isNewHere = proofMemory()
+  const needsNonce = { token: config.dpop.nonce !== 'off', api: config.dpop.nonce === 'always' }
 
-    /** Checks the proof of a request, as far as it does not depend on a token. */
-    function verify(request: FastifyRequest, reply: FastifyReply, withNonce: boolean): Proof {
-      const now = clock()
-      if (withNonce) reply.header('dpop-nonce', nonces.current(now))
-      const proof = readProof(proofFields(request.raw.rawHeaders))
-      const [path = ''] = request.url.split('?', 1)
-      assertProof(proof, { method: request.method, url: origin + path, now })
-      if (withNonce) assertNonce(proof, nonces, now)
-      return proof
-    }
+  /** Checks the proof of a request, as far as it does not depend on a token. */
+  function verify(request: FastifyRequest, reply: FastifyReply, withNonce: boolean): Proof {
+    const now = clock()
+    if (withNonce) reply.header('dpop-nonce', nonces.current(now))
+    const proof = readProof(proofFields(request.raw.rawHeaders))
+    const [path = ''] = request.url.split('?', 1)
+    assertProof(proof, { method: request.method, url: origin + path, now })
+    if (withNonce) assertNonce(proof, nonces, now)
+    return proof
+  }
 
-    /**
-     * Uses a proof. The record decides between nodes, and after a restart. A `jti` that comes again in a proof of another
-     * second has another record: only the process that saw the first notices. A nonce makes both unnecessary, RFC 9449
-     * §11.1.
-     */
-    async function use(proof: Proof, withNonce: boolean): Promise<void> {
-      if (withNonce) return
-      const used = useOfProof(proof)
-      assertFirstUse(isNewHere(used, clock()) && (await insertOnce(store, insertUse(used))), proof)
-    }
+  /**
+   * Uses a proof. The record decides between nodes, and after a restart. A `jti` that comes again in a proof of another
+   * second has another record: only the process that saw the first notices. A nonce makes both unnecessary, RFC 9449
+   * §11.1.
+   */
+  async function use(proof: Proof, withNonce: boolean): Promise<void> {
+    if (withNonce) return
+    const used = useOfProof(proof)
+    assertFirstUse(isNewHere(used, clock()) && (await insertOnce(store, insertUse(used))), proof)
+  }
 
-    async function proven(request: FastifyRequest, reply: FastifyReply, token: string | undefined) {
-      const proof = verify(request, reply, needsNonce.token)
-      if (token !== undefined) assertProofOfToken(proof, token, { jkt: proof.jkt })
-      await use(proof, needsNonce.token)
-      return { jkt: proof.jkt }
-    }
+  async function proven(request: FastifyRequest, reply: FastifyReply, token: string | undefined) {
+    const proof = verify(request, reply, needsNonce.token)
+    if (token !== undefined) assertProofOfToken(proof, token, { jkt: proof.jkt })
+    await use(proof, needsNonce.token)
+    return { jkt: proof.jkt }
+  }
 
-    app.bindTokens('jkt', {
-      prove: (request, reply, token) =>
-        request.headers['dpop'] === undefined ? undefined : proven(request, reply, token),
-      assertMayOmit: assertMayOmitProof,
-      assertKey: assertBoundKey,
-      scheme: {
-        challenge: { algs: proofAlgorithms.join(' ') },
-        async assertKey({ request, reply, token, confirmation }) {
-          const proof = verify(request, reply, needsNonce.api)
-          assertProofOfToken(proof, token, confirmation)
-          await use(proof, needsNonce.api)
-        },
+  async function provenAtPush(request: FastifyRequest, reply: FastifyReply) {
+    const proof = verify(request, reply, needsNonce.token)
+    await use(proof, needsNonce.token)
+    return extraOfProof(proof)
+  }
+
+  app.seams.tokenBindings.add('jkt', {
+    prove: (request, reply, token) =>
+      request.headers['dpop'] === undefined ? undefined : proven(request, reply, token),
+    assertMayOmit: assertMayOmitProof,
+    assertKey: assertBoundKey,
+    scheme: {
+      challenge: { algs: proofAlgorithms.join(' ') },
+      async assertKey({ request, reply, token, confirmation }) {
+        const proof = verify(request, reply, needsNonce.api)
+        assertProofOfToken(proof, token, confirmation)
+        await use(proof, needsNonce.api)
       },
-    })
+    },
+  })
 
-    app.addPushReader(async (request, reply) => {
-      if (request.headers['dpop'] === undefined) return {}
-      const proof = verify(request, reply, needsNonce.token)
-      await use(proof, needsNonce.token)
-      return extraOfProof(proof)
-    })
-    app.addRequestReader(readKey)
-    app.onApproval(({ request }) => {
-      const jkt = keyOf(request.extra)
-      return jkt === undefined ? undefined : { extra: { [grantConfirmation]: { jkt } } }
-    })
-  },
-  { name: 'dpop', dependencies: ['authorization-framework'] },
-)
+  app.seams.pushReaders.add((request, reply) =>
+    request.headers['dpop'] === undefined ? undefined : provenAtPush(request, reply),
+  )
+  app.seams.requestReaders.add(readKey)
+  app.seams.approvals.add(({ request }) => {
+    const jkt = keyOf(request.extra)
+    return jkt === undefined ? undefined : { extra: { [grantConfirmation]: { jkt } } }
+  })
+}

@@ -50,7 +50,7 @@ export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'serv
       },
     })
   }
-  app.advertise({ protected_resources: service.allResources.map(({ identifier }) => identifier) })
+  app.seams.metadata.add({ protected_resources: service.allResources.map(({ identifier }) => identifier) })
 }
 
 function isBelow(identifier: string, origin: string): boolean {

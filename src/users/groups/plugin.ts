@@ -1,7 +1,7 @@
-import fp from 'fastify-plugin'
+import type { FastifyPluginAsync } from 'fastify'
 import { allowedGroupsOf } from '../../domain/group.ts'
+import type { ClaimsUse } from '../../feature/contributions.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import type { ClaimsUse } from '../claims.ts'
 import { groupsOf } from '../groups.ts'
 import { denial, groupClaims, requireMember, wantsGroups } from './rules.ts'
 import { applyRules, type ClaimRule, claimRulesOf } from './token-claims.ts'
@@ -12,41 +12,38 @@ import { applyRules, type ClaimRule, claimRulesOf } from './token-claims.ts'
  * by the scope `groups`, and what the rules of the client say. Memberships are read each time, so that the next
  * refresh and the next call of UserInfo have every change.
  */
-export const groups = fp<AppDeps>(
-  async (app, { config, store }) => {
-    const { contact, mostInClaim } = config.groups
+export const groups: FastifyPluginAsync<AppDeps> = async (app, { config, store }) => {
+  const { contact, mostInClaim } = config.groups
 
-    app.onUserKnown((client, userId) => {
-      const allowed = allowedGroupsOf(client)
-      if (allowed === undefined) return undefined
-      const named = contact || client.contacts[0]
-      const denied = { ...denial, ...(named !== undefined && { contact: named }) }
-      return groupsOf(store, userId).then((all) =>
-        all.some(({ id }) => allowed.includes(id)) ? undefined : denied,
-      )
-    })
+  app.seams.userChecks.add((client, userId) => {
+    const allowed = allowedGroupsOf(client)
+    if (allowed === undefined) return undefined
+    const named = contact || client.contacts[0]
+    const denied = { ...denial, ...(named !== undefined && { contact: named }) }
+    return groupsOf(store, userId).then((all) =>
+      all.some(({ id }) => allowed.includes(id)) ? undefined : denied,
+    )
+  })
 
-    app.addTokenConditions(({ userId }, client) => {
-      const allowed = allowedGroupsOf(client)
-      if (allowed === undefined || userId === undefined) return []
-      return [{ op: 'require', condition: requireMember(allowed, userId) }]
-    })
+  app.seams.tokenConditions.add(({ userId }, client) => {
+    const allowed = allowedGroupsOf(client)
+    if (allowed === undefined || userId === undefined) return undefined
+    return [{ op: 'require', condition: requireMember(allowed, userId) }]
+  })
 
-    app.addGrantedClaims((use) => {
-      const rules = use.client === undefined ? [] : claimRulesOf(use.client, use.target)
-      const wantsNames = wantsGroups(use)
-      return rules.length === 0 && !wantsNames ? undefined : claimsFor(use, rules, wantsNames)
-    })
+  app.seams.grantedClaims.add((use) => {
+    const rules = use.client === undefined ? [] : claimRulesOf(use.client, use.target)
+    const wantsNames = wantsGroups(use)
+    return rules.length === 0 && !wantsNames ? undefined : claimsFor(use, rules, wantsNames)
+  })
 
-    async function claimsFor(use: ClaimsUse, rules: readonly ClaimRule[], wantsNames: boolean) {
-      const all = await groupsOf(store, use.userId)
-      const copies = rules.some(({ copy }) => copy !== undefined)
-      const user = copies ? await store.find('user', use.userId) : undefined
-      const claims = user === undefined ? {} : app.claimsOf(user)
-      const known = { groups: all, claims, scope: use.scope }
-      const namesAs = (claim?: string) => groupClaims(all, mostInClaim, claim)
-      return { ...(wantsNames && namesAs()), ...applyRules(rules, use.target, known, namesAs) }
-    }
-  },
-  { name: 'groups', dependencies: ['user-claims', 'authorization-requests', 'grant-types'] },
-)
+  async function claimsFor(use: ClaimsUse, rules: readonly ClaimRule[], wantsNames: boolean) {
+    const all = await groupsOf(store, use.userId)
+    const copies = rules.some(({ copy }) => copy !== undefined)
+    const user = copies ? await store.find('user', use.userId) : undefined
+    const claims = (user && app.seams.userClaims.collect(user)) ?? {}
+    const known = { groups: all, claims, scope: use.scope }
+    const namesAs = (claim?: string) => groupClaims(all, mostInClaim, claim)
+    return { ...(wantsNames && namesAs()), ...applyRules(rules, use.target, known, namesAs) }
+  }
+}

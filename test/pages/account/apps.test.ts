@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { mintGrantId } from '../../../src/domain/grant.ts'
 import { openHandle } from '../../../src/domain/handle.ts'
+import type { Client } from '../../../src/domain/model.ts'
 import { ask, integrate, pageOf, place, sentAway, title } from '../../helpers/authorization.ts'
 import { executable } from '../../helpers/command.ts'
 import {
@@ -20,7 +21,15 @@ import { UserAgent } from '../../helpers/user-agent.ts'
 import { assertRejected, introspect } from '../../helpers/wire.ts'
 import { doneOf, enter, offered, press, textOf } from './sections.ts'
 
-const server = await startServer(t)
+/** Clients that a feature has other metadata of. */
+const renamed = new Map<string, Client>()
+const server = await startServer(t, {
+  observe: async ({ seams }) =>
+    seams.clientResolvers.add((id) => {
+      const client = renamed.get(id)
+      return client && { find: async () => client }
+    }),
+})
 const fields = { scope: 'openid courses:read courses:write' }
 const newTokens = (client: TestClient, agent = new UserAgent(server.issuer)) =>
   obtainTokens(server, client, { agent, fields })
@@ -313,10 +322,8 @@ t.test(
 t.test('a client of another feature is named on every page about it', async (t) => {
   const client = await register(server, { client_name: 'Stored name' })
   const stored = await server.deps.store.find('client', client.id)
-  server.app.addClientResolver({
-    owns: (id) => id === client.id,
-    find: async () => stored && { ...stored, name: 'Name in its document' },
-  })
+  if (stored === undefined) throw new Error('no client')
+  renamed.set(client.id, { ...stored, name: 'Name in its document' })
   const agent = new UserAgent(server.issuer)
   const signIn = pageOf(await agent.open(authorizationUrl(server, client, fields)))
   const consent = pageOf(await agent.submit(signIn, { username: 'alice', password: 'alice-in-tests' }))
