@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
+import { hmac } from './hmac.ts'
 import type { Passkey, SecondFactor, Seconds, User } from './model.ts'
 import { hashSecret } from './secret.ts'
 
@@ -54,5 +55,5 @@ function boundText(owner: KnownBrowserOwner, nonce: string): string {
 }
 
 function tag(text: string, secret: string): Buffer {
-  return createHmac('sha256', secret).update(text).digest()
+  return Buffer.from(hmac(secret, text), 'latin1')
 }

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import {
   assertFirstUse,
   assertNonce,
@@ -11,6 +10,7 @@ import {
   readProof,
   useOfProof,
 } from '../domain/dpop-proof.ts'
+import { hmacText } from '../domain/hmac.ts'
 import type { SingleUse } from '../domain/record.ts'
 import type { TokenScheme } from '../http/token-scheme.ts'
 import { systemClock } from '../system/system.ts'
@@ -29,11 +29,7 @@ export interface DpopOptions {
 export function dpop({ nonceSecret, remember }: DpopOptions = {}): TokenScheme {
   const isNewHere = proofMemory()
   const nonces =
-    nonceSecret === undefined
-      ? undefined
-      : noncesBy((window) =>
-          createHmac('sha256', nonceSecret).update(window).digest('base64url').slice(0, 22),
-        )
+    nonceSecret === undefined ? undefined : noncesBy((window) => hmacText(nonceSecret, window).slice(0, 22))
   return {
     name: 'DPoP',
     member: 'jkt',

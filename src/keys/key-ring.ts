@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
+import { hkdfSync } from 'node:crypto'
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import type { AuditContext } from '../domain/audit.ts'
 import {
@@ -10,6 +10,7 @@ import {
   openHandle,
   sealHandle,
 } from '../domain/handle.ts'
+import { hmacText } from '../domain/hmac.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
 import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
@@ -132,7 +133,7 @@ function sealer(
     return opened
   }
   const own = (id: string) => `secret of ${id}`
-  let pseudonymKey: KeyObject | undefined
+  let pseudonymKey: Uint8Array | undefined
   return {
     seal: (secret, id) => {
       const development = server === 'development'
@@ -140,13 +141,8 @@ function sealer(
     },
     unseal: (sealed, id) => unseal(sealed, own(id), sealingKey()),
     pseudonym: (...values) => {
-      // As an object: Node tests by an exception whether bytes are one.
-      pseudonymKey ??= createSecretKey(
-        Buffer.from(hkdfSync('sha256', sealingKey(), '', 'lychgate pseudonyms', 32)),
-      )
-      // As text: a digest as bytes would be another allocation.
-      const mac = createHmac('sha256', pseudonymKey).update(JSON.stringify(values)).digest('binary')
-      return Buffer.from(mac.slice(0, 16), 'latin1').toString('base64url')
+      pseudonymKey ??= new Uint8Array(hkdfSync('sha256', sealingKey(), '', 'lychgate pseudonyms', 32))
+      return hmacText(pseudonymKey, JSON.stringify(values), 16)
     },
   }
 }

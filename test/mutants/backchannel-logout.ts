@@ -53,8 +53,8 @@ export const backchannelLogoutFaults = [
     id: 'sid-links-clients',
     rule: 'oidc-bcl-2.1-sid-distinct',
     file: rules,
-    find: '.update(clientId)',
-    replace: ".update('')",
+    find: 'hmacText(sessionId, clientId, 16)',
+    replace: "hmacText(sessionId, '', 16)",
   },
   {
     id: 'derived-sid-links-clients',

@@ -1,6 +1,6 @@
-import { createHmac } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type ErrorDetail, OAuthError } from '../../domain/errors.ts'
+import { hmacText } from '../../domain/hmac.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { Client, Hash, Interaction } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
@@ -36,8 +36,7 @@ export function handleOf({
 
 /** The key is derived from the browser's secret, which only that browser has. */
 function macOf(id: string, browserHash: Hash, target: string): string {
-  const mac = createHmac('sha256', browserHash).update(JSON.stringify(['from', id, target]))
-  return mac.digest('base64url').slice(0, 22)
+  return hmacText(browserHash, JSON.stringify(['from', id, target])).slice(0, 22)
 }
 
 /**

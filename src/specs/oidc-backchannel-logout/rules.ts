@@ -1,7 +1,7 @@
-import { createHmac } from 'node:crypto'
 import { type JsonObject, readUri, rejection } from '../../clients/members.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, put, remove, type Write } from '../../domain/decision.ts'
+import { hmacText } from '../../domain/hmac.ts'
 import {
   type FinishedDelivery,
   finishedDeliveryKind,
@@ -46,7 +46,7 @@ export function logoutUriOf({ extra }: Client): string | undefined {
  * out that they have the same session.
  */
 export function mintSid(sessionId: Hash, clientId: string): string {
-  return createHmac('sha256', sessionId).update(clientId).digest().subarray(0, 16).toString('base64url')
+  return hmacText(sessionId, clientId, 16)
 }
 
 /** Returns the `sid` that a grant has stored, or that of the session with which it ends. */
