@@ -55,7 +55,6 @@ const short = {
   ],
   'a plugin or the rules of a specification, which are in files of these names': [
     'src/specs/rfc9207-issuer/plugin.ts',
-    'src/specs/rfc7662-introspection/rules.ts',
     'src/specs/rfc7523-client-assertions/rules/registration.ts',
   ],
   'two endpoints or pages of their folder share it': [

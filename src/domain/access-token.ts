@@ -10,7 +10,8 @@ import {
 } from './current-grant.ts'
 import { OAuthError } from './errors.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
-import type { GrantOfToken, Scope, Seconds } from './model.ts'
+import type { Client, GrantOfToken, Scope, Seconds } from './model.ts'
+import type { Resources } from './resource.ts'
 
 /** The facts of a valid token (RFC 7662 §2.2). */
 export interface TokenFacts {
@@ -72,6 +73,21 @@ export function verifyRefreshToken(
     tokenId: handle.tokenId,
     ...(handle.confirmation && { confirmation: handle.confirmation }),
   }
+}
+
+/**
+ * Whether a client may present a token at an endpoint of this server, to learn about it (RFC 7662 §4) or to exchange it
+ * (RFC 8693 §2.1): a client may present the tokens issued to it, a resource server the access tokens meant for it.
+ */
+export function mayPresent(
+  client: Pick<Client, 'id' | 'introspects'>,
+  token: Pick<TokenFacts, 'kind' | 'resource'> & { readonly grant: Pick<GrantOfToken, 'clientId'> },
+  resources: Resources,
+): boolean {
+  if (token.grant.clientId === client.id) return true
+  if (token.kind !== 'access') return false
+  const own = client.introspects.map((identifier) => resources.find(identifier)?.identifier ?? identifier)
+  return token.resource.some((identifier) => own.includes(identifier))
 }
 
 /** What a token or code may do now: its part of what is left of its grant, or why nothing is. */

@@ -1,12 +1,27 @@
 import t from 'tap'
 import {
   type Ending,
+  mayPresent,
+  type TokenFacts,
   verifyAccessToken,
   verifyRefreshToken,
   whyInactive,
 } from '../../src/domain/access-token.ts'
 import type { GrantOfToken } from '../../src/domain/model.ts'
-import { active, approved, approvedAt, opened, policy } from '../helpers/samples.ts'
+import {
+  active,
+  approved,
+  approvedAt,
+  bytesOf,
+  integration,
+  opened,
+  otherApi,
+  otherClient,
+  ownApi,
+  policy,
+  publicClient,
+  resources,
+} from '../helpers/samples.ts'
 
 const ending: Ending = { kind: 'access', seq: 2, expiresAt: approvedAt + 100, tokenId: 'token' }
 const why = (changes: Partial<Ending> = {}, grant: GrantOfToken | undefined = active(2), now = approvedAt) =>
@@ -87,4 +102,29 @@ t.test('a token may be revoked alone, newer than its grant, or used', async (t) 
   t.match(why({ seq: 3 }), { rule: 'lychgate-grant-exists', why: /restored from a backup/ })
   t.match(why({ kind: 'code', seq: 0 }, active(1)), { rule: 'rfc6749-4.1.2-code-single-use' })
   t.match(why({ kind: 'refresh', seq: 1 }), { rule: 'rfc9700-4.14.2-reuse-revokes-family' })
+})
+
+t.test('a token is presented only by its client and its resource servers', async (t) => {
+  const [grant, tokenId] = [active(3), bytesOf('token', 16)]
+  const token = (kind: TokenFacts['kind'], resource = [otherApi.identifier]): TokenFacts => {
+    const times = { issuedAt: approvedAt, expiresAt: approvedAt + 50 }
+    return { kind, grant, scope: ['courses:read'], resource, tokenId, ...times }
+  }
+  const server = (...introspects: string[]) => ({
+    ...integration,
+    origin: 'resource-server' as const,
+    introspects,
+  })
+  t.ok(mayPresent(publicClient, token('access'), resources))
+  t.ok(mayPresent(publicClient, token('refresh'), resources))
+  t.notOk(mayPresent(otherClient, token('access'), resources))
+  t.notOk(mayPresent(integration, token('access'), resources))
+  t.ok(mayPresent(server(otherApi.identifier), token('access'), resources))
+  t.notOk(mayPresent(server(otherApi.identifier), token('refresh'), resources))
+  t.notOk(mayPresent(server(ownApi.identifier), token('access'), resources))
+  t.ok(mayPresent(server('https://auth.example/'), token('access', [ownApi.identifier]), resources))
+  t.notOk(mayPresent(server(), token('access', []), resources))
+  // A resource that is in the configuration no more.
+  const former = 'https://former.example'
+  t.ok(mayPresent(server(former), token('access', [former]), resources))
 })

@@ -1,20 +1,7 @@
 import t from 'tap'
-import type { TokenFacts } from '../../src/domain/access-token.ts'
 import { revokeJwt, revokeToken } from '../../src/specs/rfc7009-revocation/rules.ts'
-import { mayIntrospect } from '../../src/specs/rfc7662-introspection/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
-import {
-  active,
-  approvedAt,
-  bytesOf,
-  integration,
-  opened,
-  otherApi,
-  otherClient,
-  ownApi,
-  publicClient,
-  resources,
-} from '../helpers/samples.ts'
+import { active, approvedAt, bytesOf, opened, otherClient, publicClient } from '../helpers/samples.ts'
 
 const grant = active(3)
 const at = approvedAt + 5
@@ -75,28 +62,4 @@ t.test('a signed access token is revoked by its jti', async (t) => {
   t.strictSame(revokeJwt(claims, grant, publicClient.id, approvedAt + 50), nothing)
   t.strictSame(revokeJwt(claims, { ...grant, revokedTokens: [tokenId] }, publicClient.id, at), nothing)
   t.strictSame(revokeJwt({ ...claims, jti: 'x' }, grant, publicClient.id, at), nothing)
-})
-
-t.test('introspection describes a token only to its client and its resource servers', async (t) => {
-  const token = (kind: TokenFacts['kind'], resource = [otherApi.identifier]): TokenFacts => {
-    const times = { issuedAt: approvedAt, expiresAt: approvedAt + 50 }
-    return { kind, grant, scope: ['courses:read'], resource, tokenId, ...times }
-  }
-  const server = (...introspects: string[]) => ({
-    ...integration,
-    origin: 'resource-server' as const,
-    introspects,
-  })
-  t.ok(mayIntrospect(publicClient, token('access'), resources))
-  t.ok(mayIntrospect(publicClient, token('refresh'), resources))
-  t.notOk(mayIntrospect(otherClient, token('access'), resources))
-  t.notOk(mayIntrospect(integration, token('access'), resources))
-  t.ok(mayIntrospect(server(otherApi.identifier), token('access'), resources))
-  t.notOk(mayIntrospect(server(otherApi.identifier), token('refresh'), resources))
-  t.notOk(mayIntrospect(server(ownApi.identifier), token('access'), resources))
-  t.ok(mayIntrospect(server('https://auth.example/'), token('access', [ownApi.identifier]), resources))
-  t.notOk(mayIntrospect(server(), token('access', []), resources))
-  // A resource that is in the configuration no more.
-  const former = 'https://former.example'
-  t.ok(mayIntrospect(server(former), token('access', [former]), resources))
 })

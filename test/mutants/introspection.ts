@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
 const plugin = 'src/specs/rfc7662-introspection/plugin.ts'
-const rule = 'src/specs/rfc7662-introspection/rules.ts'
+const rule = 'src/domain/access-token.ts'
 
 /** Faults of introspection, RFC 7662. */
 export const introspectionFaults = [

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from '@sinclair/typebox'
-import type { TokenFacts } from '../../domain/access-token.ts'
+import { mayPresent, type TokenFacts } from '../../domain/access-token.ts'
 import { check, recordCheck } from '../../domain/check.ts'
 import { type DeclaredBindings, tokenTypeOf } from '../../domain/confirmation.ts'
 import { jtiOf, signInOf, subjectOf } from '../../domain/jwt-access-token.ts'
@@ -10,7 +10,6 @@ import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.
 import { assertForm, formBodies } from '../../http/parameters.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
 import { tokenReader } from '../../http/token-reader.ts'
-import { mayIntrospect } from './rules.ts'
 
 const IntrospectionRequest = Type.Object({
   token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
@@ -50,7 +49,7 @@ const IntrospectionResponse = Type.Object(
   },
 )
 
-/** RFC 7662 §2.1: the introspection endpoint. rfc7662-introspection/rules.ts decides who may learn what. */
+/** RFC 7662 §2.1: the introspection endpoint. domain/access-token.ts decides who may present a token. */
 export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
   const { config, service, clock, declared } = deps
   app.seams.metadata.add({
@@ -93,7 +92,7 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
           'the token is not active; the response says no more',
           facts.why,
         )
-      const mayKnow = facts.kind !== 'dead' && mayIntrospect(clientOf(request), facts, service.resources)
+      const mayKnow = facts.kind !== 'dead' && mayPresent(clientOf(request), facts, service.resources)
       return mayKnow ? describe(facts, service.issuer, declared.tokenBindings) : { active: false }
     },
   )
