@@ -358,6 +358,7 @@ export interface Grant {
 export interface GrantedClient extends Pick<Client, 'origin' | 'grantTypes'> {
   readonly scope?: Scope | undefined
   readonly resources?: readonly string[] | undefined
+  readonly extra?: Client['extra'] | undefined
 }
 
 /** A grant as it is read to verify one token of it: without what only its code and its next tokens need. */

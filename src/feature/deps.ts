@@ -125,13 +125,14 @@ export interface Declared extends ClientDeclarations {
   readonly grantTypes: Readonly<Record<string, DeclaredGrantType>>
   readonly clientAuthentication: Readonly<Record<string, DeclaredAuthentication>>
   readonly authorizationParameters: Schemas
-  /** The parameters of all grant types. */
+  /** The parameters of token requests, of all grant types. */
   readonly tokenParameters: Schemas
   /** The form parameters of all client authentication methods. */
   readonly authenticationParameters: Schemas
   readonly tokenBindings: DeclaredBindings
   readonly tokenMembers: Schemas
   readonly signInClaims: Schemas
+  readonly tokenClaims: Service['tokenClaims']
   readonly scopes: DeclaredScopes
   /** Headers of responses that pages of other origins may read. */
   readonly exposedHeaders: readonly string[]

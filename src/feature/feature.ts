@@ -28,6 +28,8 @@ export interface Feature {
    * `app.seams.clientAuthentication`.
    */
   readonly clientAuthentication?: Declared['clientAuthentication']
+  /** Token request parameters that several grant types read, each declared by one feature. */
+  readonly tokenParameters?: Schemas
   /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
   readonly authorizationParameters?: Declared['authorizationParameters']
   /**
@@ -39,6 +41,10 @@ export interface Feature {
   readonly tokenMembers?: Declared['tokenMembers']
   /** Claims about the sign-in that it adds to ID Tokens; its plugin adds each to `app.seams.signInClaims`. */
   readonly signInClaims?: Declared['signInClaims']
+  /**
+   * Claims of access tokens that follow from their grant, by name: JWTs, introspection and `lychgate explain` have them.
+   */
+  readonly tokenClaims?: Declared['tokenClaims']
   /** Scopes that it adds to the catalogue, with the claims that they open. */
   readonly scopes?: Declared['scopes']
   /** Headers of its responses that pages of other origins may read. */
@@ -105,6 +111,17 @@ export function section(description: string) {
   return { additionalProperties: false, default: {}, description } as const
 }
 
+/** Declares a parameter that may be repeated. */
+export function repeatable(description: string): TSchema {
+  return Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())], { description }))
+}
+
+/** Names the parameters that may be repeated. */
+export function repeatableOf(parameters: Schemas): readonly string[] {
+  const isRepeatable = ({ anyOf = [] }: TSchema) => anyOf.some(({ type }: TSchema) => type === 'array')
+  return Object.keys(parameters).filter((name) => parameters[name] && isRepeatable(parameters[name]))
+}
+
 /** Declares a boolean member of client metadata; undefined if the client does not send it. */
 export function flag(description: string): DeclaredClientMember {
   return {
@@ -145,11 +162,15 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     grantTypes: joined(features, (feature) => feature.grantTypes),
     clientAuthentication: joined(features, (feature) => feature.clientAuthentication),
     authorizationParameters: joined(features, (feature) => feature.authorizationParameters),
-    tokenParameters: joined(features, ({ grantTypes }) => parametersOf(grantTypes)),
+    tokenParameters: joined(features, ({ grantTypes, tokenParameters }) => ({
+      ...parametersOf(grantTypes),
+      ...tokenParameters,
+    })),
     authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
     tokenBindings: joined(features, (feature) => feature.tokenBindings),
     tokenMembers: joined(features, (feature) => feature.tokenMembers),
     signInClaims: joined(features, (feature) => feature.signInClaims),
+    tokenClaims: joined(features, (feature) => feature.tokenClaims),
     scopes: joined(features, (feature) => feature.scopes),
     exposedHeaders: [...new Set(features.flatMap((feature) => feature.exposedHeaders ?? []))],
   }

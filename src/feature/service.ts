@@ -1,8 +1,10 @@
+import type { TSchema } from '@sinclair/typebox'
 import type { ClientDeclarations, GrantTypeDeclaration } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import { indexScopeClaims } from '../domain/claims.ts'
 import type { AccessPolicy, Beginnings } from '../domain/current-grant.ts'
 import { localizedMembers } from '../domain/localized.ts'
+import type { Grant, GrantedClient } from '../domain/model.ts'
 import { indexResources, type Resource } from '../domain/resource.ts'
 import { type AddedScopes, type CatalogueScope, completeCatalogue } from '../domain/scope-catalogue.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
@@ -22,8 +24,16 @@ export interface Service extends AccessPolicy {
   readonly catalogue: readonly CatalogueScope[]
   /** The own API is the first. */
   readonly allResources: readonly Resource[]
+  readonly tokenClaims: Readonly<Record<string, DeclaredTokenClaim>>
   /** The URL of the metadata of the service's own API, RFC 9728 §3.1: every challenge names it. */
   readonly resourceMetadataUrl: string
+}
+
+/** A claim of access tokens that follows from the grant and its client as it is now. */
+export interface DeclaredTokenClaim {
+  readonly schema: TSchema
+  /** Returns its value; undefined: the token has none. */
+  of(grant: Pick<Grant, 'extra'>, client: Pick<GrantedClient, 'extra'>): unknown
 }
 
 /** Scopes that features declare, by their names. */
@@ -56,13 +66,16 @@ export function openScopesOf(catalogue: readonly CatalogueScope[]): readonly str
   return catalogue.flatMap(({ name, operatorOnly }) => (operatorOnly ? [] : [name]))
 }
 
-/** The service that a configuration describes, with the scopes and grant types that features add. */
+/** The service that a configuration describes, with the scopes, grant types and claims that features add. */
 export function describeService(
   config: Config,
   {
     scopes = {},
     grantTypes = {},
-  }: { scopes?: DeclaredScopes } & Partial<Pick<ClientDeclarations, 'grantTypes'>> = {},
+    tokenClaims = {},
+  }: { scopes?: DeclaredScopes; tokenClaims?: Service['tokenClaims'] } & Partial<
+    Pick<ClientDeclarations, 'grantTypes'>
+  > = {},
 ): Service {
   const url = new URL(config.issuer)
   const prefix = url.pathname === '/' ? '' : url.pathname
@@ -95,8 +108,23 @@ export function describeService(
     scopeClaims: indexScopeClaims(catalogue),
     resources: indexResources(own, others),
     allResources: [own, ...others],
+    tokenClaims,
     resourceMetadataUrl: wellKnownUrl(config.issuer, 'oauth-protected-resource'),
   }
+}
+
+/** Returns the claims of an access token that follow from its grant and its client; undefined if there are none. */
+export function tokenClaimsOf(
+  { tokenClaims }: Pick<Service, 'tokenClaims'>,
+  grant: Pick<Grant, 'extra'>,
+  client: Pick<GrantedClient, 'extra'>,
+): Readonly<Record<string, unknown>> | undefined {
+  let claims: Record<string, unknown> | undefined
+  for (const name in tokenClaims) {
+    const value = tokenClaims[name]?.of(grant, client)
+    if (value !== undefined) claims = { ...claims, [name]: value }
+  }
+  return claims
 }
 
 function beginningsOf(declared: Readonly<Record<string, GrantTypeDeclaration>>): Beginnings {

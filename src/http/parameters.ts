@@ -12,7 +12,7 @@ import {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The fields of a page's form that may repeat, such as its check boxes of one name. */
+    /** The parameters that may repeat, such as the check boxes of one name. Absent: `resource`. */
     repeats?: readonly string[]
   }
 }

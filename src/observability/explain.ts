@@ -5,6 +5,7 @@ import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Client, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
 import { secretMatches, secretPrefix } from '../domain/secret.ts'
+import { type Service, tokenClaimsOf } from '../feature/service.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
 import { findLink } from '../users/one-time-links.ts'
@@ -27,7 +28,7 @@ export type Facts = Readonly<Record<string, string | number | readonly string[] 
 type Sources = {
   readonly store: Store
   readonly keys: KeyRing
-  readonly service: AccessPolicy
+  readonly service: AccessPolicy & Pick<Service, 'tokenClaims'>
   readonly now: Seconds
 }
 
@@ -226,7 +227,17 @@ async function factsOf(grant: GrantOfToken | undefined, { store, service }: Sour
     refreshExpiresAt: grant.refreshExpiresAt,
     revokedAt: grant.revokedAt,
     revokedBy: grant.revokedBy,
+    ...textsOf(tokenClaimsOf(service, grant, grant.client) ?? {}),
   }
+}
+
+/** Writes claims that are objects as JSON. */
+function textsOf(claims: Readonly<Record<string, unknown>>): Facts {
+  const texts = Object.entries(claims).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ])
+  return Object.fromEntries(texts)
 }
 
 const nothing = { scope: [], resource: [] }

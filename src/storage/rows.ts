@@ -226,8 +226,8 @@ export function toGrantOfToken(row: FoundGrantOfTokenRow, key: Buffer): GrantOfT
   const grant = commonMembers(row, key) as Mutable<GrantOfToken> | undefined // the last one follows
   if (grant === undefined || row.clientOrigin === null || row.clientMetadata === null) return undefined
   grant.revokedTokens = row.revokedToken === null ? [] : [row.revokedToken]
-  const { scope, resources, grantTypes } = metadataOf(row.clientMetadata)
-  grant.client = { origin: row.clientOrigin, scope, resources, grantTypes }
+  const { scope, resources, grantTypes, extra } = metadataOf(row.clientMetadata)
+  grant.client = { origin: row.clientOrigin, scope, resources, grantTypes, extra }
   return grant
 }
 

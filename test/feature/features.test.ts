@@ -1,6 +1,15 @@
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
-import { declarationsOf, type Feature, flag, joined, section } from '../../src/feature/feature.ts'
+import {
+  declarationsOf,
+  type Feature,
+  flag,
+  joined,
+  repeatable,
+  repeatableOf,
+  section,
+} from '../../src/feature/feature.ts'
+import { tokenClaimsOf } from '../../src/feature/service.ts'
 import { features } from '../../src/features.ts'
 
 const load = async () => async () => {}
@@ -35,6 +44,42 @@ t.test('two grant types cannot read the same parameter', async (t) => {
   t.strictSame(Object.keys(declarationsOf([first]).tokenParameters), ['assertion'])
   t.throws(() => declarationsOf([first, second]), { message: 'two: another feature has assertion, too' })
 })
+
+t.test(
+  'a token parameter of several grant types is declared once, and may say that it repeats',
+  async (t) => {
+    const tokenParameters = { audience: repeatable('The services.'), note: Type.Optional(Type.String()) }
+    const declared = declarationsOf([{ ...one, tokenParameters }])
+    t.strictSame(Object.keys(declared.tokenParameters), ['audience', 'note'])
+    t.strictSame(repeatableOf(declared.tokenParameters), ['audience'])
+    const again = { ...one, spec: 'RFC 2', clientMetadata: {}, tokenParameters }
+    t.throws(() => declarationsOf([{ ...one, tokenParameters }, again]), {
+      message: 'RFC 2: another feature has audience, too',
+    })
+  },
+)
+
+t.test(
+  'a claim of access tokens follows from the grant and the client, and is absent otherwise',
+  async (t) => {
+    const tokenClaims = {
+      actor: {
+        schema: Type.String(),
+        of: ({ extra }: { extra?: Record<string, unknown> }) => extra?.['actor'],
+      },
+      limit: {
+        schema: Type.String(),
+        of: (_: object, { extra }: { extra?: Record<string, unknown> }) => extra?.['limit'],
+      },
+    }
+    t.equal(tokenClaimsOf({ tokenClaims }, {}, {}), undefined)
+    t.equal(tokenClaimsOf({ tokenClaims: {} }, { extra: { actor: 'x' } }, {}), undefined)
+    t.strictSame(tokenClaimsOf({ tokenClaims }, { extra: { actor: 'x' } }, {}), { actor: 'x' })
+    t.strictSame(tokenClaimsOf({ tokenClaims }, {}, { extra: { limit: 'y' } }), { limit: 'y' })
+    const declared = declarationsOf([{ ...one, tokenClaims }])
+    t.strictSame(Object.keys(declared.tokenClaims), ['actor', 'limit'])
+  },
+)
 
 t.test('every feature names its document and loads a plugin', async (t) => {
   t.equal(new Set(features.map(({ spec }) => spec)).size, features.length)

@@ -54,7 +54,7 @@ export const introspectionFaults = [
     rule: 'service-4-token-resource',
     file: plugin,
     find: 'const [audience, ...others] = facts.resource',
-    replace: 'const [audience, ...others] = [issuer]',
+    replace: 'const [audience, ...others] = [service.issuer]',
   },
   {
     id: 'refresh-token-told-as-bearer',

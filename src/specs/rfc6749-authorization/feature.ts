@@ -3,7 +3,7 @@ import { readKeys } from '../../clients/keys.ts'
 import { readHttpsOrLoopbackUri } from '../../clients/members.ts'
 import { readKeyFile } from '../../domain/key-set.ts'
 import type { Feature } from '../../feature/feature.ts'
-import { authorizationParameters, clientAuthentication, grantTypes } from './schema.ts'
+import { authorizationParameters, clientAuthentication, grantTypes, tokenParameters } from './schema.ts'
 
 /** RFC 6749 and RFC 7636: the authorization code with PKCE, and refresh tokens. The core: it stays. */
 export const authorizationFramework: Feature = {
@@ -29,6 +29,7 @@ export const authorizationFramework: Feature = {
   },
   authorizationParameters,
   grantTypes,
+  tokenParameters,
   clientAuthentication,
   load: async () => (await import('./plugin.ts')).authorizationFramework,
 }

@@ -9,6 +9,7 @@ import { type Access, scopeAt } from '../../domain/resource.ts'
 import { formatScope } from '../../domain/scope.ts'
 import type { TokenResponse } from '../../feature/contributions.ts'
 import type { AppDeps } from '../../feature/deps.ts'
+import { tokenClaimsOf } from '../../feature/service.ts'
 import type { RulesOfClient } from './grant-rules.ts'
 
 /** The client and the time of a token response. */
@@ -95,7 +96,8 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'dec
         confirmation,
       )
       const { accessTokenAlgorithm = 'RS256' } = app.grantRulesOf(client)
-      return keys.sign(accessTokenAlgorithm, 'at+jwt', { ...(await addedClaims(grant, client)), ...claims })
+      const more = { ...(await addedClaims(grant, client)), ...tokenClaimsOf(service, grant, client) }
+      return keys.sign(accessTokenAlgorithm, 'at+jwt', { ...more, ...claims })
     }
 
     /** What features add to a JWT, RFC 9068 §2.2.3.1; a token without a user has nothing of a user. */

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Declared } from '../../feature/deps.ts'
+import { repeatable } from '../../feature/feature.ts'
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
 
@@ -16,11 +17,7 @@ export const authorizationParameters = {
   state: text('Returned unchanged.'),
   code_challenge: text('S256 challenge of the verifier, RFC 7636 §4.2.'),
   code_challenge_method: text('S256'),
-  resource: Type.Optional(
-    Type.Union([Type.String(), Type.Array(Type.String())], {
-      description: 'The APIs the tokens are for, RFC 8707.',
-    }),
-  ),
+  resource: repeatable('The APIs the tokens are for, RFC 8707.'),
   response_mode: text('query (default) or form_post.'),
   nonce: text('Returned in the ID Token.'),
   prompt: text('none, login, consent, select_account.'),
@@ -51,6 +48,12 @@ export const grantTypes = {
   },
 }
 
+/** What any grant type may read. */
+export const tokenParameters = {
+  scope: text('A part of what was granted to the client.'),
+  resource: repeatable('The APIs the token is for: a part of what was granted, RFC 8707.'),
+}
+
 /** The methods of RFC 7591 §2 without a method of its own for signing. */
 export const clientAuthentication = {
   none: {},
@@ -66,12 +69,6 @@ export function tokenRequest({ grantTypes, tokenParameters, authenticationParame
   return Type.Object({
     grant_type: text(`${Object.keys(grantTypes).join(' or ')}.`),
     ...tokenParameters,
-    scope: text('A part of what was granted to the client.'),
-    resource: Type.Optional(
-      Type.Union([Type.String(), Type.Array(Type.String())], {
-        description: 'The APIs the token is for: a part of what was granted, RFC 8707.',
-      }),
-    ),
     client_id: text(
       'Required unless the client authenticates with HTTP Basic; a public client may leave it out when refreshing.',
     ),

@@ -4,6 +4,7 @@ import type { Client } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { GrantHandler } from '../../feature/contributions.ts'
 import type { AppDeps } from '../../feature/deps.ts'
+import { repeatableOf } from '../../feature/feature.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
@@ -24,7 +25,7 @@ export const token: FastifyPluginAsyncTypebox<AppDeps> = async (app, { config, s
   app.post(
     '/api/oauth/token',
     {
-      config: { endpoint: 'token', limit: 'token' },
+      config: { endpoint: 'token', limit: 'token', repeats: repeatableOf(declared.tokenParameters) },
       schema: {
         operationId: 'token',
         tags: ['tokens'],

@@ -6,6 +6,7 @@ import { type DeclaredBindings, tokenTypeOf } from '../../domain/confirmation.ts
 import { jtiOf, signInOf, subjectOf } from '../../domain/jwt-access-token.ts'
 import { formatScope } from '../../domain/scope.ts'
 import type { AppDeps } from '../../feature/deps.ts'
+import { type Service, tokenClaimsOf } from '../../feature/service.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
 import { assertForm, formBodies } from '../../http/parameters.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
@@ -19,35 +20,41 @@ const IntrospectionRequest = Type.Object({
   client_id: Type.Optional(Type.String()),
 })
 
-const IntrospectionResponse = Type.Object(
-  {
-    active: Type.Boolean(),
-    scope: Type.Optional(Type.String()),
-    client_id: Type.Optional(Type.String()),
-    username: Type.Optional(Type.String()),
-    token_type: Type.Optional(Type.String()),
-    exp: Type.Optional(Type.Integer()),
-    iat: Type.Optional(Type.Integer()),
-    sub: Type.Optional(Type.String()),
-    aud: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
-    iss: Type.Optional(Type.String()),
-    jti: Type.Optional(Type.String()),
-    acr: Type.Optional(
-      Type.String({ description: 'The authentication context class of the sign-in, RFC 9470 §6.2.' }),
-    ),
-    auth_time: Type.Optional(Type.Integer({ description: 'When the user signed in, RFC 9470 §6.2.' })),
-    cnf: Type.Optional(
-      Type.Record(Type.String(), Type.String(), {
-        description: 'The key of the client that it is bound to, RFC 7800 §3.1.',
-      }),
-    ),
-  },
-  {
-    title: 'Introspection',
-    description: 'The state of a token, RFC 7662 §2.2.',
-    additionalProperties: false,
-  },
-)
+const members = {
+  active: Type.Boolean(),
+  scope: Type.Optional(Type.String()),
+  client_id: Type.Optional(Type.String()),
+  username: Type.Optional(Type.String()),
+  token_type: Type.Optional(Type.String()),
+  exp: Type.Optional(Type.Integer()),
+  iat: Type.Optional(Type.Integer()),
+  sub: Type.Optional(Type.String()),
+  aud: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+  iss: Type.Optional(Type.String()),
+  jti: Type.Optional(Type.String()),
+  acr: Type.Optional(
+    Type.String({ description: 'The authentication context class of the sign-in, RFC 9470 §6.2.' }),
+  ),
+  auth_time: Type.Optional(Type.Integer({ description: 'When the user signed in, RFC 9470 §6.2.' })),
+  cnf: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      description: 'The key of the client that it is bound to, RFC 7800 §3.1.',
+    }),
+  ),
+}
+
+/** Describes the response: the members of every server, and the claims that features declare. */
+function introspectionResponse({ tokenClaims }: Service) {
+  const claims = Object.entries(tokenClaims).map(([name, { schema }]) => [name, Type.Optional(schema)])
+  return Type.Object(
+    { ...members, ...Object.fromEntries(claims) },
+    {
+      title: 'Introspection',
+      description: 'The state of a token, RFC 7662 §2.2.',
+      additionalProperties: false,
+    },
+  )
+}
 
 /** RFC 7662 §2.1: the introspection endpoint. domain/access-token.ts decides who may present a token. */
 export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
@@ -70,7 +77,7 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
         consumes: ['application/x-www-form-urlencoded'],
         body: Type.Object({ ...IntrospectionRequest.properties, ...declared.authenticationParameters }),
         response: {
-          200: IntrospectionResponse,
+          200: introspectionResponse(service),
           ...badBody,
           401: ErrorResponse,
           429: ErrorResponse,
@@ -93,7 +100,7 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
           facts.why,
         )
       const mayKnow = facts.kind !== 'dead' && mayPresent(clientOf(request), facts, service.resources)
-      return mayKnow ? describe(facts, service.issuer, declared.tokenBindings) : { active: false }
+      return mayKnow ? describe(facts, service, declared.tokenBindings) : { active: false }
     },
   )
 }
@@ -101,9 +108,9 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
 /** RFC 7662 §2.2. A refresh token has no token_type, as no API accepts it. */
 function describe(
   facts: TokenFacts,
-  issuer: string,
+  service: Service,
   bindings: DeclaredBindings,
-): Static<typeof IntrospectionResponse> {
+): Static<ReturnType<typeof introspectionResponse>> {
   const [audience, ...others] = facts.resource
   return {
     active: true,
@@ -114,9 +121,12 @@ function describe(
     iat: facts.issuedAt,
     sub: subjectOf(facts.grant),
     aud: audience !== undefined && others.length === 0 ? audience : [...facts.resource],
-    iss: issuer,
+    iss: service.issuer,
     jti: jtiOf(facts.grant, facts.tokenId),
-    ...(facts.kind === 'access' && signInOf(facts.grant)),
+    ...(facts.kind === 'access' && {
+      ...signInOf(facts.grant),
+      ...tokenClaimsOf(service, facts.grant, facts.grant.client),
+    }),
     ...(facts.confirmation && { cnf: facts.confirmation }),
   }
 }
