@@ -8,7 +8,7 @@ export interface IntegrationRequest {
   readonly postLogoutRedirectUris: readonly string[]
   /** Absent: it has a secret, and may send it by `client_secret_basic` or `client_secret_post`. */
   readonly authenticationMethod?: string | undefined
-  /** Absent: `defaultGrantTypes`. A resource server has none. */
+  /** Absent: `defaultGrantTypes`. A resource server has none but those by tokens that it received. */
   readonly grantTypes?: readonly string[] | undefined
   readonly pkce: 'required' | 'optional'
   /** Absent: remembered, but always asked of a client anybody on the computer can pose as. */

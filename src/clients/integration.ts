@@ -132,6 +132,7 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
   requireName(request.name)
   requireRedirectUris(request, isResourceServer)
   requirePolicy(request, isResourceServer, isConfidential)
+  requireConfidential(request, isConfidential, known)
   if (actsForItself(request, known)) requireMachine(request, isConfidential)
   requireKnown(request, known)
   const extra = readExtra(request.description ?? {}, known.declared, known.algorithms)
@@ -148,7 +149,7 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     postLogoutRedirectUris: request.postLogoutRedirectUris,
     authenticationMethod,
     ...(request.authenticationMethod === undefined && { anySecretMethod: true }),
-    grantTypes: isResourceServer ? [] : (request.grantTypes ?? defaultGrantTypes),
+    grantTypes: grantTypesOf(request, isResourceServer, known),
     ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),
     idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
     requireAuthTime: false,
@@ -157,6 +158,16 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     introspects: isResourceServer ? resources : [],
     ...(!isResourceServer && resources.length > 0 && { resources }),
   }
+}
+
+/** A resource server has no grants but those by tokens that it received. */
+function grantTypesOf(
+  { grantTypes }: IntegrationRequest,
+  isResourceServer: boolean,
+  { declared }: Known,
+): readonly string[] {
+  if (!isResourceServer) return grantTypes ?? defaultGrantTypes
+  return grantTypes?.filter((name) => declared.grantTypes[name]?.fromToken) ?? []
 }
 
 function assertSameKind(client: Client, request: IntegrationRequest, known: Known): void {
@@ -310,6 +321,20 @@ function requirePolicy(
     'rfc8252-8.6-no-automatic-approval',
     'invalid_client_metadata',
     'consent must be always for a public client with a loopback redirect URI',
+  )
+}
+
+/** RFC 8693 §2.1: who exchanges a token is known by its authentication alone. */
+function requireConfidential(
+  { grantTypes = [] }: IntegrationRequest,
+  isConfidential: boolean,
+  { declared }: Known,
+): void {
+  check(
+    isConfidential || !grantTypes.some((name) => declared.grantTypes[name]?.fromToken),
+    'rfc8693-2.1-client-authentication',
+    'invalid_client_metadata',
+    'auth must not be none for a client that exchanges tokens',
   )
 }
 

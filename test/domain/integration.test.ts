@@ -171,6 +171,27 @@ for (const [what, request, code, message] of refused) {
   })
 }
 
+t.test('a resource server may exchange tokens, and gets none in another way', async (t) => {
+  const grantTypes = { ...declared.grantTypes, exchange: { operatorOnly: true, fromToken: true } as const }
+  const exchanging = { ...known, declared: { ...declared, grantTypes } }
+  const asked = { ...api, grantTypes: ['authorization_code', 'exchange'] }
+  const { client } = addIntegration(asked, exchanging, fresh, 50)
+  t.match(client, { origin: 'resource-server', introspects: api.resources, grantTypes: ['exchange'] })
+  const context = { by: 'operator', at: 60 } as const
+  const changed = changeIntegration(client, { name: 'Other' }, exchanging, context)
+  t.match(changed, { result: { name: 'Other', grantTypes: ['exchange'], introspects: api.resources } })
+  t.throws(
+    () =>
+      addIntegration(
+        { ...web, authenticationMethod: 'none', grantTypes: ['exchange'] },
+        exchanging,
+        fresh,
+        50,
+      ),
+    { code: 'invalid_client_metadata', message: /^auth must not be none/ },
+  )
+})
+
 t.test('only the secret of a confidential client can be rotated', async (t) => {
   const { client } = addIntegration(web, known, fresh, 50)
   const decision = rotateClientSecret(client, Buffer.alloc(32, 3))
