@@ -1180,6 +1180,11 @@ export interface components {
             /** @description Absent: a client that acts for itself. */
             readonly sub?: string;
             readonly client_id: string;
+            /** @description The grant whose access token was exchanged, and the app that the user approved. */
+            readonly exchanged_from?: {
+                readonly grant: string;
+                readonly client_id: string;
+            };
             readonly scope: string;
             readonly approved_at: number;
             readonly expires_at: number;

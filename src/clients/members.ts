@@ -31,6 +31,8 @@ export interface GrantTypeDeclaration {
   readonly operatorOnly?: true
   /** The client acts for itself, so it is confidential and has a list of scopes, RFC 6749 §4.4. */
   readonly withoutUser?: true
+  /** The client exchanges a token of another one, so it is confidential; it may be a resource server, RFC 8693. */
+  readonly fromToken?: true
   /** No browser is redirected to the client: it needs no redirect URI. */
   readonly withoutRedirect?: true
 }

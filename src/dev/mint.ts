@@ -139,7 +139,10 @@ const ownRedirectUri = 'http://127.0.0.1/lychgate-token'
 function withRedirect(client: Client, { declared }: Pick<AppDeps, 'declared'>): Client {
   const { grantTypes, redirectUris } = client
   check(
-    grantTypes.some((name) => name !== 'refresh_token' && !declared.grantTypes[name]?.withoutUser),
+    grantTypes.some((name) => {
+      const { withoutUser, fromToken } = declared.grantTypes[name] ?? {}
+      return name !== 'refresh_token' && !withoutUser && !fromToken
+    }),
     rule,
     'unauthorized_client',
     'client_id is a resource server or acts for itself: it gets no tokens of a user',

@@ -10,7 +10,7 @@ import {
 } from './current-grant.ts'
 import { OAuthError } from './errors.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
-import type { Client, GrantOfToken, Scope, Seconds } from './model.ts'
+import type { Client, ExchangedToken, GrantOfToken, Scope, Seconds } from './model.ts'
 import type { Resources } from './resource.ts'
 
 /** The facts of a valid token (RFC 7662 §2.2). */
@@ -108,6 +108,29 @@ export function currentAccess(
   const scope = kept(narrowing?.scope ?? grant.scope, isOpen)
   return scope.length === 0 ? noPart : { grant, scope, resource }
 }
+
+/**
+ * Limits what an exchanged token may do to what is left of the token that it was exchanged for, whose end is its own.
+ * @param subject The grant of that token, with whether it was revoked alone.
+ */
+export function withinSubject(
+  part: Pick<TokenFacts, 'scope' | 'resource'>,
+  { tokenId }: Pick<ExchangedToken, 'tokenId'>,
+  subject: GrantOfToken | undefined,
+  policy: AccessPolicy,
+): Pick<TokenFacts, 'scope' | 'resource'> | Loss {
+  if (subject === undefined)
+    return { rule: 'lychgate-subject-token-valid', why: `${exchanged} is not stored` }
+  if (subject.revokedAt !== undefined || subject.revokedTokens.includes(tokenId))
+    return { rule: 'lychgate-subject-token-valid', why: `${exchanged} was revoked` }
+  const current = currentGrant(subject, subject.client, policy)
+  if (isLoss(current)) return current
+  const scope = kept(part.scope, (name) => current.scope.includes(name))
+  const resource = kept(part.resource, (identifier) => current.resource.includes(identifier))
+  return scope.length === 0 || resource.length === 0 ? noPart : { scope, resource }
+}
+
+const exchanged = 'the token that it was exchanged for, or the grant of that token,'
 
 /** Why a token or code is no longer valid: the rule, and what the store knows. */
 export type Inactivity = Loss

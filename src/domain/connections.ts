@@ -126,12 +126,16 @@ export function stateOfGrant(grant: Grant, now: Seconds): 'approved' | 'active' 
 /** Describes a grant without its secret. Instants are seconds since the epoch. */
 export function describeGrant(grant: OwnedGrant, now: Seconds) {
   const { id, userId, username, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
+  const { exchangedFrom } = grant
   return {
     grant: id,
     state: stateOfGrant(grant, now),
     sub: userId,
     ...(username !== undefined && { username }),
     client_id: clientId,
+    ...(exchangedFrom && {
+      exchanged_from: { grant: exchangedFrom.grantId, client_id: exchangedFrom.clientId },
+    }),
     scope: scope.join(' '),
     resource,
     // Empty for a grant that no redirect was part of: of a device, or of a client that acts for itself.

@@ -29,6 +29,8 @@ export interface Beginnings {
   readonly withRedirect: readonly string[]
   /** Of a user, on a device. */
   readonly withoutRedirect: readonly string[]
+  /** Of a client that exchanges a token, RFC 8693. */
+  readonly fromToken: readonly string[]
   /** Of a client that acts for itself. */
   readonly withoutUser: readonly string[]
 }
@@ -59,7 +61,7 @@ export const noPart = lossOf(
 )
 
 type Access = Pick<Grant, 'scope' | 'resource' | 'claims'>
-type Approved = Access & Pick<Grant, 'userId' | 'redirectUri'>
+type Approved = Access & Pick<Grant, 'userId' | 'redirectUri' | 'exchangedFrom'>
 
 /** Whether `currentGrant` found that nothing is left. */
 export function isLoss(found: object): found is Loss {
@@ -107,10 +109,11 @@ function left<A extends Access>(
 ): A | Loss {
   if (!client.grantTypes.some((name) => begun.includes(name))) return noGrantType
   const isOwn = begun === policy.grantTypes.withoutUser
+  const isWithinOwn = isOwn || begun === policy.grantTypes.fromToken
   const { resources } = policy
   const resource = kept(
     access.resource,
-    (id) => resources.find(id) !== undefined && (!isOwn || (client.resources?.includes(id) ?? true)),
+    (id) => resources.find(id) !== undefined && (!isWithinOwn || (client.resources?.includes(id) ?? true)),
   )
   if (resource.length === 0) return noResource
   const scope = kept(access.scope, (name) =>
@@ -161,7 +164,8 @@ export function mayHaveItself(
   return scope.includes(name) && scopes.has(name) && !userScopes.has(name)
 }
 
-function beginningsOf({ userId, redirectUri }: Approved, all: Beginnings): readonly string[] {
+function beginningsOf({ userId, redirectUri, exchangedFrom }: Approved, all: Beginnings): readonly string[] {
+  if (exchangedFrom !== undefined) return all.fromToken
   if (userId === undefined) return all.withoutUser
   return redirectUri === '' ? all.withoutRedirect : all.withRedirect
 }

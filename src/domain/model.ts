@@ -79,7 +79,7 @@ export interface Client {
   readonly consent: (typeof consentRules)[number]
   /** Resource servers only: the resource identifiers whose tokens it may introspect, RFC 7662 §4. */
   readonly introspects: readonly string[]
-  /** The resources it may get tokens for when it acts for itself; absent: every one, RFC 8707 §2. */
+  /** The resources it may get tokens for where no user approves; absent: every one, RFC 8707 §2. */
   readonly resources?: readonly string[]
   /** Absent: it registered itself, or an operator added it. */
   readonly published?: PublishedClient
@@ -308,6 +308,14 @@ export interface AllowedScope {
   readonly scope: Scope
 }
 
+/** The access token that another one was exchanged for, RFC 8693 §2.1. */
+export interface ExchangedToken {
+  readonly grantId: string
+  readonly tokenId: string
+  /** The client that the user approved: where that token was exchanged for, too, of the first one. */
+  readonly clientId: string
+}
+
 /**
  * One grant, from the authorization code to the last refresh token: see grant.ts for its states. `seq` 0: its code is
  * not redeemed. `seq` n > 0: refresh token n is the current one.
@@ -339,6 +347,8 @@ export interface Grant {
   readonly claims: ClaimsRequest
   /** What features store about a grant, by the name of the member: `cnf`, say. */
   readonly extra?: Readonly<Record<string, unknown>>
+  /** No user approved it: it has one access token, which is valid as long as this one, and allows no more. */
+  readonly exchangedFrom?: ExchangedToken
   readonly approvedAt: Seconds
   readonly seq: number
   /** When `seq` last rose: redemption or the last rotation. */

@@ -133,6 +133,7 @@ function beginningsOf(declared: Readonly<Record<string, GrantTypeDeclaration>>):
   return {
     withRedirect: ['authorization_code'],
     withoutRedirect: named(({ withoutUser, withoutRedirect }) => withoutRedirect && !withoutUser),
+    fromToken: named(({ fromToken }) => fromToken),
     withoutUser: named(({ withoutUser }) => withoutUser),
   }
 }

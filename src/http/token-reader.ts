@@ -4,12 +4,14 @@ import {
   verifyAccessToken,
   verifyRefreshToken,
   whyInactive,
+  withinSubject,
 } from '../domain/access-token.ts'
-import type { AccessPolicy } from '../domain/current-grant.ts'
+import { type AccessPolicy, isLoss, type Loss } from '../domain/current-grant.ts'
+import type { OpenedHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
-import type { GrantOfToken, Seconds } from '../domain/model.ts'
+import type { ExchangedToken, GrantOfToken, Seconds } from '../domain/model.ts'
 import type { AppDeps } from '../feature/deps.ts'
-import { grantOfTokenKey } from '../storage/store.ts'
+import { grantOfTokenKey, type Store } from '../storage/store.ts'
 
 /** An invalid token, and why: only for the log, never for the response. */
 export interface DeadToken {
@@ -20,33 +22,69 @@ export interface DeadToken {
 /** Returns the current state of a token. */
 export type TokenReader = (token: string, now: Seconds) => Promise<TokenFacts | DeadToken>
 
-/**
- * A reader of every kind of token this server issues, whatever a hint says, RFC 7662 §2.1: authenticated first, then
- * at most one point read.
- */
-export function tokenReader({
-  keys,
-  store,
-  service,
-}: Pick<AppDeps, 'keys' | 'store' | 'service'>): TokenReader {
-  return async (token, now) => {
+/** A token that this server made: an opened handle, or the claims of a JWT. Under its key is whether it is valid. */
+export type OpenedToken = { readonly key: string } & (
+  | { readonly handle: OpenedHandle; readonly claims?: never }
+  | { readonly handle?: never; readonly claims: Readonly<Record<string, unknown>> }
+)
+
+/** Opens every kind of token this server issues; undefined for any other text. */
+export function tokenOpener({ keys, service: { issuer } }: Pick<AppDeps, 'keys' | 'service'>) {
+  return async (token: string): Promise<OpenedToken | undefined> => {
     const handle = await keys.open(token, 'access', 'refresh')
-    if (handle !== undefined) {
-      const grant = await store.find('grantOfToken', grantOfTokenKey(handle.grantId, handle.tokenId))
-      const facts =
-        handle.kind === 'access'
-          ? verifyAccessToken(handle, grant, service, now)
-          : verifyRefreshToken(handle, grant, service, now)
-      return facts ?? dead(handle, grant, service, now)
-    }
+    if (handle !== undefined) return { key: grantOfTokenKey(handle.grantId, handle.tokenId), handle }
     const claims = looksSigned(token) ? await keys.verify(token, 'at+jwt') : undefined
     const grantId = claims && grantIdOfJwt(claims)
-    if (claims === undefined || grantId === undefined || claims['iss'] !== service.issuer) {
-      return foreign
-    }
-    const grant = await store.find('grantOfToken', grantOfTokenKey(grantId, tokenIdOfJwt(claims)))
-    return verifyJwtAccessToken(claims, grant, service, now) ?? dead(endingOf(claims), grant, service, now)
+    if (claims === undefined || grantId === undefined || claims['iss'] !== issuer) return undefined
+    return { key: grantOfTokenKey(grantId, tokenIdOfJwt(claims)), claims }
   }
+}
+
+/** Returns the state of a token by its grant; what it was exchanged for is not looked at. */
+export function stateOfToken(
+  { handle, claims }: OpenedToken,
+  grant: GrantOfToken | undefined,
+  policy: AccessPolicy,
+  now: Seconds,
+): TokenFacts | DeadToken {
+  if (handle === undefined)
+    return verifyJwtAccessToken(claims, grant, policy, now) ?? dead(endingOf(claims), grant, policy, now)
+  const verify = handle.kind === 'access' ? verifyAccessToken : verifyRefreshToken
+  return verify(handle, grant, policy, now) ?? dead(handle, grant, policy, now)
+}
+
+/**
+ * A reader of every kind of token this server issues, whatever a hint says, RFC 7662 §2.1: authenticated first, then
+ * one point read, and one more for each token that it was exchanged for.
+ */
+export function tokenReader(deps: Pick<AppDeps, 'keys' | 'store' | 'service'>): TokenReader {
+  const { store, service } = deps
+  const open = tokenOpener(deps)
+  return async (token, now) => {
+    const opened = await open(token)
+    if (opened === undefined) return foreign
+    const facts = stateOfToken(opened, await store.find('grantOfToken', opened.key), service, now)
+    if (facts.kind === 'dead' || facts.grant.exchangedFrom === undefined) return facts
+    const part = await leftOfSubjects(facts.grant.exchangedFrom, facts, deps)
+    if (isLoss(part)) return { kind: 'dead', why: part.why }
+    return { ...facts, ...part, grant: { ...facts.grant, ...part } }
+  }
+}
+
+/** Limits what an exchanged token may do to what is left of each token that it was exchanged for. */
+export async function leftOfSubjects(
+  exchangedFrom: ExchangedToken,
+  part: Pick<TokenFacts, 'scope' | 'resource'>,
+  { store, service }: { readonly store: Pick<Store, 'find'>; readonly service: AccessPolicy },
+): Promise<Pick<TokenFacts, 'scope' | 'resource'> | Loss> {
+  let left: Pick<TokenFacts, 'scope' | 'resource'> | Loss = part
+  for (let from: ExchangedToken | undefined = exchangedFrom; from !== undefined && !isLoss(left); ) {
+    const key = grantOfTokenKey(from.grantId, from.tokenId)
+    const subject: GrantOfToken | undefined = await store.find('grantOfToken', key)
+    left = withinSubject(left, from, subject, service)
+    from = subject?.exchangedFrom
+  }
+  return left
 }
 
 const foreign: DeadToken = { kind: 'dead', why: 'no access token of this server reads like this' }

@@ -6,6 +6,7 @@ import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token
 import type { Client, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
 import { secretMatches, secretPrefix } from '../domain/secret.ts'
 import { type Service, tokenClaimsOf } from '../feature/service.ts'
+import { leftOfSubjects } from '../http/token-reader.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
 import { findLink } from '../users/one-time-links.ts'
@@ -109,7 +110,7 @@ async function explainHandle(handle: OpenedHandle, sources: Sources): Promise<Ex
     return { kind: kinds[kind], active: false, why, rule: 'lychgate-grant-exists', received, stored: {} }
   }
   const stored = await factsOf(found, sources)
-  return { kind: kinds[kind], ...verdict(handle, found, sources), received, stored }
+  return { kind: kinds[kind], ...(await verdict(handle, found, sources)), received, stored }
 }
 
 async function explainJwt(
@@ -121,7 +122,7 @@ async function explainJwt(
     grantOfTokenKey(grantIdOfJwt(claims) ?? '', tokenIdOfJwt(claims)),
   )
   const stored = await factsOf(grant, sources)
-  const ended = verdict(endingOf(claims), grant, sources)
+  const ended = await verdict(endingOf(claims), grant, sources)
   return { kind: 'JWT access token', ...ended, received: claimFacts(claims), stored }
 }
 
@@ -201,8 +202,14 @@ function foreign(text: string): ExplainedToken {
   }
 }
 
-function verdict(token: Ending, grant: GrantOfToken | undefined, { service, now }: Sources) {
-  const ended = whyInactive(token, grant, service, now)
+async function verdict(token: Ending, grant: GrantOfToken | undefined, sources: Sources) {
+  const { service, now } = sources
+  const from = grant?.exchangedFrom
+  let ended = whyInactive(token, grant, service, now)
+  if (ended === undefined && grant !== undefined && from !== undefined) {
+    const left = await leftOfSubjects(from, grant, sources)
+    if (isLoss(left)) ended = left
+  }
   return { active: ended === undefined, ...ended }
 }
 
@@ -210,13 +217,19 @@ async function factsOf(grant: GrantOfToken | undefined, { store, service }: Sour
   if (grant === undefined) return {}
   const current = currentGrant(grant, grant.client, service)
   const { scope, resource } = isLoss(current) ? nothing : current
-  const [client, user] = await Promise.all([
+  const { exchangedFrom: from } = grant
+  const [client, approvedClient, user] = await Promise.all([
     store.find('client', grant.clientId),
+    from && store.find('client', from.clientId),
     grant.userId === undefined ? undefined : store.find('user', grant.userId),
   ])
   return {
     client: [grant.clientId, client?.name].filter(Boolean).join(' '),
     user: grant.userId === undefined ? 'none: the client acts for itself' : user?.username,
+    ...(from && {
+      through: [from.clientId, approvedClient?.name].filter(Boolean).join(' '),
+      exchangedFrom: from.grantId,
+    }),
     scope: grant.scope,
     ...(scope !== grant.scope && { scopeNow: scope }),
     resource: grant.resource,

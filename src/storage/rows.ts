@@ -156,7 +156,7 @@ export function toSession({ browser, from, ...row }: Row<'sessions'>): Session {
 }
 
 /** The members of a grant that are stored together, because few grants have any of them. */
-type RareMembers = Partial<Pick<Grant, 'claims' | 'acr' | 'extra'>>
+type RareMembers = Partial<Pick<Grant, 'claims' | 'acr' | 'extra' | 'exchangedFrom'>>
 
 const noClaims: Grant['claims'] = { userinfo: [], idToken: [] }
 
@@ -165,10 +165,10 @@ const noClaims: Grant['claims'] = { userinfo: [], idToken: [] }
  * their own. One literal, because a copy that grows member by member takes twice as long.
  */
 export function grantRow(grant: Grant, owners?: GrantOwners): Values<GrantRow> {
-  const { claims, acr, extra, codeChallenge, nonce } = grant
+  const { claims, acr, extra, exchangedFrom, codeChallenge, nonce } = grant
   const id = packed(grant.id, 12)
   const isPlain = claims.userinfo.length + claims.idToken.length === 0
-  const hasRare = !isPlain || acr !== undefined || extra !== undefined
+  const hasRare = !isPlain || acr !== undefined || extra !== undefined || exchangedFrom !== undefined
   const { refreshExpiresAt, expiresAt } = grantEnds(grant)
   return {
     id,
@@ -184,7 +184,9 @@ export function grantRow(grant: Grant, owners?: GrantOwners): Values<GrantRow> {
     authenticatedAt: grant.authenticatedAt,
     methods: joined(grant.methods),
     authTimeOwed: grant.authTimeOwed,
-    extra: hasRare ? JSON.stringify({ claims: isPlain ? undefined : claims, acr, extra }) : null,
+    extra: hasRare
+      ? JSON.stringify({ claims: isPlain ? undefined : claims, acr, extra, exchangedFrom })
+      : null,
     approvedAt: grant.approvedAt === instantOf(id) ? null : grant.approvedAt,
     seq: grant.seq,
     rotatedAt: grant.rotatedAt,

@@ -6,7 +6,9 @@ import {
   verifyAccessToken,
   verifyRefreshToken,
   whyInactive,
+  withinSubject,
 } from '../../src/domain/access-token.ts'
+import { currentGrant } from '../../src/domain/current-grant.ts'
 import type { GrantOfToken } from '../../src/domain/model.ts'
 import {
   active,
@@ -127,4 +129,36 @@ t.test('a token is presented only by its client and its resource servers', async
   // A resource that is in the configuration no more.
   const former = 'https://former.example'
   t.ok(mayPresent(server(former), token('access', [former]), resources))
+})
+
+t.test('an exchanged token may do what is left of the token that it was exchanged for', async (t) => {
+  const part = { scope: ['courses:read', 'courses:write'], resource: [ownApi.identifier] }
+  const left = (changes: Partial<GrantOfToken>, wanted = part) =>
+    withinSubject(wanted, { tokenId: 'token' }, active(1, changes), policy)
+  t.strictSame(left({}), part)
+  t.strictSame(left({ revokedTokens: ['another'] }), part)
+  t.strictSame(left({ scope: ['courses:read'] }), { ...part, scope: ['courses:read'] })
+  const both = { ...part, resource: [ownApi.identifier, otherApi.identifier] }
+  t.strictSame(left({}, both), part, 'a resource that was taken from it')
+  const ended = { rule: 'lychgate-subject-token-valid' }
+  t.match(withinSubject(part, { tokenId: 'token' }, undefined, policy), ended)
+  t.match(left({ revokedAt: approvedAt }), { ...ended, why: /was revoked/ })
+  t.match(left({ revokedTokens: ['token'] }), { ...ended, why: /was revoked/ })
+  const nothing = { rule: 'lychgate-currently-allowed' }
+  t.match(left({ scope: ['openid'] }), nothing)
+  t.match(left({ resource: [otherApi.identifier], scope: ['courses:read'] }), nothing)
+  t.match(left({ client: { ...publicClient, grantTypes: [] } }), nothing, 'its client lost its grant type')
+})
+
+t.test('an exchanged token needs the grant type of its client, and stays within its resources', async (t) => {
+  const exchangedFrom = { grantId: bytesOf('other', 12), tokenId: 'token', clientId: publicClient.id }
+  const grantTypes = policy.grantTypes.fromToken
+  const [resource, scope] = [[ownApi.identifier, otherApi.identifier], ['courses:read']]
+  const left = (client: GrantOfToken['client']) =>
+    currentGrant(active(1, { exchangedFrom, resource, scope }), client, policy)
+  t.match(left({ origin: 'resource-server', grantTypes }), { resource, scope })
+  t.match(left({ ...publicClient }), { rule: 'lychgate-currently-allowed' })
+  t.match(left({ origin: 'integration', grantTypes, resources: [otherApi.identifier] }), {
+    resource: [otherApi.identifier],
+  })
 })

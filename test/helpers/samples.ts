@@ -100,6 +100,7 @@ export const policy: AccessPolicy = {
   grantTypes: {
     withRedirect: ['authorization_code'],
     withoutRedirect: ['urn:ietf:params:oauth:grant-type:device_code'],
+    fromToken: ['urn:ietf:params:oauth:grant-type:token-exchange'],
     withoutUser: ['client_credentials'],
   },
 }

@@ -102,8 +102,8 @@ export const clientAuthenticationFaults = [
     id: 'secret-guessing-not-limited',
     rule: 'rfc6749-2.3.1-brute-force',
     file: 'src/specs/rfc6749-authorization/token.ts',
-    find: "{ endpoint: 'token', limit: 'token' }",
-    replace: "{ endpoint: 'token' }",
+    find: "{ endpoint: 'token', limit: 'token', repeats",
+    replace: "{ endpoint: 'token', repeats",
   },
   {
     id: 'plus-stays-plus',

@@ -110,8 +110,8 @@ export const groupFaults = [
   {
     id: 'group-rule-replaces-a-claim-of-a-jwt',
     file: 'src/specs/rfc6749-authorization/issue-tokens.ts',
-    find: '{ ...(await addedClaims(grant, client)), ...claims }',
-    replace: '{ ...claims, ...(await addedClaims(grant, client)) }',
+    find: '{ ...more, ...claims }',
+    replace: '{ ...claims, ...more }',
     tests: over,
   },
   {

@@ -258,7 +258,7 @@ export const mustFaults: readonly RuleFault[] = [
     [
       'rfc7662-2.2-aud-shows-resource',
       'audience !== undefined && others.length === 0 ? audience : [...facts.resource]',
-      'issuer',
+      'service.issuer',
     ],
     [
       'rfc8414-2-introspection-endpoint',

@@ -25,7 +25,7 @@ export const refreshFaults = [
   {
     id: 'resource-taken-from-a-client-stays',
     file: current,
-    find: '(!isOwn || (client.resources?.includes(id) ?? true))',
+    find: '(!isWithinOwn || (client.resources?.includes(id) ?? true))',
     replace: 'true',
     tests: currentTests,
   },

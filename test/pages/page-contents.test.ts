@@ -150,3 +150,9 @@ t.test('an error page states what happened, when to come back, and what the deve
     for (const fact of expected) t.match(text, fact)
   }
 })
+
+t.test('the account page says through which app an API has what it exchanged', async (t) => {
+  const text = textOf(await html('account-apps'))
+  t.match(text, 'ThroughCourse Planner')
+  t.equal(text.split('Through').length - 1, 1, 'and nothing of the others')
+})

@@ -468,8 +468,8 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
 }
 
 /** What is read of a client with a grant. */
-function ofGrant({ origin, scope, resources, grantTypes }: Client): GrantOfToken['client'] {
-  return { origin, scope, resources, grantTypes }
+function ofGrant({ origin, scope, resources, grantTypes, extra }: Client): GrantOfToken['client'] {
+  return { origin, scope, resources, grantTypes, extra }
 }
 
 /** A grant without what only its code and its next tokens need. */

@@ -277,6 +277,7 @@ export const fullGrant: Grant = {
   authTimeOwed: true,
   claims: { userinfo: ['name', 'email'], idToken: ['auth_time'] },
   extra: { cnf: { jkt: digest(9) } },
+  exchangedFrom: { grantId: grantId(9), tokenId: 'token', clientId: 'client-1' },
   seq: 7,
   rotatedAt: 1030,
   refreshExpiresAt: 4_000_000_000,

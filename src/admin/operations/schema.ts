@@ -170,6 +170,12 @@ export const GrantResource = Type.Object(
     state: Type.String({ description: 'approved, active, revoked or expired.' }),
     sub: Type.Optional(Type.String({ description: 'Absent: a client that acts for itself.' })),
     client_id: Type.String(),
+    exchanged_from: Type.Optional(
+      Type.Object(
+        { grant: Type.String(), client_id: Type.String() },
+        { description: 'The grant whose access token was exchanged, and the app that the user approved.' },
+      ),
+    ),
     scope: Type.String(),
     approved_at: Type.Integer(),
     expires_at: Type.Integer(),

@@ -3,10 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../../domain/connections.ts'
 import { currentGrant, isLoss } from '../../domain/current-grant.ts'
 import { accept, type Write } from '../../domain/decision.ts'
-import type { Grant, Seconds } from '../../domain/model.ts'
+import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { parametersOf } from '../../http/parameters.ts'
+import { leftOfSubjects } from '../../http/token-reader.ts'
 import type { ConnectionSummary } from '../../storage/store.ts'
 import {
   ago,
@@ -51,6 +52,8 @@ interface ConnectedGrant extends OfferedScopes, Partial<RedirectTarget> {
   readonly usedAgoSeconds?: Seconds
   /** When it ends unless it is refreshed before. */
   readonly endsInSeconds: Seconds
+  /** The app that the user approved, whose token the client exchanged. */
+  readonly through?: string
   /** The resources of the access, if it is not only the service itself. */
   readonly resources: readonly NamedResource[]
 }
@@ -137,7 +140,10 @@ function pageNumber(query: unknown): number {
 const nothing = { scope: [], resource: [] }
 
 /** Describes a connection for the page; none for a client that was deleted in the meantime. */
-function describer(app: FastifyInstance, { service, declared }: Pick<AppDeps, 'service' | 'declared'>) {
+function describer(
+  app: FastifyInstance,
+  { store, service, declared }: Pick<AppDeps, 'store' | 'service' | 'declared'>,
+) {
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   /** @param current What is left of it. */
   const describeGrant = (
@@ -155,6 +161,23 @@ function describer(app: FastifyInstance, { service, declared }: Pick<AppDeps, 's
     resources: foreignResources(current.resource, service, language),
   })
 
+  /** None for a token that ended with the one that it was exchanged for. */
+  const describeLive = async (
+    grant: Grant,
+    client: Client,
+    language: string,
+    now: Seconds,
+  ): Promise<readonly ConnectedGrant[]> => {
+    const found = currentGrant(grant, client, service)
+    const current = isLoss(found) ? nothing : found
+    if (grant.exchangedFrom === undefined) return [describeGrant(grant, current, language, now)]
+    const left = await leftOfSubjects(grant.exchangedFrom, current, { store, service })
+    if (isLoss(left)) return []
+    const { clientId } = grant.exchangedFrom
+    const through = (await app.resolveClient(clientId))?.name ?? clientId
+    return [{ ...describeGrant(grant, left, language, now), through }]
+  }
+
   return async (
     { now, request }: Visit,
     { clientId, grants: count, remembered }: ConnectionSummary,
@@ -162,16 +185,11 @@ function describer(app: FastifyInstance, { service, declared }: Pick<AppDeps, 's
   ): Promise<readonly ConnectedApp[]> => {
     const client = await app.resolveClient(clientId)
     if (client === undefined) return []
-    const described = {
-      clientId,
-      ...describeClient(client, request, service, now),
-      grants: grants.map((grant) => {
-        const current = currentGrant(grant, client, service)
-        return describeGrant(grant, isLoss(current) ? nothing : current, request.language, now)
-      }),
-      grantsNotShown: Math.max(0, count - grants.length),
-      remembered,
-    }
-    return [described]
+    const live = await Promise.all(grants.map((grant) => describeLive(grant, client, request.language, now)))
+    const grantsNotShown = Math.max(0, count - grants.length)
+    const shown = live.flat()
+    if (shown.length + grantsNotShown === 0 && !remembered) return []
+    const described = describeClient(client, request, service, now)
+    return [{ clientId, ...described, grants: shown, grantsNotShown, remembered }]
   }
 }

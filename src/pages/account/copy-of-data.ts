@@ -144,13 +144,15 @@ function describePasskey({ id, name, transports, backedUp, createdAt, usedAt }: 
 }
 
 function describeGrant(grant: Grant) {
-  const { scope, resource, redirectUri, claims, approvedAt, rotatedAt, expiresAt, revokedAt } = grant
+  const { scope, resource, redirectUri, claims, exchangedFrom, approvedAt, rotatedAt, expiresAt, revokedAt } =
+    grant
   return {
     granted_at: isoInstant(approvedAt),
     last_used_at: rotatedAt && isoInstant(rotatedAt),
     scope,
     resource,
     redirect_uri: redirectUri || undefined,
+    through_client_id: exchangedFrom?.clientId,
     claims,
     ends_at: isoInstant(expiresAt),
     revoked_at: revokedAt && isoInstant(revokedAt),

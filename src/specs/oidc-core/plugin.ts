@@ -27,7 +27,8 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
   app.seams.tokenMembers.add('id_token', ({ grant, client, accessToken, idTokenSeconds, now }) => {
     const { userId: sub, clientId, scope, claims: requested } = grant
-    if (sub === undefined || !scope.includes('openid')) return undefined
+    // An ID Token is for the client at which the user signed in.
+    if (sub === undefined || grant.exchangedFrom !== undefined || !scope.includes('openid')) return undefined
     const { idTokenAlgorithms } = app.grantRulesOf(client)
     const algorithm = keys.usable(client.idTokenSignedResponseAlg, idTokenAlgorithms?.[0])
     if (idTokenAlgorithms?.includes(algorithm) === false) return undefined
