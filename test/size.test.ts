@@ -51,7 +51,6 @@ const short = {
     'src/feature/known-to.ts',
     'src/http/{host-names,outgoing}.ts',
     'src/users/{reading,rules/typed-code}.ts',
-    'src/pages/signed-in.ts',
   ],
   'a plugin or the rules of a specification, which are in files of these names': [
     'src/specs/rfc9207-issuer/plugin.ts',

@@ -45,15 +45,7 @@ export function attributeFieldFault(
 export function attributeField(
   attribute: Attribute,
   user: User,
-  {
-    texts,
-    language,
-    isEditable,
-  }: {
-    readonly texts: AttributeTexts
-    readonly language: string
-    readonly isEditable: boolean
-  },
+  { texts, language, isEditable }: { texts: AttributeTexts; language: string; isEditable: boolean },
 ): AttributeField {
   const { name, type } = attribute
   const choices = type === 'boolean' ? ['true', 'false'] : (attribute.values ?? [])

@@ -4,10 +4,12 @@ import { OAuthError } from '../domain/errors.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
+import type { AppDeps } from '../feature/deps.ts'
 import { recordRejection } from '../http/errors.ts'
-import { assertForm } from '../http/parameters.ts'
+import { assertForm, formBodies } from '../http/parameters.ts'
 import { passwordFault, preparePassword } from '../users/passwords.ts'
-import { msg } from './i18n/i18n.ts'
+import { inARowRule, networkRule } from '../users/rules/throttle.ts'
+import { type Key, msg } from './i18n/i18n.ts'
 
 /** What every page with a form shows. */
 export interface FormModel {
@@ -29,7 +31,8 @@ export function isFromElsewhere({ headers }: FastifyRequest): boolean {
  * Accepts only forms of our pages in this scope: none that another site sent, and none that repeats a field which its
  * route does not declare as `repeats`.
  */
-export function acceptOwnForms(app: FastifyInstance): void {
+export async function acceptOwnForms(app: FastifyInstance, { config }: Pick<AppDeps, 'config'>) {
+  await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
   app.addHook('preValidation', assertForm)
 }
@@ -63,14 +66,23 @@ export function assertOwnForm(form: Parameters, csrfToken: string, pageUrl: stri
 }
 
 /**
- * Logs the error of an attempt that was throttled or not evaluated, sets its status and headers, and returns it.
- * @throws any other error.
+ * Logs the error of an attempt that was throttled or not evaluated, sets its status and headers, and returns
+ * what the page says. @throws any other error.
  */
-export function recordBusy(error: unknown, reply: FastifyReply): OAuthError {
+export function busyProblem(
+  error: unknown,
+  reply: FastifyReply,
+  throttled: Key,
+  ofNetwork = throttled,
+): Text {
   if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
   recordRejection(error, reply)
   reply.code(error.status).headers(error.headers)
-  return error
+  if (error.status !== 429) return msg('login.busy')
+  const { rule } = error.detail
+  if (rule === inARowRule) return msg('login.inARow')
+  const later = { in: Number(error.headers['retry-after']) }
+  return msg(rule === networkRule ? ofNetwork : throttled, { later })
 }
 
 /** Returns why the new password of a form is not accepted. */

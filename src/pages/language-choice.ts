@@ -8,11 +8,11 @@ import { single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import type { AppDeps } from '../feature/deps.ts'
 import { userContext } from '../http/address-prefix.ts'
-import { formBodies, parametersOf } from '../http/parameters.ts'
+import { parametersOf } from '../http/parameters.ts'
 import { editProfile } from '../users/rules/edit-profile.ts'
 import { acceptOwnForms } from './forms.ts'
+import { findSignedIn } from './kit.ts'
 import type { LanguageForm } from './pages.ts'
-import { findSignedIn } from './signed-in.ts'
 
 const path = '/language'
 const purpose = 'language'
@@ -22,7 +22,7 @@ const longestReturn = 2000
 
 /** Serves the form, and sets `app.languageChoice`, from which pages take it. */
 export const languageChoice: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service, store, clock } = deps
+  const { service, store, clock } = deps
   const { languages } = app.texts
   const origin = new URL(service.issuer).origin
   const nameOf = (language: string) => {
@@ -45,8 +45,7 @@ export const languageChoice: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     }),
   })
 
-  await app.register(formBodies, { config })
-  acceptOwnForms(app)
+  await acceptOwnForms(app, deps)
   app.post(path, { schema: { hide: true } }, async (request, reply) => {
     const form = parametersOf(request.body)
     const language = languages.find((each) => each === single(form, 'language'))

@@ -78,16 +78,16 @@ export const accountFaults = [
   },
   {
     id: 'csrf-not-compared-on-own-pages',
-    file: 'src/pages/account/account-page.ts',
-    find: '    if (isForm) assertOwnForm(parametersOf(request.body), csrf, url)\n',
+    file: 'src/pages/kit.ts',
+    find: '  if (isForm) assertOwnForm(form, csrf, action)\n',
     replace: '',
     tests: test('apps'),
   },
   {
     id: 'csrf-of-own-pages-not-bound-to-the-login',
-    file: 'src/pages/account/account-page.ts',
-    find: "'own', page.path, session.id)",
-    replace: "'own', page.path)",
+    file: 'src/pages/kit.ts',
+    find: '...purpose, session.id, ...ids)',
+    replace: '...purpose, ...ids)',
     tests: test('apps'),
   },
   {
@@ -99,7 +99,7 @@ export const accountFaults = [
   },
   {
     id: 'locked-user-looks-after-the-account',
-    file: 'src/pages/signed-in.ts',
+    file: 'src/pages/kit.ts',
     find: ' && user.lockedAt === undefined',
     replace: '',
     tests: test('sessions'),

@@ -1,6 +1,8 @@
 import type { Fault } from './fault.ts'
 
 const file = 'src/admin/pages/admin-page.ts'
+/** What the account page has in common with these. */
+const kit = 'src/pages/kit.ts'
 const tests = ['test/admin/pages.test.ts']
 const formTests = ['test/admin/forms.test.ts']
 
@@ -10,16 +12,16 @@ export const adminPageFaults = [
   {
     id: 'admin-page-form-of-another-site',
     tests,
-    file,
-    find: 'if (isForm) assertOwnForm(form, csrf, path)',
+    file: kit,
+    find: 'if (isForm) assertOwnForm(form, csrf, action)',
     replace: '',
   },
   {
     id: 'admin-page-form-of-another-session',
     tests,
-    file,
-    find: "app.browser.csrfToken(secret, 'admin', path, session.id)",
-    replace: "app.browser.csrfToken('', 'admin', path)",
+    file: kit,
+    find: 'app.browser.csrfToken(secret, ...purpose, session.id, ...ids)',
+    replace: "app.browser.csrfToken('', ...purpose, ...ids)",
   },
   {
     id: 'admin-page-one-factor',

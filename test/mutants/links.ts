@@ -77,7 +77,7 @@ export const linkFaults = [
   {
     id: 'address-changed-without-the-password',
     file: 'src/pages/account/email.ts',
-    find: 'isByPasskey(submission) ? undefined : currentPasswordProblem(submission)',
+    find: 'isByPasskey(visit) ? undefined : await currentPasswordProblem(visit)',
     replace: 'undefined',
     tests: ['test/pages/account/email.test.ts'],
   },

@@ -64,7 +64,7 @@ export const signInFaults = [
     id: 'factors-changed-by-the-password-alone',
     file: 'src/pages/account/account-page.ts',
     find: "if (requires === 'every-factor')",
-    replace: "if (requires === 'every-factor' && user.passwordHash === undefined)",
+    replace: "if (requires === 'every-factor' && signedIn.user.passwordHash === undefined)",
     tests: ['test/pages/account/factor-entry.test.ts'],
   },
   {

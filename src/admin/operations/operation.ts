@@ -6,7 +6,7 @@ import { type Group, groupKind } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import type { Deps } from '../../feature/deps.ts'
 import { cursorOf, readCursor, readKeyCursor } from '../../http/cursor.ts'
-import type { Key } from '../../pages/i18n/i18n.ts'
+import type { DoneWord as WordAfter } from '../../pages/kit.ts'
 import type { Numbered, RowPage, Store } from '../../storage/store.ts'
 import type { Reach } from '../../users/delegation.ts'
 import type { Subject } from './authority.ts'
@@ -16,8 +16,7 @@ import { type Caller, requireFound } from './rules.ts'
 export type Area = 'users' | 'clients' | 'keys' | 'audit'
 
 /** What a page can report as just done: a word in its address, because a redirect led there. */
-export type DoneWord = WordOf<Key>
-type WordOf<K> = K extends `admin.done.${infer Word}` ? Word : never
+export type DoneWord = WordAfter<'admin.done'>
 
 /** `change` and `delete` need the entity tag of what they change; `end` is for what cannot be changed. */
 export type Kind = 'list' | 'read' | 'create' | 'change' | 'delete' | 'end' | 'act'

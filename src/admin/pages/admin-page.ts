@@ -7,16 +7,13 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { Seconds, Session, SignInRequest, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { isSameText } from '../../domain/secret.ts'
-import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { recordRejection } from '../../http/errors.ts'
 import { parametersOf } from '../../http/parameters.ts'
-import { displayName, type NamedUser } from '../../pages/describe.ts'
-import { assertOwnForm, type FormModel, isFromElsewhere } from '../../pages/forms.ts'
+import type { FormModel } from '../../pages/forms.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
-import type { Pages } from '../../pages/pages.ts'
-import { findSignedIn } from '../../pages/signed-in.ts'
+import { type Frame, findSignedIn, openPage, type PageVisit, servePage } from '../../pages/kit.ts'
 import type { Store } from '../../storage/store.ts'
 import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/administrators.ts'
 import { readGroupsOf } from '../../users/delegation.ts'
@@ -40,13 +37,8 @@ export function adminPath(section: AdminSection): string {
 }
 
 /** What surrounds every admin page. */
-export interface AdminFrame {
-  readonly sections: readonly { readonly section: AdminSection; readonly url: string }[]
-  readonly section: AdminSection
-  readonly user: NamedUser
+export interface AdminFrame extends Frame<AdminSection, DoneWord> {
   readonly accountUrl: string
-  readonly signOutUrl: string
-  readonly done?: DoneWord
 }
 
 /** What every admin page shows besides its own content. */
@@ -85,11 +77,7 @@ export interface AdminPage {
 }
 
 /** An administrator at a page. */
-export interface AdminVisit {
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  readonly user: User
-  readonly now: Seconds
+export interface AdminVisit extends PageVisit<AdminModel> {
   readonly query: Parameters
   /** What came back with the form, or was typed into it before the sign-in; empty until then. */
   readonly form: Parameters
@@ -101,21 +89,21 @@ export interface AdminVisit {
   requireAdministrator(): Write
   /** Returns a part of the address that the path names. */
   param(name: string): string
-  /** Sends the page; with a problem, its status is 400. */
-  render<K extends AdminView>(view: K, content: Content<K>, problem?: Text): FastifyReply
   /** Redirects to a page below `adminRoot`, which reports what was done, RFC 9110 §15.4.4. */
   done(word: DoneWord, path: string): FastifyReply
 }
-
-type AdminView = { [K in keyof Pages]: Pages[K] extends AdminModel ? K : never }[keyof Pages]
-type Content<K extends AdminView> = Omit<Pages[K], keyof AdminModel> & Partial<AdminModel>
 
 /** Serves a page for administrators: who is one is read at every request. */
 export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPage): void {
   const { config, store, service } = deps
   const { prefix } = service
   const root = prefix + adminRoot
-  const sections = adminSections.map((section) => ({ section, url: prefix + adminPath(section) }))
+  const frame = {
+    sections: adminSections.map((section) => ({ section, url: prefix + adminPath(section) })),
+    section: page.section,
+    accountUrl: `${prefix}/account`,
+    signOutUrl: `${prefix}/oauth/logout`,
+  }
   const { group, secondFactorSeconds } = config.admin
   const isStrict = needsSecondFactor(config)
   const acr = { values: [multiFactor], essential: false }
@@ -165,7 +153,8 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
     return isSameText(single(form, 'csrf'), app.browser.csrfToken(secret, 'admin', path, session))
   }
 
-  const enter = async (request: FastifyRequest, reply: FastifyReply): Promise<AdminVisit | undefined> => {
+  const enter = async (reply: FastifyReply): Promise<AdminVisit | undefined> => {
+    const { request } = reply
     const now = deps.clock()
     const isForm = request.method === 'POST'
     const [path = ''] = request.url.split('?', 1)
@@ -183,46 +172,29 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
     }
     const signedIn = await findSignedIn(app, deps, request, now)
     if (signedIn === undefined) {
-      await reply.startInteraction(
-        { page: await here(isFormOfEnded(request, path, form)), prompt: [] },
-        'login',
-      )
+      const page = await here(isFormOfEnded(request, path, form))
+      await reply.startInteraction({ page, prompt: [] }, 'login')
       return undefined
     }
     const { session, user } = signedIn
     await assertAdministrator(user)
-    const secret = app.browser.ensureSecret(request, reply)
-    const csrf = app.browser.csrfToken(secret, 'admin', path, session.id)
-    if (isForm) assertOwnForm(form, csrf, path)
-    // A link of another site must not make the page report that something was done.
-    const isReport = !isForm && !isFromElsewhere(request)
-    const done = isReport ? single(query, 'done') : undefined
-    const frame: AdminFrame = {
-      sections,
-      section: page.section,
-      user: displayName(user),
-      accountUrl: `${prefix}/account`,
-      signOutUrl: `${prefix}/oauth/logout`,
-      ...(done !== undefined && app.texts.has(`admin.done.${done}`) && { done: done as DoneWord }), // it has a text
-    }
-    const common = { frame, root, action: path, hidden: { csrf } }
+    const place = { frame, done: 'admin.done', action: path, purpose: ['admin', path] } as const
+    const opened = openPage<AdminModel>(app, reply, now, signedIn, place)
     if ((isForm || page.isForm) && !isStrong(session, now)) {
       if (availableAcrs(await factorsOf(deps, user.id)).includes(multiFactor))
         await reply.startInteraction({ page: await here(true), ...strong }, 'login')
       else {
-        const urls = {
+        reply.code(403)
+        opened.render('admin/factor', {
           passkeysUrl: `${prefix}/account/passkeys`,
           codesUrl: `${prefix}/account/one-time-codes`,
-        }
-        reply.page('admin/factor', { ...common, ...urls }, { status: 403 })
+        })
       }
       return undefined
     }
     return {
-      request,
-      reply,
-      user,
-      now,
+      ...opened,
+      render: (view, content, problem) => opened.render(view, { ...content, root }, problem),
       query,
       form,
       context: {
@@ -234,45 +206,26 @@ export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPag
       store: { ...store, ...storeRequiring(store, () => requireAdministrator(user)) },
       requireAdministrator: () => requireAdministrator(user),
       param: (name) => (request.params as Readonly<Record<string, string>>)[name] ?? '', // as the path says
-      render: (view, content, problem) => {
-        const hidden = { ...content.hidden, csrf }
-        const model = { ...common, ...content, hidden, ...(problem && { problem }) }
-        const status = problem === undefined ? reply.statusCode : Math.max(reply.statusCode, 400)
-        return reply.page(view, model as unknown as Pages[typeof view], { status }) // what content leaves out is added
-      },
       done: (word, to) => reply.redirect(`${root}${to}?done=${word}`, 303),
     }
   }
 
   /** A rule that rejects what was typed is a problem of the form, and not of the page. */
-  const submit = async (visit: AdminVisit): Promise<FastifyReply | undefined> => {
-    try {
-      return await page.submit?.(visit)
-    } catch (error) {
-      if (!(error instanceof OAuthError) || error.status === 404 || error.status >= 500) throw error
-      if (error.detail.rule === membership) throw error
-      recordRejection(error, visit.reply)
-      visit.reply.code(error.status)
-      // The form of a page that has changed shows what there is now.
-      const isOutdated = error.detail.rule === outdatedForm
-      const typedLate = typedLines(visit.form, page.kept ?? {})
-      const render: AdminVisit['render'] = (view, content) =>
-        isOutdated
-          ? visit.render(view, { ...content, typedLate }, msg('admin.outdated'))
-          : visit.render(view, { ...content, rejected: error.message }, msg('admin.rejected'))
-      return page.show({ ...visit, ...(isOutdated && { form: {} }), render })
-    }
+  const rejected = (error: OAuthError, visit: AdminVisit) => {
+    if (error.status === 404 || error.status >= 500) throw error
+    if (error.detail.rule === membership) throw error
+    recordRejection(error, visit.reply)
+    visit.reply.code(error.status)
+    // The form of a page that has changed shows what there is now.
+    const isOutdated = error.detail.rule === outdatedForm
+    const why = isOutdated
+      ? { typedLate: typedLines(visit.form, page.kept ?? {}) }
+      : { rejected: error.message }
+    const problem = msg(isOutdated ? 'admin.outdated' : 'admin.rejected')
+    const render: AdminVisit['render'] = (view, content) =>
+      visit.render(view, { ...content, ...why }, problem)
+    return page.show({ ...visit, ...(isOutdated && { form: {} }), render })
   }
 
-  const path = adminRoot + page.path
-  app.get(path, { schema: { hide: true } }, async (request, reply) => {
-    const visit = await enter(request, reply)
-    return visit === undefined ? reply : page.show(visit)
-  })
-  if (page.submit === undefined) return
-  const { repeats = [] } = page
-  app.post(path, { config: { repeats }, schema: { hide: true } }, async (request, reply) => {
-    const visit = await enter(request, reply)
-    return visit === undefined ? reply : submit(visit)
-  })
+  servePage(app, adminRoot + page.path, { ...page, enter, rejected })
 }

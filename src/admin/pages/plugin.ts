@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../feature/deps.ts'
-import { formBodies } from '../../http/parameters.ts'
 import { acceptOwnForms } from '../../pages/forms.ts'
 import { type AdminPage, addAdminPage, adminRoot } from './admin-page.ts'
 import { auditExport, auditPage } from './audit.ts'
@@ -51,7 +50,6 @@ const adminPageOf: readonly PageOf[] = [
 export const adminPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   if (deps.config.admin.pages === 'off') return
   app.adminPages.url = deps.service.prefix + adminRoot
-  await app.register(formBodies, { config: deps.config })
-  acceptOwnForms(app)
+  await acceptOwnForms(app, deps)
   for (const page of adminPageOf.flatMap((pageOf) => pageOf(app, deps))) addAdminPage(app, deps, page)
 }

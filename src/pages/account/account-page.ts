@@ -1,21 +1,17 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AuditContext } from '../../domain/audit.ts'
 import { methodsOf, multiFactor } from '../../domain/authentication-context.ts'
 import { accept } from '../../domain/decision.ts'
-import type { Seconds, Session, User } from '../../domain/model.ts'
-import { type Parameters, single } from '../../domain/parameters.ts'
+import type { SignInRequest } from '../../domain/model.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
-import { parametersOf } from '../../http/parameters.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { isRecent, recentSeconds } from '../../users/rules/session.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
-import { displayName, type NamedUser } from '../describe.ts'
-import { assertOwnForm, type FormModel, isFromElsewhere } from '../forms.ts'
-import type { Key } from '../i18n/i18n.ts'
-import type { Pages } from '../pages.ts'
-import { findSignedIn } from '../signed-in.ts'
+import type { FormModel } from '../forms.ts'
+import { type Key, msg } from '../i18n/i18n.ts'
+import { type DoneWord, type Frame, findSignedIn, openPage, type PageVisit, servePage } from '../kit.ts'
 
 /** The sections of the account page, in the order of its navigation. */
 export const accountSections = [
@@ -35,20 +31,10 @@ export function sectionPath(section: AccountSection): string {
   return section === 'overview' ? '/account' : `/account/${section}`
 }
 
-/** What a page can report as just done: a word in its address, because a redirect led there. */
-type DoneWord = WordOf<Key>
-type WordOf<K> = K extends `done.${infer Word}` ? Word : never
-
-/** What surrounds every page of the account: its navigation, the user, and what was just done. */
-export interface AccountFrame {
-  readonly sections: readonly { readonly section: AccountSection; readonly url: string }[]
-  /** The section the page belongs to. */
-  readonly section: AccountSection
-  readonly user: NamedUser
+/** What surrounds every page of the account. */
+export interface AccountFrame extends Frame<AccountSection, DoneWord<'done'>> {
   /** Switches to another user of this browser, or to a new one. */
   readonly switchUrl: string
-  readonly signOutUrl: string
-  readonly done?: DoneWord
 }
 
 /** What every page of the account shows besides its own content. */
@@ -68,106 +54,65 @@ export interface AccountPage {
   readonly requires?: 'recent' | 'every-factor'
   /** The same for its form, if that requires more than the page. */
   readonly formRequires?: 'recent'
-  show(visit: Visit): FastifyReply | Promise<FastifyReply>
-  submit?(submission: Submission): FastifyReply | Promise<FastifyReply>
+  /** What the form says when one of these rules rejects it. */
+  readonly problems?: Readonly<Record<string, Key>>
+  show(visit: Visit, problem?: Text): FastifyReply | Promise<FastifyReply>
+  submit?(visit: Visit): FastifyReply | Promise<FastifyReply>
 }
 
 /** A signed-in user at a page of the account. */
-export interface Visit {
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  readonly session: Session
-  readonly user: User
-  readonly now: Seconds
+export interface Visit extends PageVisit<AccountModel> {
   /** For audit events about what the user does here. */
   readonly context: AuditContext
-  /** What every form of the page brings back: a token of this page, browser and session, RFC 6749 §10.12. */
-  readonly hidden: Readonly<Record<string, string>>
-  /** Returns a handle for a form in place of an internal id, valid on this page only. */
-  handleOf(id: string): string
-  /** Sends the page; with a problem its status is 400, unless a higher one was set before. */
-  render<K extends AccountView>(view: K, content: Content<K>, problem?: Text): FastifyReply
   /** Redirects to a section, or back to this page, which reports what was done, RFC 9110 §15.4.4. */
-  done(word: DoneWord, section?: AccountSection): FastifyReply
+  done(word: DoneWord<'done'>, section?: AccountSection): FastifyReply
 }
 
-/** A form of the page that came back, proven to be ours. */
-export interface Submission extends Visit {
-  readonly form: Parameters
-}
-
-type AccountView = { [K in keyof Pages]: Pages[K] extends AccountModel ? K : never }[keyof Pages]
-type Content<K extends AccountView> = Omit<Pages[K], keyof AccountModel> & Partial<AccountModel>
-
-/**
- * Serves a page of the account. @throws {OAuthError} `access_denied` if a form is not of this page, browser and
- * session.
- */
+/** Serves a page of the account. */
 export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: AccountPage): void {
   const { prefix } = deps.service
-  const url = prefix + page.path
-  const sections = accountSections.map((section) => ({ section, url: prefix + sectionPath(section) }))
+  const action = prefix + page.path
+  const frame = {
+    sections: accountSections.map((section) => ({ section, url: prefix + sectionPath(section) })),
+    section: page.section,
+    switchUrl: `${prefix}/account/switch`,
+    signOutUrl: `${prefix}/oauth/logout`,
+  }
+  const place = { frame, done: 'done', action, purpose: ['own', page.path] } as const
 
-  const enter = async (request: FastifyRequest, reply: FastifyReply): Promise<Visit | undefined> => {
+  const enter = async (reply: FastifyReply): Promise<Visit | undefined> => {
+    const { request } = reply
     const now = deps.clock()
     const isForm = request.method === 'POST'
     const requires = (isForm && page.formRequires) || page.requires
     const signIn = { page: isForm ? `${page.path}?done=again` : page.path, prompt: [] }
     const recentSignIn = { ...signIn, maxAgeSeconds: recentSeconds }
+    const again = async (wanted: SignInRequest & typeof signIn) =>
+      void (await reply.startInteraction(wanted, 'login'))
     const signedIn = await findSignedIn(app, deps, request, now)
-    if (signedIn === undefined || (requires !== undefined && !isRecent(signedIn.session, now))) {
-      await reply.startInteraction(requires === undefined ? signIn : recentSignIn, 'login')
-      return undefined
-    }
-    const { session, user } = signedIn
-    const secret = app.browser.ensureSecret(request, reply)
-    const csrf = app.browser.csrfToken(secret, 'own', page.path, session.id)
-    if (isForm) assertOwnForm(parametersOf(request.body), csrf, url)
+    if (signedIn === undefined || (requires !== undefined && !isRecent(signedIn.session, now)))
+      return again(requires === undefined ? signIn : recentSignIn)
+    const opened = openPage<AccountModel>(app, reply, now, signedIn, place)
     if (requires === 'every-factor') {
       const wanted = { ...recentSignIn, acr: { values: [multiFactor], essential: false } }
-      if ((await loadAvailableAcrs(deps, wanted, session)).includes(multiFactor)) {
-        await reply.startInteraction(wanted, 'login')
-        return undefined
-      }
-    }
-    // A link of another site must not make the page report that something was done.
-    const isReport = !isForm && !isFromElsewhere(request)
-    const done = isReport ? single(parametersOf(request.query), 'done') : undefined
-    const frame = {
-      sections,
-      section: page.section,
-      user: displayName(user),
-      switchUrl: `${prefix}/account/switch`,
-      signOutUrl: `${prefix}/oauth/logout`,
-      ...(done !== undefined && app.texts.has(`done.${done}`) && { done }),
+      const available = await loadAvailableAcrs(deps, wanted, signedIn.session)
+      if (available.includes(multiFactor)) return again(wanted)
     }
     return {
-      request,
-      reply,
-      session,
-      user,
-      now,
+      ...opened,
       context: userContext(request, now),
-      hidden: { csrf },
-      handleOf: (id) => app.browser.csrfToken(secret, 'own', page.path, session.id, id),
-      render: (view, content, problem) => {
-        const model = { frame, action: url, hidden: { csrf }, ...content, ...(problem && { problem }) }
-        const status = problem === undefined ? reply.statusCode : Math.max(reply.statusCode, 400)
-        return reply.page(view, model as unknown as Pages[typeof view], { status }) // what content leaves out is added
-      },
-      done: (word, section = undefined) =>
-        reply.redirect(`${section === undefined ? url : prefix + sectionPath(section)}?done=${word}`, 303),
+      done: (word, section) =>
+        reply.redirect(`${section === undefined ? action : prefix + sectionPath(section)}?done=${word}`, 303),
     }
   }
-
-  app.get(page.path, { schema: { hide: true } }, async (request, reply) => {
-    const visit = await enter(request, reply)
-    return visit === undefined ? reply : page.show(visit)
-  })
-  if (page.submit === undefined) return
-  app.post(page.path, { schema: { hide: true } }, async (request, reply) => {
-    const visit = await enter(request, reply)
-    return visit === undefined ? reply : page.submit?.({ ...visit, form: parametersOf(request.body) })
+  servePage(app, page.path, {
+    ...page,
+    enter,
+    rejected: (error, visit) => {
+      const problem = page.problems?.[error.detail.rule ?? '']
+      if (problem === undefined) throw error
+      return page.show(visit, msg(problem))
+    },
   })
 }
 

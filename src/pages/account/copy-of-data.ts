@@ -29,9 +29,9 @@ export async function copyOfData(
   const grantsOf = new Map<string, Grant[]>()
   for await (const part of everyGrant(store, { userId: id })) {
     for (const grant of part) {
-      const others = grantsOf.get(grant.clientId)
-      if (others === undefined) grantsOf.set(grant.clientId, [grant])
-      else others.push(grant)
+      const grants = grantsOf.get(grant.clientId) ?? []
+      grants.push(grant)
+      grantsOf.set(grant.clientId, grants)
     }
     await nextTurn()
   }
@@ -91,14 +91,8 @@ async function* everyEvent(store: AppDeps['store'], userId: string, visible: rea
 }
 
 function describeEvent({ name, at, by, from, clientId, facts }: AuditEvent, visible: readonly Attribute[]) {
-  return {
-    at: isoInstant(at),
-    event: name,
-    by,
-    from,
-    client_id: clientId,
-    facts: withoutHidden(facts, visible),
-  }
+  const seen = withoutHidden(facts, visible)
+  return { at: isoInstant(at), event: name, by, from, client_id: clientId, facts: seen }
 }
 
 /** Leaves out the names of attributes that the user does not see. */

@@ -9,7 +9,7 @@ import type { AppDeps } from '../../feature/deps.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { canonicalEmail, changeProfile, moveEmail } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
-import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
+import type { AccountModel, AccountPage, Visit } from './account-page.ts'
 import { currentPasswordCheck } from './password.ts'
 
 declare module '../pages.ts' {
@@ -40,7 +40,7 @@ export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   }
 
   /** Responds alike, and at the same time, whether the address belongs to another user or not. */
-  const change = async ({ user, now, context, reply, done }: Submission, email: string) => {
+  const change = async ({ user, now, context, reply, done }: Visit, email: string) => {
     const isProven = user.claims['email_verified'] === true
     if (email === user.email && isProven) return done('email-saved', 'profile')
     await app.emails.count(user.id, now)
@@ -53,7 +53,7 @@ export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     return done('email-sent', 'profile')
   }
 
-  const removeAddress = async ({ user, now, context, done }: Submission) => {
+  const removeAddress = async ({ user, now, context, done }: Visit) => {
     if (user.email === undefined) return done('email-removed', 'profile')
     const undo = await app.emails.announceChange(user, context)
     const isRemoved = await store.transact('user', user.id, (current) => {
@@ -69,19 +69,21 @@ export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     path: '/account/email',
     section: 'profile',
     requires: 'every-factor',
+    problems: { 'oidc-core-5.1-email-syntax': 'email.invalid', 'lychgate-account-username': 'email.needed' },
     show,
-    submit: async (submission) => {
-      const typed = (single(submission.form, 'email') ?? '').trim()
-      const proofProblem = () => (isByPasskey(submission) ? undefined : currentPasswordProblem(submission))
-      const problem = addressProblem(submission, typed) ?? (await proofProblem())
-      if (problem !== undefined) return show(submission, problem)
+    submit: async (visit) => {
+      const typed = (single(visit.form, 'email') ?? '').trim()
+      // It may be taken, which the page does not say.
+      changeProfile(visit.user, { email: typed }, visit.now)
+      const problem = isByPasskey(visit) ? undefined : await currentPasswordProblem(visit)
+      if (problem !== undefined) return show(visit, problem)
       try {
-        if (typed === '') return await removeAddress(submission)
-        return await change(submission, canonicalEmail(typed) ?? '')
+        if (typed === '') return await removeAddress(visit)
+        return await change(visit, canonicalEmail(typed) ?? '')
       } catch (error) {
         if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-        submission.reply.code(error.status).headers(error.headers)
-        return show(submission, msg(error.status === 429 ? 'email.throttled' : 'email.unsent'))
+        visit.reply.code(error.status).headers(error.headers)
+        return show(visit, msg(error.status === 429 ? 'email.throttled' : 'email.unsent'))
       }
     },
   }
@@ -111,17 +113,4 @@ export async function isVerificationSent(
  */
 function isByPasskey({ session }: Visit): boolean {
   return session.methods.includes('pop') && !session.methods.includes('pwd')
-}
-
-/** Returns why this user cannot have this address, apart from its being taken. */
-function addressProblem({ user, now }: Visit, email: string): Text | undefined {
-  try {
-    changeProfile(user, { email }, now)
-    return undefined
-  } catch (error) {
-    if (!(error instanceof OAuthError)) throw error
-    if (error.detail.rule === 'oidc-core-5.1-email-syntax') return msg('email.invalid')
-    if (error.detail.rule === 'lychgate-account-username') return msg('email.needed')
-    throw error
-  }
 }

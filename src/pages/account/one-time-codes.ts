@@ -18,13 +18,7 @@ import {
 } from '../../users/rules/second-factor.ts'
 import { ago } from '../describe.ts'
 import { msg } from '../i18n/i18n.ts'
-import {
-  type AccountModel,
-  type AccountPage,
-  addFactorToSession,
-  type Submission,
-  type Visit,
-} from './account-page.ts'
+import { type AccountModel, type AccountPage, addFactorToSession, type Visit } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -95,7 +89,7 @@ export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
    * false, and writes nothing, when the session of the request has ended or the user was locked.
    */
   const decide = (
-    { user, session }: Submission,
+    { user, session }: Visit,
     decision: (current: SecondFactor | undefined) => Decision<boolean>,
   ): Promise<boolean> =>
     store.transact(userCredentials, user.id, (current) => {
@@ -104,10 +98,10 @@ export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       return decision(current?.secondFactor)
     })
 
-  const begin = async (submission: Submission) => {
-    const { user, now, done } = submission
+  const begin = async (visit: Visit) => {
+    const { user, now, done } = visit
     const sealed = keys.seal(mintCodeSecret(random), user.id)
-    const isBegun = await decide(submission, (current) => beginCodes(current, user.id, sealed, now))
+    const isBegun = await decide(visit, (current) => beginCodes(current, user.id, sealed, now))
     return done(isBegun ? 'codes-begun' : 'gone')
   }
 
@@ -116,38 +110,38 @@ export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     return { fresh, hashes: fresh.map(hashRecoveryCode) }
   }
 
-  const confirm = async (submission: Submission) => {
-    const { user, form, now, context, done } = submission
+  const confirm = async (visit: Visit) => {
+    const { user, form, now, context, done } = visit
     const opened = await store.find(secondFactorKind, user.id)
     if (opened === undefined || opened.confirmedAt !== undefined) return done('gone')
     const step = await stepOfCode(keys, opened, single(form, 'code') ?? '', now)
     const { fresh, hashes } = mint()
     const event = auditEvent('second-factor-added', context, { userId: user.id })
-    const isRight = await decide(submission, (current) => {
+    const isRight = await decide(visit, (current) => {
       const decision = confirmCodes(current, opened, step, hashes, now)
       return 'result' in decision && decision.result ? withWrites(decision, event) : decision
     })
-    if (!isRight) return show(submission, msg('codes.wrong'))
-    await addFactorToSession(app, deps, submission, 'codes')
-    return show(submission, undefined, fresh)
+    if (!isRight) return show(visit, msg('codes.wrong'))
+    await addFactorToSession(app, deps, visit, 'codes')
+    return show(visit, undefined, fresh)
   }
 
-  const renew = async (submission: Submission) => {
-    const { user, context, done } = submission
+  const renew = async (visit: Visit) => {
+    const { user, context, done } = visit
     const { fresh, hashes } = mint()
     const event = auditEvent('recovery-codes-made', context, { userId: user.id })
-    const isRenewed = await decide(submission, (current) => {
+    const isRenewed = await decide(visit, (current) => {
       const decision = renewRecoveryCodes(current, hashes)
       return 'result' in decision && decision.result ? withWrites(decision, event) : decision
     })
-    return isRenewed ? show(submission, undefined, fresh) : done('gone')
+    return isRenewed ? show(visit, undefined, fresh) : done('gone')
   }
 
   /** Ends every other session, too: one of them may have begun with a code. */
-  const removeCodes = async (submission: Submission) => {
-    const { user, session, context, done } = submission
+  const removeCodes = async (visit: Visit) => {
+    const { user, session, context, done } = visit
     const userId = user.id
-    const isRemoved = await decide(submission, (current) => {
+    const isRemoved = await decide(visit, (current) => {
       if (current === undefined) return accept(false)
       const removal = remove(secondFactorKind, userId)
       // Codes that were never confirmed were not in use.
@@ -169,8 +163,7 @@ export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     section: 'security',
     requires: 'every-factor',
     show,
-    submit: (submission) =>
-      decisions.get(single(submission.form, 'decision') ?? '')?.(submission) ?? submission.done('gone'),
+    submit: (visit) => decisions.get(single(visit.form, 'decision') ?? '')?.(visit) ?? visit.done('gone'),
   }
 }
 

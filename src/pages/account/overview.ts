@@ -8,7 +8,7 @@ import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { ago } from '../describe.ts'
-import { type AccountModel, type AccountPage, sectionPath } from './account-page.ts'
+import { type AccountModel, type AccountPage, type AccountSection, sectionPath } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -43,13 +43,14 @@ interface WaysIn {
 
 /** The first page of an account: a summary of each section. */
 export function overviewPage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
+  const url = (section: AccountSection) => service.prefix + sectionPath(section)
   return {
     path: '/account',
     section: 'overview',
     show: async ({ user, session, now, render }) => {
       const sessions = await store.listOf('session', user.id)
       const groups = inOrder(await groupsOf(store, user.id))
-      const { url } = app.adminPages
+      const { url: adminUrl } = app.adminPages
       const { count } = await store.connections(user.id, { now, limit: 1, offset: 0 })
       return render('account-overview', {
         apps: count,
@@ -59,12 +60,12 @@ export function overviewPage(app: FastifyInstance, { config, service, store }: A
         emailVerified: user.claims['email_verified'] === true,
         waysIn: await waysInto(store, user),
         groups,
-        ...(url !== undefined && isAdministrator(groups, config.admin.group) && { adminUrl: url }),
+        ...(adminUrl !== undefined && isAdministrator(groups, config.admin.group) && { adminUrl }),
         urls: {
-          apps: service.prefix + sectionPath('apps'),
-          sessions: service.prefix + sectionPath('sessions'),
-          security: service.prefix + sectionPath('security'),
-          profile: service.prefix + sectionPath('profile'),
+          apps: url('apps'),
+          sessions: url('sessions'),
+          security: url('security'),
+          profile: url('profile'),
         },
       })
     },

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, endSessionsOf, insert, remove } from '../../domain/decision.ts'
-import { OAuthError } from '../../domain/errors.ts'
 import { interactionKind, noProgress } from '../../domain/interaction.ts'
 import type { Passkey, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
@@ -16,13 +15,7 @@ import { addPasskey, mostPasskeys, passkeyKind } from '../../users/rules/passkey
 import { browserName } from '../../users/sessions.ts'
 import { ago } from '../describe.ts'
 import { msg } from '../i18n/i18n.ts'
-import {
-  type AccountModel,
-  type AccountPage,
-  addFactorToSession,
-  type Submission,
-  type Visit,
-} from './account-page.ts'
+import { type AccountModel, type AccountPage, addFactorToSession, type Visit } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -59,12 +52,12 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   const { relyingParty } = service
 
   const show = async (visit: Visit, problem?: Text) => {
-    const { hidden, user, now, handleOf, request } = visit
+    const { user, now, handleOf, request } = visit
     const passkeys = await store.listOf(passkeyKind, user.id)
     const isFull = passkeys.length >= mostPasskeys
     const offer = relyingParty && !isFull ? await offerChallenge(visit) : undefined
     const content = {
-      hidden: { ...hidden, ...(offer && { interaction: offer.id }) },
+      ...(offer && { hidden: { interaction: offer.id } }),
       passkeys: passkeys.map((passkey) => ({
         handle: handleOf(passkey.id),
         name: passkey.name,
@@ -102,7 +95,7 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     return { id, challenge }
   }
 
-  const redeemChallenge = ({ form, request, now }: Submission) => {
+  const redeemChallenge = ({ form, request, now }: Visit) => {
     const browserHash = hashSecret(app.browser.secret(request) ?? '')
     const id = (single(form, 'interaction') ?? '').slice(0, 64)
     return store.transact(interactionKind, id, (current) => {
@@ -113,9 +106,9 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   }
 
   /** Returns why the passkey was not added. */
-  const add = async (submission: Submission): Promise<Text | undefined> => {
-    const { user, session, form, now, context } = submission
-    const challenge = await redeemChallenge(submission)
+  const add = async (visit: Visit): Promise<Text | undefined> => {
+    const { user, session, form, now, context } = visit
+    const challenge = await redeemChallenge(visit)
     if (challenge === undefined || relyingParty === undefined) return msg('passkeys.outdated')
     const created = await verifyCreation(relyingParty, single(form, 'credential'), challenge)
     if (created === undefined) return msg('passkeys.refused')
@@ -127,7 +120,7 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       )
       if (addition === 'full') return msg('passkeys.full')
       if (addition === 'gone') return msg('passkeys.refused')
-      await addFactorToSession(app, deps, submission, 'passkey')
+      await addFactorToSession(app, deps, visit, 'passkey')
       return undefined
     } catch (error) {
       if (error instanceof RecordExists) return msg('passkeys.known')
@@ -136,8 +129,8 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   }
 
   /** Ends every other session, too: one of them may have begun with the passkey. */
-  const removePasskey = async (submission: Submission, handle: string): Promise<boolean> => {
-    const { user, session, context, handleOf } = submission
+  const removePasskey = async (visit: Visit, handle: string): Promise<boolean> => {
+    const { user, session, context, handleOf } = visit
     const userId = user.id
     const passkeys = await store.listOf(passkeyKind, userId)
     const wanted = passkeys.find(({ id }) => handleOf(id) === handle)
@@ -160,20 +153,14 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     path,
     section: 'security',
     requires: 'every-factor',
+    problems: { [lastAdministrator]: 'passkeys.lastAdministrator' },
     show,
-    submit: async (submission) => {
-      const { form, done } = submission
+    submit: async (visit) => {
+      const { form, done } = visit
       const handle = single(form, 'remove')
-      if (handle !== undefined) {
-        try {
-          return done((await removePasskey(submission, handle)) ? 'passkey-removed' : 'gone')
-        } catch (error) {
-          if (!(error instanceof OAuthError && error.detail.rule === lastAdministrator)) throw error
-          return show(submission, msg('passkeys.lastAdministrator'))
-        }
-      }
-      const problem = await add(submission)
-      return problem === undefined ? done('passkey-added') : show(submission, problem)
+      if (handle !== undefined) return done((await removePasskey(visit, handle)) ? 'passkey-removed' : 'gone')
+      const problem = await add(visit)
+      return problem === undefined ? done('passkey-added') : show(visit, problem)
     },
   }
 }

@@ -8,12 +8,11 @@ import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { hashPassword } from '../../users/passwords.ts'
-import { inARowRule } from '../../users/rules/throttle.ts'
 import { changePassword } from '../../users/rules/user.ts'
 import { passwordAttempts } from '../../users/throttling.ts'
-import { newPasswordProblem, recordBusy } from '../forms.ts'
+import { busyProblem, newPasswordProblem } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
-import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
+import type { AccountModel, AccountPage, Visit } from './account-page.ts'
 import { everyApp } from './apps.ts'
 
 declare module '../pages.ts' {
@@ -42,7 +41,7 @@ export function passwordPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     render('account-password', { username, hasPassword: passwordHash !== undefined }, problem)
 
   /** Returns undefined if the password was changed in the meantime: the one that was typed then proves nothing. */
-  const change = async ({ user, session, form, now, context }: Submission, disconnects: boolean) => {
+  const change = async ({ user, session, form, now, context }: Visit, disconnects: boolean) => {
     const userId = user.id
     const passwordHash = await hashPassword(single(form, 'password') ?? '', random)
     const { page: connections } = await store.connections(userId, { now, limit: everyApp, offset: 0 })
@@ -61,13 +60,13 @@ export function passwordPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     section: 'security',
     requires: 'recent',
     show,
-    submit: async (submission) => {
-      const { form, reply, done } = submission
-      const problem = newPasswordProblem(form) ?? (await currentPasswordProblem(submission))
-      if (problem !== undefined) return show(submission, problem)
+    submit: async (visit) => {
+      const { form, reply, done } = visit
+      const problem = newPasswordProblem(form) ?? (await currentPasswordProblem(visit))
+      if (problem !== undefined) return show(visit, problem)
       const disconnects = single(form, 'disconnect') !== undefined
-      const changed = await change(submission, disconnects)
-      if (changed === undefined) return show(submission, msg('password.overtaken'))
+      const changed = await change(visit, disconnects)
+      if (changed === undefined) return show(visit, msg('password.overtaken'))
       // The previous cookie was bound to the old password.
       await app.browser.keepKnownBrowser(reply, changed)
       return done(disconnects ? 'password-changed-disconnected' : 'password-changed', 'security')
@@ -82,16 +81,13 @@ export function passwordPage(app: FastifyInstance, deps: AppDeps): AccountPage {
 export function currentPasswordCheck(app: FastifyInstance, deps: AppDeps) {
   const isPassword = passwordAttempts(app, deps)
 
-  return async ({ user, form, now, context, request, reply }: Submission): Promise<Text | undefined> => {
+  return async ({ user, form, now, context, request, reply }: Visit): Promise<Text | undefined> => {
     if (user.passwordHash === undefined) return undefined
     try {
       const password = single(form, 'current') ?? ''
       if (await isPassword(request, { user, password }, now)) return undefined
     } catch (error) {
-      const { status, headers, detail } = recordBusy(error, reply)
-      if (status !== 429) return msg('login.busy')
-      if (detail.rule === inARowRule) return msg('login.inARow')
-      return msg('password.throttled', { later: { in: Number(headers['retry-after']) } })
+      return busyProblem(error, reply, 'password.throttled')
     }
     await deps.store.write(auditEvent('sign-in-failed', context, { userId: user.id }))
     const wrong = msg('password.wrong')

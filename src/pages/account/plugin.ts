@@ -1,6 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../feature/deps.ts'
-import { formBodies } from '../../http/parameters.ts'
 import { acceptOwnForms } from '../forms.ts'
 import { addAccountPage, sectionPath } from './account-page.ts'
 import { activityPage } from './activity.ts'
@@ -33,8 +32,7 @@ const accountPageOf = [
 /** The page where users manage their account. A file describes a page; account-page.ts serves it. */
 export const accountPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { accounts } = deps.config
-  await app.register(formBodies, { config: deps.config })
-  acceptOwnForms(app)
+  await acceptOwnForms(app, deps)
   for (const pageOf of accountPageOf) {
     if (pageOf === deletePage && accounts.deletion !== 'on') continue
     if (pageOf === emailPage && !(accounts.editable.includes('email') && app.emails.canSend)) continue

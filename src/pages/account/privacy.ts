@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept } from '../../domain/decision.ts'
-import { OAuthError } from '../../domain/errors.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
@@ -60,20 +59,15 @@ export function deletePage(app: FastifyInstance, { config, service, store }: App
     path: deletePath,
     section: 'privacy',
     requires: 'recent',
+    problems: { [lastAdministrator]: 'delete.lastAdministrator' },
     show,
-    submit: async (submission) => {
-      const { form, user, context, reply } = submission
-      if (!isSameName(single(form, 'username') ?? '', user.username))
-        return show(submission, msg('delete.other'))
-      try {
-        await store.transact('user', user.id, (current) => {
-          if (current === undefined) return accept(undefined)
-          return keepAdministrator(deleteUser(current, context), config.admin.group, context.at)
-        })
-      } catch (error) {
-        if (!(error instanceof OAuthError && error.detail.rule === lastAdministrator)) throw error
-        return show(submission, msg('delete.lastAdministrator'))
-      }
+    submit: async (visit) => {
+      const { form, user, context, reply } = visit
+      if (!isSameName(single(form, 'username') ?? '', user.username)) return show(visit, msg('delete.other'))
+      await store.transact('user', user.id, (current) => {
+        if (current === undefined) return accept(undefined)
+        return keepAdministrator(deleteUser(current, context), config.admin.group, context.at)
+      })
       app.browser.dropSession(reply)
       return reply.page('account-deleted', {})
     },

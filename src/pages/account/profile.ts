@@ -16,7 +16,7 @@ import {
   attributeTexts,
 } from '../attributes.ts'
 import { msg } from '../i18n/i18n.ts'
-import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
+import type { AccountModel, AccountPage, Visit } from './account-page.ts'
 import { isVerificationSent } from './email.ts'
 
 declare module '../pages.ts' {
@@ -83,7 +83,7 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Ap
       },
     })
 
-  const save = async ({ user, context }: Submission, typed: TypedClaims, wanted: AttributeChange) => {
+  const save = async ({ user, context }: Visit, typed: TypedClaims, wanted: AttributeChange) => {
     await store.transact('user', user.id, (current) => {
       if (current === undefined) return accept(undefined)
       const claims = changedClaims(current.claims, typed)
@@ -96,8 +96,8 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Ap
     path: '/account/profile',
     section: 'profile',
     show: (visit) => show(visit),
-    submit: async (submission) => {
-      const { form, user, context, reply, done } = submission
+    submit: async (visit) => {
+      const { form, user, context, reply, done } = visit
       if (single(form, 'verify') !== undefined)
         return done((await isVerificationSent(app, user, context)) ? 'email-sent' : 'email-saved')
       const typed = editable.map((claim) => [claim, (single(form, claim) ?? '').trim()] as const)
@@ -106,9 +106,9 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Ap
       const isWrong = typed.some(([claim, text]) => claimFault(claim, text) !== undefined)
       if (isWrong || own.some((attribute) => attributeFieldFault(attribute, wanted) !== undefined)) {
         reply.code(400)
-        return show(submission, Object.fromEntries(typed), texts)
+        return show(visit, Object.fromEntries(typed), texts)
       }
-      await save(submission, Object.fromEntries(typed), wanted)
+      await save(visit, Object.fromEntries(typed), wanted)
       return done('profile-saved')
     },
   }

@@ -6,7 +6,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { single } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import { formBodies, parametersOf } from '../../http/parameters.ts'
+import { parametersOf } from '../../http/parameters.ts'
 import { linkPath } from '../../users/one-time-links.ts'
 import { acceptOwnForms, assertOwnForm } from '../forms.ts'
 import { confirmEmail } from './confirm-email.ts'
@@ -19,9 +19,8 @@ import { setPassword } from './set-password.ts'
  * once.
  */
 export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service } = deps
-  await app.register(formBodies, { config })
-  acceptOwnForms(app)
+  const { service } = deps
+  await acceptOwnForms(app, deps)
   const open = linkOpener(app, deps)
   const [passwords, emails, showDone] = [setPassword(deps), confirmEmail(app, deps), donePage(app, deps)]
   const pageOf = ({ purpose }: OpenedLink) =>

@@ -56,8 +56,12 @@ export function setPassword({ config, service, store, random }: AppDeps) {
     const { purpose, link, hidden, user, reply } = opened
     if (purpose === 'email-verification' || purpose === 'email-change') throw unusableLink()
     const claim = (name: TextClaim) => String(user?.claims[name] ?? '')
-    const names = { givenName: claim('given_name'), familyName: claim('family_name') }
-    const known = { username: '', email: '', ...names }
+    const known = {
+      username: '',
+      email: '',
+      givenName: claim('given_name'),
+      familyName: claim('family_name'),
+    }
     const model = {
       action: `${prefix}${linkPath}`,
       hidden,

@@ -89,20 +89,17 @@ export const clientLogo = fp<AppDeps>(async (app, { service, store, clock, fetch
     return known?.source === hashSecret(uri) ? known : undefined
   })
 
-  app.get(
-    service.prefix + path,
-    { config: { limit: 'authorization' }, schema: { hide: true } },
-    async (request, reply) => {
-      const clientId = single(parametersOf(request.query), 'client_id') ?? ''
-      const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
-      const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
-      const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
-      const body = Buffer.from(logo?.image ?? '', 'base64')
-      const type = imageType(body)
-      if (type === undefined) return reply.code(404).send()
-      return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
-    },
-  )
+  const options = { config: { limit: 'authorization' }, schema: { hide: true } } as const
+  app.get(service.prefix + path, options, async (request, reply) => {
+    const clientId = single(parametersOf(request.query), 'client_id') ?? ''
+    const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
+    const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
+    const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
+    const body = Buffer.from(logo?.image ?? '', 'base64')
+    const type = imageType(body)
+    if (type === undefined) return reply.code(404).send()
+    return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
+  })
 
   async function prefetch(client: Client): Promise<void> {
     const uri = logoOf(client)

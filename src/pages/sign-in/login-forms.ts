@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { lacksAcr, methodsOf } from '../../domain/authentication-context.ts'
-import type { OAuthError } from '../../domain/errors.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { AuthorizationRequest, PageRequest, Passkey, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
@@ -8,10 +7,8 @@ import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { assertionOptions } from '../../users/passkeys/passkeys.ts'
-import { inARowRule, networkRule } from '../../users/rules/throttle.ts'
 import { type ClientLink, clientLinks, displayName, type NamedUser } from '../describe.ts'
-import type { FormModel } from '../forms.ts'
-import { msg } from '../i18n/i18n.ts'
+import { busyProblem, type FormModel } from '../forms.ts'
 import { clientLogoUrl } from './client-logo.ts'
 import { changeInteraction, interactionUrl, type Pending } from './pending.ts'
 import { handleOf } from './way-back.ts'
@@ -153,13 +150,11 @@ export function mustConfirm({ session, step, request }: Pending): boolean {
   return step === 'login' && session !== undefined && (requiredSub ?? session.userId) === session.userId
 }
 
-/** Returns the text for a sign-in that was throttled or not evaluated. */
-export function comeBack({ status, headers, detail: { rule } }: OAuthError, { client }: Pending): Text {
-  if (status !== 429) return msg('login.busy')
-  if (rule === inARowRule) return msg('login.inARow')
-  const later = { in: Number(headers['retry-after']) }
-  if (rule === networkRule) return msg('login.throttledNetwork', { later })
-  return msg(client === undefined ? 'password.throttled' : 'login.throttled', { later })
+/** Returns what the form shows after a sign-in that was throttled or not evaluated. @throws any other error. */
+export function comeBack(error: unknown, { client, reply }: Pending) {
+  const throttled = client === undefined ? 'password.throttled' : 'login.throttled'
+  const problem = busyProblem(error, reply, throttled, 'login.throttledNetwork')
+  return { problem, status: reply.statusCode }
 }
 
 /** Whether a passkey alone satisfies the request: a client may require a password. */

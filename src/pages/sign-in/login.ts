@@ -9,7 +9,7 @@ import { factorsOf } from '../../users/factors.ts'
 import { secondStepOf } from '../../users/rules/second-factor.ts'
 import { findByLogin } from '../../users/search.ts'
 import { passwordAttempts } from '../../users/throttling.ts'
-import { assertOwnForm, recordBusy } from '../forms.ts'
+import { assertOwnForm } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
 import { accountChooser } from './choose-account.ts'
 import { comeBack, loginForms, mustConfirm } from './login-forms.ts'
@@ -68,8 +68,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: Con
     try {
       user = await checkPassword(pending, username)
     } catch (error) {
-      const busy = recordBusy(error, pending.reply)
-      return forms.showLogin(pending, { username, problem: comeBack(busy, pending), status: busy.status })
+      return forms.showLogin(pending, { username, ...comeBack(error, pending) })
     }
     if (user === undefined) return forms.reject(pending, msg('login.wrong'), username)
     if (user.lockedAt !== undefined) return forms.reject(pending, msg('login.locked'), username)

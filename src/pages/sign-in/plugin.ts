@@ -2,7 +2,6 @@ import type { FastifyPluginAsync } from 'fastify'
 import { errorOf } from '../../domain/interaction.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { toOAuthError } from '../../http/errors.ts'
-import { formBodies } from '../../http/parameters.ts'
 import { acceptOwnForms } from '../forms.ts'
 import { errorPage } from '../page-errors.ts'
 import { consentPage } from './consent.ts'
@@ -16,10 +15,9 @@ import { wayBack } from './way-back.ts'
  * each GET redirects there unless it is that page, and so does each POST when it is done.
  */
 export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service, store } = deps
+  const { service, store } = deps
   const { prefix } = service
-  await app.register(formBodies, { config })
-  acceptOwnForms(app)
+  await acceptOwnForms(app, deps)
   const issueCode = codeIssuer(app, deps)
   const lead = wayBack(app, deps)
   app.setErrorHandler(async (error, request, reply) =>

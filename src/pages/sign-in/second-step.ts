@@ -24,7 +24,6 @@ import {
 import { secondFactorBuckets } from '../../users/rules/throttle.ts'
 import { throttled } from '../../users/throttling.ts'
 import { displayName, type NamedUser } from '../describe.ts'
-import { recordBusy } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
 import { comeBack, type LoginForms, type SignInModel } from './login-forms.ts'
 import type { PasskeyProof } from './passkey-proof.ts'
@@ -158,8 +157,7 @@ export function secondStep(
       const methods = methodsOf({ password: true, codes: true, passkey })
       return { user, methods, sealedSecret, ...(from && { continues: from }) }
     } catch (error) {
-      const busy = recordBusy(error, reply)
-      return { recovery, problem: comeBack(busy, pending), status: busy.status }
+      return { recovery, ...comeBack(error, pending) }
     }
   }
 

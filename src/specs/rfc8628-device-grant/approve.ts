@@ -6,7 +6,7 @@ import type { Client, Scope, Seconds, Session } from '../../domain/model.ts'
 import type { Parameters } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { consentEvent } from '../../pages/consent.ts'
-import type { SignedIn } from '../../pages/signed-in.ts'
+import type { SignedIn } from '../../pages/kit.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind } from './rules/device.ts'
 
 /** A device whose code was typed in this browser. */

@@ -8,7 +8,7 @@ import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
-import { formBodies, parametersOf } from '../../http/parameters.ts'
+import { parametersOf } from '../../http/parameters.ts'
 import {
   type ConsentModel,
   consentEvent,
@@ -18,9 +18,9 @@ import {
   showDenial,
 } from '../../pages/consent.ts'
 import { ago, placeOf } from '../../pages/describe.ts'
-import { acceptOwnForms, assertOwnForm, type FormModel, recordBusy } from '../../pages/forms.ts'
+import { acceptOwnForms, assertOwnForm, busyProblem, type FormModel } from '../../pages/forms.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
-import { findSignedIn } from '../../pages/signed-in.ts'
+import { findSignedIn, servePage } from '../../pages/kit.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
 import { throttled } from '../../users/throttling.ts'
 import { deviceApproval, type UserVisit, type Visit } from './approve.ts'
@@ -60,8 +60,7 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { prefix } = service
   const approveDevice = deviceApproval(app, deps)
   const modelOf = consentModel(app, deps)
-  await app.register(formBodies, { config })
-  acceptOwnForms(app)
+  await acceptOwnForms(app, deps)
   const pageUrl = `${prefix}/device`
   const confirmPath = ({ userCode }: Pick<DeviceAuthorization, 'userCode'>) =>
     `/device/confirm?user_code=${formatUserCode(userCode)}`
@@ -86,48 +85,30 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       if (device === undefined) return showForm(request, reply, wrong)
       return reply.redirect(prefix + confirmPath(device), 303)
     } catch (error) {
-      const busy = recordBusy(error, reply)
-      return showForm(request, reply, {
-        userCode: typed,
-        problem: throttledText(busy),
-        status: busy.status,
-      })
+      const problem = busyProblem(error, reply, 'device.throttled')
+      return showForm(request, reply, { userCode: typed, problem, status: reply.statusCode })
     }
   })
 
-  app.get(
-    '/device/confirm',
-    { config: { limit: 'authorization' }, schema: { hide: true } },
-    async (request, reply) => {
-      const visit = await enter(request, reply, request.query)
-      if (visit === undefined) return reply
-      const { device, session, now, denial } = visit
-      if (denial !== undefined) return showDenial(visit, denial, formOf(visit))
-      if (!app.shortcuts?.agrees) return show(visit)
-      await whileSignedIn(store, session, now, () => approve(visit, device.request.scope))
-      return reply.redirect(prefix + confirmPath(device), 303)
-    },
-  )
+  const showConfirm = async (visit: UserVisit) => {
+    const { device, session, now, denial, reply } = visit
+    if (denial !== undefined) return showDenial(visit, denial, formOf(visit))
+    if (!app.shortcuts?.agrees) return show(visit)
+    await whileSignedIn(store, session, now, () => approve(visit, device.request.scope))
+    return reply.redirect(prefix + confirmPath(device), 303)
+  }
 
-  app.post(
-    '/device/confirm',
-    { config: { repeats: ['scope'] }, schema: { hide: true } },
-    async (request, reply) => {
-      const visit = await enter(request, reply, request.body)
-      if (visit === undefined) return reply
-      const { sent, device, now, session, denial } = visit
-      const url = prefix + confirmPath(device)
-      assertOwnForm(sent, csrfOf(visit), url)
-      if (isApproved(sent) && denial !== undefined) return reply.redirect(url, 303)
-      const scope = readConsent(sent, visit.client, device.request, device.request.scope)
-      if (scope === undefined) return reply.redirect(`${url}&changed=1`, 303)
-      // The page finds out what has ended, and shows it.
-      await whileSignedIn(store, session, now, () =>
-        scope.length === 0 ? deny(visit) : approve(visit, scope),
-      )
-      return reply.redirect(url, 303)
-    },
-  )
+  const confirm = async (visit: UserVisit) => {
+    const { sent, device, now, session, denial, reply } = visit
+    const url = prefix + confirmPath(device)
+    assertOwnForm(sent, csrfOf(visit), url)
+    if (isApproved(sent) && denial !== undefined) return reply.redirect(url, 303)
+    const scope = readConsent(sent, visit.client, device.request, device.request.scope)
+    if (scope === undefined) return reply.redirect(`${url}&changed=1`, 303)
+    // The page finds out what has ended, and shows it.
+    await whileSignedIn(store, session, now, () => (scope.length === 0 ? deny(visit) : approve(visit, scope)))
+    return reply.redirect(url, 303)
+  }
 
   const showForm = (
     request: FastifyRequest,
@@ -154,12 +135,9 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
    * Loads a device for its decision. Otherwise responds, and returns undefined: with the form for the code if it was
    * not typed in this browser, with the end of a device that was decided or has expired, or with the sign-in.
    */
-  const enter = async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    parsed: unknown,
-  ): Promise<UserVisit | undefined> => {
-    const sent = parametersOf(parsed)
+  const enter = async (reply: FastifyReply): Promise<UserVisit | undefined> => {
+    const { request } = reply
+    const sent = parametersOf(request.method === 'POST' ? request.body : request.query)
     const now = clock()
     const browserSecret = app.browser.secret(request)
     const userCode = parseUserCode(single(sent, 'user_code') ?? '')
@@ -244,9 +222,12 @@ export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   /** Bound to the session, too: a page shown to one user cannot be submitted as another. */
   const csrfOf = ({ browserSecret, device, session }: UserVisit) =>
     app.browser.csrfToken(browserSecret, 'device-confirm', device.deviceHash, session.id)
-}
 
-function throttledText({ status, headers }: OAuthError): Text {
-  if (status !== 429) return msg('login.busy')
-  return msg('device.throttled', { later: { in: Number(headers['retry-after']) } })
+  servePage(app, '/device/confirm', {
+    config: { limit: 'authorization' },
+    repeats: ['scope'],
+    enter,
+    show: showConfirm,
+    submit: confirm,
+  })
 }
