@@ -999,6 +999,7 @@ export interface components {
             /** @description A development server made the user. */
             readonly seeded: boolean;
             readonly created_at: number;
+            readonly updated_at: number;
             readonly has_password: boolean;
             readonly locked_at?: number;
             /** @description Standard claims, OpenID Connect Core §5.1. */
@@ -1063,6 +1064,7 @@ export interface components {
             /** @description A development server made the user. */
             readonly seeded: boolean;
             readonly created_at: number;
+            readonly updated_at: number;
             readonly has_password: boolean;
             readonly locked_at?: number;
             /** @description Standard claims, OpenID Connect Core §5.1. */
@@ -1119,6 +1121,7 @@ export interface components {
             /** @description A development server made the user. */
             readonly seeded: boolean;
             readonly created_at: number;
+            readonly updated_at: number;
             readonly has_password: boolean;
             readonly locked_at?: number;
             /** @description Standard claims, OpenID Connect Core §5.1. */
@@ -1256,6 +1259,17 @@ export interface components {
         };
         readonly NewMember: {
             readonly sub: string;
+        };
+        readonly JoinedGroup: {
+            readonly group_id: string;
+            readonly name: string;
+            readonly description?: string;
+            readonly parent_id?: string;
+            /** @description The group whose members administer its members. */
+            readonly administrators_id?: string;
+            readonly created_at: number;
+            /** @description false: the user was in it already. */
+            readonly added: boolean;
         };
         readonly ChangedGroup: {
             /** @description What clients see; the group keeps its id. */
@@ -4561,7 +4575,7 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Group"];
+                    readonly "application/json": components["schemas"]["JoinedGroup"];
                 };
             };
             /** @description An error, RFC 6749 §5.2. */

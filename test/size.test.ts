@@ -36,7 +36,6 @@ const long = {
   'src/clients/metadata.ts': 'every member of the metadata of a client',
   'src/clients/integration.ts': 'every flag by which an operator adds or changes a client',
   'src/admin/operations/schema.ts': 'every request and response of the admin API',
-  'src/cli/group.ts': 'one command with its subcommands',
   'src/settings/checks.ts': 'every check of the settings against each other',
   'src/users/rules/user.ts': 'every change of a user',
 }

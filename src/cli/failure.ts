@@ -8,9 +8,27 @@ export const exitCode = { ok: 0, failed: 1, wouldChange: 2, usage: 64, tryAgain:
 
 /** A command that failed for a known reason; the message is one line for the operator. */
 export class CommandFailed extends Error {
-  constructor(line: string, options?: ErrorOptions) {
+  /** The `error` of the response of a server. */
+  readonly code: string | undefined
+
+  constructor(line: string, { code, ...options }: ErrorOptions & { readonly code?: string } = {}) {
     super(line, options)
     this.name = 'CommandFailed'
+    this.code = code
+  }
+}
+
+/** Returns the error code with which an operation rejected, on a store or on a server. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof OAuthError || error instanceof CommandFailed ? error.code : undefined
+}
+
+/** Replaces the error of an operation for what is not there. */
+export async function unlessMissing<T>(result: Promise<T>, line: string): Promise<T> {
+  try {
+    return await result
+  } catch (error) {
+    throw codeOf(error) === 'not_found' ? new CommandFailed(line) : error
   }
 }
 
@@ -22,10 +40,20 @@ export class WrongUsage extends CommandFailed {
   }
 }
 
+/** Returns undefined instead of the error of an operation for what is not there. */
+export async function ifFound<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return undefined
+    throw error
+  }
+}
+
 /** Another change came first, or the server has no time: the same command may succeed if it is run again. */
 export class TryAgain extends CommandFailed {
-  constructor(line: string) {
-    super(line)
+  constructor(line: string, options?: ConstructorParameters<typeof CommandFailed>[1]) {
+    super(line, options)
     this.name = 'TryAgain'
   }
 }

@@ -1,12 +1,10 @@
-import { auditEvent } from '../domain/audit.ts'
-import { type Decision, type Write, withWrites } from '../domain/decision.ts'
 import { canonicalGroupName, type Group, groupKind, groupNameKind } from '../domain/group.ts'
-import type { AuditEventName, Client, User } from '../domain/model.ts'
+import type { Client, User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
+import type { ClaimFault } from '../users/rules/editable-claims.ts'
 import { subPattern } from '../users/rules/user.ts'
 import { findByLogin } from '../users/search.ts'
 import { CommandFailed } from './failure.ts'
-import { operatorContext } from './operator.ts'
 
 /** Returns whether a text has the form of a `sub`. */
 export function isSub(text: string): boolean {
@@ -25,13 +23,8 @@ export async function findUser(store: Store, text: string): Promise<User> {
   return requireUser((await findByLogin(store, text)).user)
 }
 
-/** Returns the user that `text` names, or all users: sessions are stored by user. */
-export async function findUsers(store: Store, text: string | undefined): Promise<readonly User[]> {
-  return text === undefined ? store.list('user') : [await findUser(store, text)]
-}
-
 /** @throws {CommandFailed} if there is no such user. */
-export function requireUser(user: User | undefined): User {
+export function requireUser<T>(user: T | undefined): T {
   if (user === undefined) throw new CommandFailed('no user has this user name, email address or sub')
   return user
 }
@@ -40,25 +33,6 @@ export function requireUser(user: User | undefined): User {
 export function requireClient(client: Client | undefined): Client {
   if (client === undefined) throw new CommandFailed('no client has this id')
   return client
-}
-
-/** Changes a user that still exists, together with these writes. */
-export function changeUser(
-  store: Store,
-  userId: string,
-  change: (user: User) => Decision<User>,
-  ...writes: readonly Write[]
-): Promise<User> {
-  return store.transact('user', userId, (user) => withWrites(change(requireUser(user)), ...writes))
-}
-
-/** Returns the audit event of what an operator did to a user. */
-export function userEvent(
-  name: AuditEventName,
-  userId: string,
-  facts: Readonly<Record<string, string | number>> = {},
-): Write {
-  return auditEvent(name, operatorContext(), { userId, ...facts })
 }
 
 /** Returns whether a text has the form of the id of a group. */
@@ -78,11 +52,22 @@ export async function findGroup(store: Store, text: string): Promise<Group> {
 }
 
 /** @throws {CommandFailed} if there is no such group. */
-export function requireGroup(group: Group | undefined): Group {
-  if (group === undefined) throw noGroup()
+export function requireGroup<T>(group: T | undefined): T {
+  if (group === undefined) throw new CommandFailed('no group has this name or id')
   return group
 }
 
-export function noGroup(): CommandFailed {
-  return new CommandFailed('no group has this name or id')
+/** What the text of a claim must be. */
+export const demands: Readonly<Record<ClaimFault, string>> = {
+  tooLong: 'is too long',
+  invisible: 'contains invisible characters',
+  url: 'must be an http or https URL',
+  birthdate: 'must be YYYY-MM-DD, or a year alone',
+  zoneinfo: 'must be a time zone, such as Europe/Berlin',
+  locale: 'must be a language tag, such as de-CH',
+}
+
+/** Returns the error for a user name or an address that is taken. */
+export function taken(): CommandFailed {
+  return new CommandFailed('the user name or email address is taken')
 }

@@ -1,31 +1,15 @@
 import type { Command } from 'commander'
-import { everyGrant, revokeGrantsTo } from '../clients/grants.ts'
-import type { AuditContext } from '../domain/audit.ts'
-import {
-  connectionsOf,
-  consentKind,
-  describeGrant,
-  endConnection,
-  endGrant,
-  type OwnedGrant,
-  stateOfGrant,
-} from '../domain/connections.ts'
-import { accept } from '../domain/decision.ts'
-import { isGrantAlive } from '../domain/grant.ts'
-import type { Grant, Seconds, User } from '../domain/model.ts'
-import type { Store } from '../storage/store.ts'
-import { systemClock } from '../system/system.ts'
-import { CommandFailed, WrongUsage } from './failure.ts'
-import { findUser, requireClient } from './find.ts'
-import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { confirmOrAbort, operatorContext } from './operator.ts'
+import { CommandFailed, ifFound, unlessMissing, WrongUsage } from './failure.ts'
+import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
+import { addOperatorFlags, addYesFlag, type DestructiveFlags } from './flags.ts'
+import { changesUsers, type Json, type Operator, readsUsers, withOperator } from './operate.ts'
+import { confirmOrAbort } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 
 const listHelp = `
 States: approved (a code was issued), active, revoked, expired. A grant begins with the code and ends with the last
 refresh token. A client that acts for itself has one for each token; its user is -. --ended includes revoked and
-expired grants until they are deleted.
+expired grants until they are deleted. A server needs admin:clients:read for the names of clients; --json has none.
 
 Examples:
   lychgate grant list --user alice
@@ -41,7 +25,8 @@ Example:
 
 const revokeHelp = `
 Also forgets the consent, so that the user is asked again. Takes effect at once; only JWT access tokens that are not
-introspected are accepted until they expire.
+introspected are accepted until they expire. With --client a server needs admin:clients:read, and without --user
+admin:clients:write.
 
 Examples:
   lychgate grant revoke -- a0bIf3q…
@@ -52,24 +37,28 @@ Examples:
 /** Adds `lychgate grant …`: what users granted to clients. */
 export function addGrantCommands(program: Command): void {
   const group = program.command('grant').description('list, show and revoke the grants of users to clients')
+  const act = (one: Command, help: string) => addServerFlags(addOperatorFlags(one, serverHelp + help))
   const list = group
     .command('list')
     .description('list the active grants, by user, oldest first')
     .option('--user <name>', 'only of this user: user name, email address or sub')
     .option('--client <client_id>', 'only of this client')
     .option('--ended', 'also revoked and expired grants')
-  addOperatorFlags(list, listHelp).action(grantList)
+  act(list, listHelp).action(grantList)
   const show = group.command('show <grant>').description('show a grant and its state')
-  addOperatorFlags(show, showHelp).action(grantShow)
+  act(show, showHelp).action(grantShow)
   const revoke = group
     .command('revoke [grant]')
     .description('revoke a grant, or every grant of a user, of a client, or of a user to a client')
     .option('--user <name>', 'every grant of this user')
     .option('--client <client_id>', 'every grant to this client')
-  addOperatorFlags(addYesFlag(revoke), revokeHelp).action(grantRevoke)
+  act(addYesFlag(revoke), revokeHelp).action(grantRevoke)
 }
 
-interface ListFlags extends OperatorFlags {
+/** Loaded late: `--help` needs none of it. */
+const operations = () => import('../admin/operations/grants.ts')
+
+interface ListFlags extends ServerFlags {
   readonly user?: string
   readonly client?: string
   readonly ended?: true
@@ -77,57 +66,80 @@ interface ListFlags extends OperatorFlags {
 
 /** `lychgate grant list`: lists what users granted to clients, by user, oldest first. */
 async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const now = systemClock()
-    const userId = user === undefined ? undefined : (await findUser(store, user)).id
-    const found: Grant[] = []
-    for await (const part of everyGrant(store, { userId, clientId: client }))
-      found.push(...part.filter((grant) => ended || isGrantAlive(grant, now)))
-    const byUser = Map.groupBy(found, (grant) => grant.userId)
-    const users: (User | undefined)[] = []
-    for (const id of byUser.keys()) users.push(id === undefined ? undefined : await store.find('user', id))
+  const scopes = flags.json ? readsUsers : [...readsUsers, 'admin:clients:read']
+  await withOperator(flags, scopes, async (operator) => {
+    const { findUser, findClient, list } = operator
+    const filter = {
+      ...(user !== undefined && { sub: (await findUser(user)).sub }),
+      ...(client !== undefined && { client_id: client }),
+    }
+    const found = await list((await operations()).listAllGrants, {}, filter)
+    const byUser = Map.groupBy(
+      found.filter(({ state }) => ended || state === 'approved' || state === 'active'),
+      ({ sub }) => sub,
+    )
+    const users: (Json | undefined)[] = []
+    for (const sub of byUser.keys()) users.push(await ownerOf(sub, operator))
     // Grants of clients that act for themselves have no user: sorting puts what is undefined last.
     const owned = users
-      .toSorted((one, other) => (one?.createdAt ?? 0) - (other?.createdAt ?? 0))
-      .flatMap((user) =>
-        (byUser.get(user?.id) ?? []).map((grant) => ({ ...grant, username: user?.username ?? '-' })),
-      )
-    const names = new Map((await store.list('client')).map(({ id, name }) => [id, name]))
-    const describeNow = (grant: OwnedGrant) => describeGrant(grant, now)
-    printList(flags, owned, describeNow, (grant) => lineOf(grant, names.get(grant.clientId), now))
+      .toSorted((one, other) => Number(one?.['created_at']) - Number(other?.['created_at']))
+      .flatMap((owner) => (byUser.get(owner?.['sub']) ?? []).map((grant) => ownedBy(owner ?? nobody, grant)))
+    const names = new Map<unknown, string>()
+    for (const id of flags.json ? [] : new Set(owned.map(({ client_id }) => String(client_id))))
+      names.set(id, String((await findClient(id))?.['client_name'] ?? ''))
+    printList(
+      flags,
+      owned,
+      (grant) => grant,
+      (grant) => lineOf(grant, names.get(grant['client_id']) ?? ''),
+    )
   })
 }
 
-function lineOf(grant: OwnedGrant, client: string | undefined, now: Seconds): string[] {
-  const { id, username = '', clientId, approvedAt, rotatedAt, scope } = grant
-  const refreshed = rotatedAt === undefined ? 'not refreshed' : `refreshed ${instant(rotatedAt)}`
-  const cells = [
-    id,
-    stateOfGrant(grant, now),
-    username,
-    clientId,
-    client ?? '',
-    instant(approvedAt),
-    refreshed,
-  ]
-  return [...cells, scope.join(' ')]
+/** The user of the grants of clients that act for themselves. */
+const nobody = { username: '-' }
+
+async function ownerOf(sub: unknown, { perform }: Operator): Promise<Json | undefined> {
+  if (sub === undefined) return undefined
+  const { readUser } = await import('../admin/operations/users.ts')
+  return ifFound(perform(readUser, { sub: String(sub) }))
+}
+
+function ownedBy(user: Json | undefined, { grant, state, sub, ...others }: Json): Json {
+  return { grant, state, sub, ...(user && { username: user['username'] }), ...others }
+}
+
+function lineOf(grant: Json, client: string): string[] {
+  const { refreshed_at } = grant
+  const refreshed =
+    refreshed_at === undefined ? 'not refreshed' : `refreshed ${instant(Number(refreshed_at))}`
+  const cells = ['grant', 'state', 'username', 'client_id'].map((name) => `${grant[name]}`)
+  return [...cells, client, instant(Number(grant['approved_at'])), refreshed, `${grant['scope']}`]
 }
 
 /** `lychgate grant show`: shows one grant and its state. */
-async function grantShow(id: string, flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const grant = await findGrant(store, id)
-    const user = grant.userId === undefined ? undefined : await store.find('user', grant.userId)
-    const description = describeGrant({ ...grant, username: user?.username }, systemClock())
-    const readable = Object.entries(description).map(([name, value]) => [
-      name,
-      typeof value === 'number' ? instant(value) : value,
-    ])
-    printResult(flags, description, Object.fromEntries(readable))
+async function grantShow(grant_id: string, flags: ServerFlags): Promise<void> {
+  await withOperator(flags, readsUsers, async (operator) => {
+    const grant = await findGrant(grant_id, operator)
+    const description = ownedBy(await ownerOf(grant['sub'], operator), grant)
+    const { approved_at, authenticated_at, refreshed_at, refresh_token_expires_at, expires_at, ...others } =
+      description
+    // A server and a store have them in another order.
+    const { revoked_at, revoked_by, ...about } = others
+    const times = {
+      approved_at,
+      authenticated_at,
+      refreshed_at,
+      refresh_token_expires_at,
+      expires_at,
+      revoked_at,
+    }
+    const readable = Object.entries(times).map(([name, value]) => [name, value && instant(Number(value))])
+    printResult(flags, description, { ...about, ...Object.fromEntries(readable), revoked_by })
   })
 }
 
-interface RevokeFlags extends DestructiveFlags {
+interface RevokeFlags extends DestructiveFlags, ServerFlags {
   readonly user?: string
   readonly client?: string
 }
@@ -137,55 +149,43 @@ async function grantRevoke(id: string | undefined, flags: RevokeFlags): Promise<
   const { user, client } = flags
   const isMany = user !== undefined || client !== undefined
   if ((id !== undefined) === isMany) throw new WrongUsage('name a grant, or say --user, --client or both')
-  await withStore(flags, async (store) => {
-    const revoked = id === undefined ? await revokeMany(store, flags) : await revokeOne(store, id, flags)
+  const onClients =
+    user === undefined ? ['admin:clients:read', 'admin:clients:write'] : ['admin:clients:read']
+  const scopes = client === undefined ? changesUsers : [...changesUsers, ...onClients]
+  await withOperator(flags, scopes, async (operator) => {
+    const revoked =
+      id === undefined ? await revokeMany(operator, flags) : await revokeOne(operator, id, flags)
     printResult(flags, { revoked }, { revoked: id ?? revoked })
   })
 }
 
-async function revokeOne(store: Store, id: string, flags: RevokeFlags): Promise<number> {
-  const { userId } = await findGrant(store, id)
-  await confirmOrAbort(flags, `Revoke the grant ${id}? Its tokens end.`, 'nothing was revoked')
-  const context = { ...operatorContext(), userId }
-  const isEnded = await store.transact('grant', id, (grant) => endGrant(grant, context))
-  if (!isEnded) throw new CommandFailed('the grant had ended already')
+async function revokeOne(operator: Operator, grant_id: string, flags: RevokeFlags): Promise<number> {
+  await findGrant(grant_id, operator)
+  await confirmOrAbort(flags, `Revoke the grant ${grant_id}? Its tokens end.`, 'nothing was revoked')
+  const revocation = operator.perform((await operations()).revokeGrant, { grant_id })
+  await unlessMissing(revocation, 'the grant had ended already')
   return 1
 }
 
-async function revokeMany(store: Store, flags: RevokeFlags): Promise<number> {
+async function revokeMany(operator: Operator, flags: RevokeFlags): Promise<number> {
   const { user, client } = flags
-  if (client !== undefined) requireClient(await store.find('client', client))
-  const owner = user === undefined ? undefined : await findUser(store, user)
+  const { findUser, findClient, list, perform } = operator
+  if (client !== undefined && (await findClient(client)) === undefined)
+    throw new CommandFailed('no client has this id')
+  const owner = user === undefined ? undefined : await findUser(user)
   const of = [owner && `of ${owner.username}`, client && `to ${client}`].filter(Boolean).join(' ')
   await confirmOrAbort(flags, `Revoke every grant ${of}? Their tokens end.`, 'nothing was revoked')
-  const context = operatorContext()
-  if (owner !== undefined) return revokeOf(store, owner.id, client, context)
-  return client === undefined ? 0 : revokeGrantsTo(client, store, store, context)
-}
-
-async function revokeOf(
-  store: Store,
-  userId: string,
-  clientId: string | undefined,
-  context: AuditContext,
-): Promise<number> {
-  const [grants, consents] = await Promise.all([
-    store.listOf('grant', userId),
-    store.listOf(consentKind, userId),
-  ])
-  const ended = connectionsOf(grants, consents, context.at).filter(
-    (connection) => clientId === undefined || connection.clientId === clientId,
-  )
-  if (ended.length > 0) {
-    const writes = ended.flatMap((connection) => endConnection(connection, { ...context, userId }))
-    await store.transact('user', userId, () => accept(undefined, ...writes))
-  }
-  return ended.reduce((sum, connection) => sum + connection.grants.length, 0)
+  const { listGrants, revokeGrants, revokeClient } = await operations()
+  if (owner === undefined)
+    return Number((await perform(revokeClient, { client_id: client ?? '' }))['revoked'])
+  const { sub } = owner
+  const found = await list(listGrants, { sub })
+  const ended = found.filter(({ client_id }) => client === undefined || client_id === client)
+  for (const { client_id } of ended) await perform(revokeGrants, { sub, client_id: String(client_id) })
+  return ended.reduce((sum, { grants }) => sum + Number(grants), 0)
 }
 
 /** @throws {CommandFailed} when there is no such grant, or its user or client is gone. */
-async function findGrant(store: Store, id: string): Promise<Grant> {
-  const grant = await store.find('grant', id)
-  if (grant === undefined) throw new CommandFailed('no grant has this id')
-  return grant
+async function findGrant(grant_id: string, { perform }: Operator): Promise<Json> {
+  return unlessMissing(perform((await operations()).readGrant, { grant_id }), 'no grant has this id')
 }

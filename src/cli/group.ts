@@ -1,35 +1,22 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/schema.ts'
-import {
-  allowedGroupsOf,
-  canonicalGroupName,
-  ensureGroup,
-  type Group,
-  groupKind,
-  groupNameKind,
-  membershipKind,
-  membershipPrefix,
-} from '../domain/group.ts'
+import { allowedGroupsOf, canonicalGroupName, ensureGroup, type Group } from '../domain/group.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
 import { systemRandom } from '../system/system.ts'
-import { keepAdministrator } from '../users/administrators.ts'
-import { addToGroup, changeGroups, inOrder, listGroups, removeFromGroup } from '../users/groups.ts'
-import { WrongUsage } from './failure.ts'
+import { changeGroups } from '../users/groups.ts'
+import { ifFound, WrongUsage } from './failure.ts'
 import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
-import { findGroup, findUser, noGroup } from './find.ts'
 import {
   addForceFlag,
   addOperatorFlags,
   addYesFlag,
   type DestructiveFlags,
-  type ForceFlag,
   type OperatorFlags,
   parseLimit,
 } from './flags.ts'
-import { withStore } from './open.ts'
-import { type Operator, withOperator } from './operate.ts'
-import { administratorsIn, confirmOrAbort, operatorContext } from './operator.ts'
+import { changesUsers, type Json, type Operator, readsUsers, withOperator } from './operate.ts'
+import { confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 
 const createHelp = `
@@ -60,7 +47,7 @@ Examples:
 
 const membersHelp = `
 Users are named by user name, email address or sub. The next refresh and the next call of UserInfo have the change.
-The group of administrators (admin.group) is created with its first member.
+On a store the group of administrators (admin.group) is created with its first member.
 
 Examples:
   lychgate group add staff alice bob@example.com
@@ -78,23 +65,22 @@ export function addGroupCommands(program: Command): void {
       .option('--description <text>', 'what the group is for')
       .option('--parent <group>', 'the group above it: its members count as members of that one, too')
       .option('--administrators <group>', 'the group whose members administer its members, by the admin API')
-  /** A command that works on a running server, too. */
   const act = (one: Command, help: string) => addServerFlags(addOperatorFlags(one, serverHelp + help))
   act(withDetails(command('create <name>', 'create a group')), createHelp).action(groupCreate)
-  addOperatorFlags(command('list', 'list every group by name'), example('list --json')).action(groupList)
+  act(command('list', 'list every group by name'), example('list --json')).action(groupList)
   const show = command('show <group>', 'show a group and who was added to it')
     .option('--limit <number>', 'at most this many members', parseLimit, 1000)
     .option('--after <sub>', 'only members after this one')
-  addOperatorFlags(show, showHelp).action(groupShow)
+  act(show, showHelp).action(groupShow)
   const rename = command('rename <group> <name>', 'give a group another name; members and access stay')
   act(addForceFlag(rename), example('rename teachers lecturers')).action(groupRename)
   const set = withDetails(command('set <group>', 'change the description, the parent or the administrators'))
   act(addForceFlag(set), setHelp).action(groupSet)
   const removal = addYesFlag(command('delete <group>', 'delete a group; its members stay users'))
   act(addForceFlag(removal), example('delete teachers --yes')).action(groupDelete)
-  addOperatorFlags(command('add <group> <users...>', 'add users to a group'), membersHelp).action(groupAdd)
+  act(command('add <group> <users...>', 'add users to a group'), membersHelp).action(groupAdd)
   const leave = command('remove <group> <users...>', 'remove users from a group')
-  addOperatorFlags(addForceFlag(leave), membersHelp).action(groupRemove)
+  act(addForceFlag(leave), membersHelp).action(groupRemove)
 }
 
 interface GroupFlags extends ServerFlags {
@@ -106,70 +92,73 @@ interface GroupFlags extends ServerFlags {
 /** Loaded late: `--help` needs none of it. */
 const operations = () => import('../admin/operations/groups.ts')
 
-const scopes = ['admin:users:read', 'admin:users:write']
-
 /** `lychgate group create`: creates a group. */
 async function groupCreate(name: string, flags: GroupFlags): Promise<void> {
-  await withOperator(flags, scopes, async (operator) => {
+  await withOperator(flags, changesUsers, async (operator) => {
     const body = { name, ...(await detailsOf(operator, flags)) }
     await printGroup(operator, flags, await operator.perform((await operations()).addGroup, {}, body))
   })
 }
 
+const reads = () => import('../admin/operations/group-reads.ts')
+
+/** Reads every group by name, with the names of the groups that it names. */
+async function namedGroups({ list }: Pick<Operator, 'list'>): Promise<readonly Json[]> {
+  const groups = await list((await reads()).listGroups, {})
+  const names = new Map(groups.map(({ group_id, name }) => [group_id, name]))
+  return groups
+    .toSorted((one, other) => (String(one['name']) < String(other['name']) ? -1 : 1))
+    .map((group) => named(group, (id) => names.get(id)))
+}
+
+/** Describes a group with the names of the groups that it names. */
+function named(group: Json, nameOf: (id: unknown) => unknown) {
+  const { group_id, name, description, parent_id, administrators_id, created_at } = group
+  const around = { description, parent: nameOf(parent_id), administrators: nameOf(administrators_id) }
+  return { group_id, name, ...omitUndefined(around), created_at }
+}
+
 /** `lychgate group list`: lists every group by name. */
-async function groupList(flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const groups = inOrder(await listGroups(store))
-    const names = new Map(groups.map(({ id, name }) => [id, name]))
-    const named = ({ parentId = '', administratorsId = '' }: Group) => ({
-      parent: names.get(parentId),
-      administrators: names.get(administratorsId),
-    })
+async function groupList(flags: ServerFlags): Promise<void> {
+  await withOperator(flags, readsUsers, async (operator) => {
     printList(
       flags,
-      groups,
-      (group) => describeGroup(group, named(group)),
-      (group) => {
-        const { parent, administrators } = named(group)
+      await namedGroups(operator),
+      (group) => group,
+      ({ name, group_id, description = '', parent, administrators }) => {
         const relations = [
-          ...(parent === undefined ? [] : [`in ${parent}`]),
-          ...(administrators === undefined ? [] : [`by ${administrators}`]),
+          ...(parent ? [`in ${parent}`] : []),
+          ...(administrators ? [`by ${administrators}`] : []),
         ]
-        return [group.name, group.id, relations.join(', '), group.description ?? '']
+        return [`${name}`, `${group_id}`, relations.join(', '), `${description}`]
       },
     )
   })
 }
 
-interface ShowFlags extends OperatorFlags {
+interface ShowFlags extends ServerFlags {
   readonly limit: number
   readonly after?: string
 }
 
 /** `lychgate group show`: shows a group and who was added to it. */
-async function groupShow(named: string, { limit, after, ...flags }: ShowFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const group = await findGroup(store, named)
-    const prefix = membershipPrefix(group.id)
-    const from = after === undefined ? {} : { after: prefix + after }
-    const found = await store.listFrom(membershipKind, { prefix, ...from, limit: limit + 1 })
-    const members = await Promise.all(
-      found.slice(0, limit).map(async ({ userId, addedAt }) => ({
-        sub: userId,
-        username: (await store.find('user', userId))?.username ?? '',
-        added_at: addedAt,
-      })),
-    )
+async function groupShow(text: string, { limit, after = '', ...flags }: ShowFlags): Promise<void> {
+  await withOperator(flags, readsUsers, async (operator) => {
+    const { group_id } = await operator.findGroup(text)
+    const isLater = ({ sub }: Json) => String(sub) > after
+    const found = await operator.list((await reads()).listMembers, { group_id }, {}, limit + 1, isLater)
+    const members = found.slice(0, limit)
     const more = found.length > limit
-    const description = describeGroup(group, await namedBy(store, group))
-    const below = (await listGroups(store)).filter(({ parentId }) => parentId === group.id)
-    const children = inOrder(below).map(({ name }) => name)
+    const groups = await namedGroups(operator)
+    const description = groups.find((one) => one['group_id'] === group_id) ?? {}
+    const below = groups.filter(({ parent }) => parent === description['name'])
+    const children = below.map(({ name }) => name)
     printResult(
       flags,
       { ...description, children, members, more },
       {
         ...description,
-        created_at: instant(group.createdAt),
+        created_at: instant(Number(description['created_at'])),
         children,
         members: `${members.length}${more ? ' and more (--after)' : ''}`,
       },
@@ -180,22 +169,22 @@ async function groupShow(named: string, { limit, after, ...flags }: ShowFlags): 
       flags,
       members,
       (member) => member,
-      ({ username, sub, added_at }) => [username, sub, `since ${instant(added_at)}`],
+      ({ username, sub, added_at }) => [`${username}`, `${sub}`, `since ${instant(Number(added_at))}`],
     )
   })
 }
 
 /** `lychgate group rename`: renames a group. */
-async function groupRename(named: string, name: string, flags: ServerFlags): Promise<void> {
-  await change(named, flags, () => Promise.resolve({ name }))
+async function groupRename(text: string, name: string, flags: ServerFlags): Promise<void> {
+  await change(text, flags, () => Promise.resolve({ name }))
 }
 
 /** `lychgate group set`: changes the description or the parent of a group. */
-async function groupSet(named: string, flags: GroupFlags): Promise<void> {
+async function groupSet(text: string, flags: GroupFlags): Promise<void> {
   const { description, parent, administrators } = flags
   if (Object.keys(omitUndefined({ description, parent, administrators })).length === 0)
     throw new WrongUsage('nothing to change; name --description, --parent or --administrators')
-  await change(named, flags, (operator) => detailsOf(operator, flags))
+  await change(text, flags, (operator) => detailsOf(operator, flags))
 }
 
 /** The members of a change; an empty text is none. */
@@ -207,32 +196,29 @@ async function detailsOf({ findGroup }: Operator, { description, parent, adminis
 }
 
 async function change(
-  named: string,
+  text: string,
   flags: ServerFlags,
   wanted: (operator: Operator) => Promise<object>,
 ): Promise<void> {
-  await withOperator(flags, scopes, async (operator) => {
-    const { group_id } = await operator.findGroup(named)
+  await withOperator(flags, changesUsers, async (operator) => {
+    const { group_id } = await operator.findGroup(text)
     const { editGroup } = await operations()
     await printGroup(operator, flags, await operator.perform(editGroup, { group_id }, await wanted(operator)))
   })
 }
 
-/** Prints a group with the names of the groups that it names. */
-async function printGroup({ findGroup }: Operator, flags: OperatorFlags, group: Described): Promise<void> {
-  const nameOf = async (id: unknown) => (typeof id === 'string' ? (await findGroup(id)).name : undefined)
-  const { group_id, name, description, parent_id, administrators_id, created_at } = group
-  const named = { parent: await nameOf(parent_id), administrators: await nameOf(administrators_id) }
-  const whole = { group_id, name, ...omitUndefined({ description, ...named }), created_at }
+async function printGroup(operator: Operator, flags: OperatorFlags, group: Json): Promise<void> {
+  const names = new Map<unknown, string>()
+  for (const id of [group['parent_id'], group['administrators_id']])
+    if (typeof id === 'string') names.set(id, (await operator.findGroup(id)).name)
+  const whole = named(group, (id) => names.get(id))
   printResult(flags, whole, whole)
 }
 
-type Described = Readonly<Record<string, unknown>>
-
 /** `lychgate group delete`: deletes a group with its memberships. */
-async function groupDelete(named: string, flags: DestructiveFlags & ServerFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findGroup, perform, store }) => {
-    const { group_id, name } = await findGroup(named)
+async function groupDelete(text: string, flags: DestructiveFlags & ServerFlags): Promise<void> {
+  await withOperator(flags, changesUsers, async ({ findGroup, perform, store }) => {
+    const { group_id, name } = await findGroup(text)
     // A client of the admin API may be allowed to see users alone.
     const clients =
       (await store?.list('client'))?.filter((one) => allowedGroupsOf(one)?.includes(group_id)) ?? []
@@ -246,68 +232,50 @@ async function groupDelete(named: string, flags: DestructiveFlags & ServerFlags)
 }
 
 /** `lychgate group add`: adds users to a group. */
-async function groupAdd(named: string, logins: readonly string[], flags: OperatorFlags): Promise<void> {
-  await changeMembers(named, logins, flags, 'added', (store, group, userId) =>
-    addToGroup(store, group, userId, operatorContext()),
-  )
+async function groupAdd(text: string, logins: readonly string[], flags: ServerFlags): Promise<void> {
+  await changeMembers(text, logins, flags, 'added', async ({ perform }, group_id, sub) => {
+    const { added } = await perform((await operations()).joinGroup, { group_id }, { sub })
+    return added === true
+  })
 }
 
 /** Creates the group of administrators when its first member is added, as the link of the first user does. */
-async function ensureAdministrators(store: Store, named: string, { admin }: Config): Promise<void> {
-  const name = canonicalGroupName(admin.group)
-  if (canonicalGroupName(named.trim()) !== name || (await store.find(groupNameKind, name))) return
-  await changeGroups(store, (groups) => ensureGroup(groups, admin.group, systemRandom(16), operatorContext()))
+export function ensureAdministrators(store: Store, { admin }: Config): Promise<Group> {
+  return changeGroups(store, (groups) =>
+    ensureGroup(groups, admin.group, systemRandom(16), operatorContext()),
+  )
 }
 
 /** `lychgate group remove`: removes users from a group. */
-async function groupRemove(
-  named: string,
-  logins: readonly string[],
-  flags: OperatorFlags & ForceFlag,
-): Promise<void> {
-  await changeMembers(named, logins, flags, 'removed', (store, group, userId, config) => {
-    const context = operatorContext()
-    return removeFromGroup(store, group, userId, context, (decision) =>
-      keepAdministrator(decision, administratorsIn(config, flags), context.at),
-    )
+async function groupRemove(text: string, logins: readonly string[], flags: ServerFlags): Promise<void> {
+  await changeMembers(text, logins, flags, 'removed', async ({ perform }, group_id, sub) => {
+    const { leaveGroup } = await operations()
+    return (await ifFound(perform(leaveGroup, { group_id, sub }))) !== undefined
   })
 }
 
 async function changeMembers(
-  named: string,
+  text: string,
   logins: readonly string[],
-  flags: OperatorFlags,
+  flags: ServerFlags,
   done: 'added' | 'removed',
-  changeOne: (store: Store, group: Group, userId: string, config: Config) => Promise<boolean | undefined>,
+  changeOne: (operator: Operator, groupId: string, sub: string) => Promise<boolean>,
 ): Promise<void> {
-  await withStore(flags, async (store, config) => {
+  await withOperator(flags, changesUsers, async (operator) => {
+    const { store, config } = operator
     // All of them first: a misspelt name changes nothing.
-    const users = await Promise.all(logins.map((login) => findUser(store, login)))
-    if (done === 'added') await ensureAdministrators(store, named, config)
-    const group = await findGroup(store, named)
+    const users = await Promise.all(logins.map((login) => operator.findUser(login)))
+    const isOfAdministrators =
+      config !== undefined && canonicalGroupName(text.trim()) === canonicalGroupName(config.admin.group)
+    if (done === 'added' && isOfAdministrators && store) await ensureAdministrators(store, config)
+    const { group_id, name } = await operator.findGroup(text)
     const changed: string[] = []
-    for (const { id, username } of users) {
-      const isChanged = await changeOne(store, group, id, config)
-      if (isChanged === undefined) throw noGroup()
-      if (isChanged) changed.push(username)
-    }
-    const result = { group_id: group.id, name: group.name, [done]: changed }
-    printResult(flags, result, { [done]: changed.length === 0 ? 'none' : changed, group: group.name })
+    for (const { sub, username } of users)
+      if (await changeOne(operator, group_id, sub)) changed.push(username)
+    printResult(
+      flags,
+      { group_id, name, [done]: changed },
+      { [done]: changed.length === 0 ? 'none' : changed, group: name },
+    )
   })
-}
-
-/** Returns the names of the groups that a group names. */
-async function namedBy(store: Store, { parentId = '', administratorsId = '' }: Group) {
-  const [parent, administrators] = await Promise.all([
-    store.find(groupKind, parentId),
-    store.find(groupKind, administratorsId),
-  ])
-  return { parent: parent?.name, administrators: administrators?.name }
-}
-
-function describeGroup(
-  { id, name, description, createdAt }: Group,
-  named: Awaited<ReturnType<typeof namedBy>>,
-) {
-  return { group_id: id, name, ...omitUndefined({ description, ...named }), created_at: createdAt }
 }

@@ -1,29 +1,38 @@
 import type { Operation } from '../admin/operations/operation.ts'
 import type { Config } from '../config/schema.ts'
-import type { Store } from '../storage/store.ts'
+import { RecordExists, type Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system/system.ts'
+import { describeGroup } from '../users/groups.ts'
+import { describeUser } from '../users/rules/user.ts'
+import { findByLogin } from '../users/search.ts'
 import { CommandFailed } from './failure.ts'
 import type { AdminApi } from './files/admin-api.ts'
 import { connect, type ServerFlags } from './files/open-target.ts'
-import { findGroup, findUser, isGroupId, isSub } from './find.ts'
+import { findGroup, findUser, isGroupId, isSub, requireGroup, requireUser } from './find.ts'
 import { withStore } from './open.ts'
 import { administratorsIn, operatorContext } from './operator.ts'
-import { visible } from './print.ts'
 
-type Json = Readonly<Record<string, unknown>>
+/** The body of a response. */
+export type Json = Readonly<Record<string, unknown>>
 type Params = Readonly<Record<string, string>>
 
-/** The user that a command names. */
-export interface NamedUser {
+/** The user that a command names, as the admin API describes one. */
+export interface NamedUser extends Json {
   readonly sub: string
   readonly username: string
 }
 
 /** A group that a command names. */
-export interface NamedGroup {
+export interface NamedGroup extends Json {
   readonly group_id: string
   readonly name: string
 }
+
+/** The scopes of the admin API for what reads and for what changes users. */
+export const [readsUsers, changesUsers] = [
+  ['admin:users:read'],
+  ['admin:users:read', 'admin:users:write'],
+] as const
 
 /** What a command works on: the store of this configuration, or a running server. */
 export interface Operator {
@@ -31,12 +40,26 @@ export interface Operator {
   findUser(text: string): Promise<NamedUser>
   /** @throws {CommandFailed} if no group has this name or id. */
   findGroup(text: string): Promise<NamedGroup>
+  /** Finds the user with this user name or email address. */
+  findLogin(text: string): Promise<NamedUser | undefined>
+  /** Finds a client by its id; a server requires `admin:clients:read`. */
+  findClient(id: string): Promise<Json | undefined>
   /** The store, if it is one. */
   readonly store?: Store
+  /** The configuration of the store. */
+  readonly config?: Config
+  /** Why the last email could not be sent, if a store is where that is known. */
+  unsent?: string
   /** Performs an operation on what the parts of its path name, and returns the body of its response. */
   perform(operation: Operation, params: Params, body?: object): Promise<Json>
-  /** Reads a whole list. */
-  list(operation: Operation, params: Params): Promise<readonly Json[]>
+  /** Reads a list: all of it, or the first rows. */
+  list(
+    operation: Operation,
+    params: Params,
+    filter?: Readonly<Record<string, string>>,
+    most?: number,
+    isWanted?: (row: Json) => boolean,
+  ): Promise<readonly Json[]>
 }
 
 /**
@@ -54,56 +77,65 @@ export async function withOperator(
 }
 
 function local(store: Store, config: Config, administrators: string | undefined): Operator {
-  return operator(
+  const here: Operator = operator(
     async (operation, params, { body, query = {} }) => {
-      const outcome = await operation.perform(
-        {
-          deps: { config, store, random: systemRandom, clock: systemClock },
-          caller: undefined,
-          context: operatorContext(),
-          body,
-          isDelegate: false,
-          administrators,
-          store,
-          param: (name) => params[name] ?? '',
-          query: (name) => query[name],
-          address: '',
-          // It is changed as it is at this moment.
-          assertSeen: () => undefined,
-          reach: async () => undefined,
-          requireMay: () => [],
-          log: { error: (line) => void process.stderr.write(`lychgate: ${visible(line)}\n`) },
-        },
-        () => [],
-      )
+      const outcome = await operation
+        .perform(
+          {
+            deps: { config, store, random: systemRandom, clock: systemClock },
+            caller: undefined,
+            context: operatorContext(),
+            body,
+            isDelegate: false,
+            administrators,
+            store,
+            param: (name) => params[name] ?? '',
+            query: (name) => query[name],
+            address: '',
+            // It is changed as it is at this moment.
+            assertSeen: () => undefined,
+            reach: async () => undefined,
+            requireMay: () => [],
+            log: {
+              error: (line) => {
+                here.unsent = line
+              },
+            },
+          },
+          () => [],
+        )
+        .catch((error: unknown) => {
+          if (!(error instanceof RecordExists)) throw error
+          throw new CommandFailed(operation.taken ?? 'there is another one like it')
+        })
       return (outcome?.body ?? {}) as Json // what a response has
     },
     {
       store,
-      findUser: async (text) => {
-        const { id: sub, username } = await findUser(store, text)
-        return { sub, username }
+      config,
+      findUser: async (text) => describeUser(await findUser(store, text)),
+      findGroup: async (text) => describeGroup(await findGroup(store, text)),
+      findLogin: async (text) => {
+        const { user } = await findByLogin(store, text)
+        return user && describeUser(user)
       },
-      findGroup: async (text) => {
-        const { id: group_id, name } = await findGroup(store, text)
-        return { group_id, name }
+      findClient: async (id) => {
+        const client = await store.find('client', id)
+        return client && { client_id: id, client_name: client.name }
       },
     },
   )
+  return here
 }
 
+// `as` in what follows: as the admin API describes them.
 function remote(api: AdminApi): Operator {
-  const find = async (
-    list: string,
-    text: string,
-    isId: boolean,
-    filter: string,
-  ): Promise<Json | undefined> => {
-    if (isId) return api.find(`/${list}/${text}`, text)
+  const findBy = async (list: string, filter: string, text: string): Promise<Json | undefined> => {
     const { body } = await api.send('GET', `/${list}?limit=2&${filter}=${encodeURIComponent(text)}`, text)
-    const [found] = body['items'] as readonly Json[] // as the API describes it
+    const [found] = body['items'] as readonly Json[]
     return found
   }
+  const findLogin = async (text: string) => (await findBy('users', 'login', text)) as NamedUser | undefined
   return operator(
     async (operation, params, { body, query }) => {
       const { methodOf } = await import('../admin/operations/operation.ts')
@@ -117,16 +149,14 @@ function remote(api: AdminApi): Operator {
       return (await api.send(methodOf(operation), address, '', sent)).body
     },
     {
-      findUser: async (text) => {
-        const found = await find('users', text, isSub(text), 'login')
-        if (found === undefined) throw new CommandFailed('no user has this user name, email address or sub')
-        return { sub: String(found['sub']), username: String(found['username']) }
-      },
-      findGroup: async (text) => {
-        const found = await find('groups', text, isGroupId(text), 'name')
-        if (found === undefined) throw new CommandFailed('no group has this name or id')
-        return { group_id: String(found['group_id']), name: String(found['name']) }
-      },
+      findLogin,
+      findUser: async (text) =>
+        requireUser(await (isSub(text) ? api.find(`/users/${text}`, text) : findLogin(text))) as NamedUser,
+      findGroup: async (text) =>
+        requireGroup(
+          await (isGroupId(text) ? api.find(`/groups/${text}`, text) : findBy('groups', 'name', text)),
+        ) as NamedGroup,
+      findClient: (id) => api.find(`/clients/${encodeURIComponent(id)}`, id),
     },
   )
 }
@@ -137,18 +167,19 @@ type Send = (
   sent: { readonly body?: object | undefined; readonly query?: Readonly<Record<string, string>> },
 ) => Promise<Json>
 
-function operator(send: Send, sources: Pick<Operator, 'findUser' | 'findGroup' | 'store'>): Operator {
+function operator(send: Send, sources: Omit<Operator, 'perform' | 'list'>): Operator {
   return {
     ...sources,
     perform: (operation, params, body) => send(operation, params, { body }),
-    async list(operation, params) {
+    async list(operation, params, filter = {}, most = Number.POSITIVE_INFINITY, isWanted = () => true) {
       const items: Json[] = []
       for (let next: unknown; ; ) {
-        const query = { limit: '200', ...(typeof next === 'string' && { after: next }) }
+        const limit = `${Math.min(200, most - items.length)}`
+        const query = { ...filter, limit, ...(typeof next === 'string' && { after: next }) }
         const page = await send(operation, params, { query })
-        items.push(...(page['items'] as readonly Json[])) // what a list has
+        items.push(...(page['items'] as readonly Json[]).filter(isWanted)) // what a list has
         next = page['next']
-        if (next === undefined) return items
+        if (next === undefined || items.length >= most) return items
       }
     },
   }

@@ -47,12 +47,12 @@ export async function lineWithoutAdministrator(
   return `no administrator can sign in, and only administrators open ${config.issuer}/admin; make one: ${existing}, or ${added}`
 }
 
-/** Says on standard error that the user who was just added leaves the store without an administrator. */
+/** Says on standard error that the user who was just added leaves the store without an administrator; a server has one. */
 export async function warnWithoutAdministrator(
-  store: Pick<Store, 'holds'>,
-  config: Config,
+  { store, config }: { readonly store?: Pick<Store, 'holds'>; readonly config?: Config },
   username: string,
 ): Promise<void> {
+  if (store === undefined || config === undefined) return
   const line = await lineWithoutAdministrator(store, config, username)
   if (line === undefined) return
   process.stderr.write(`lychgate: ${visible(line)}; the link that lychgate serve printed has ended\n`)

@@ -1,16 +1,9 @@
 import type { Command } from 'commander'
-import { auditEvent } from '../domain/audit.ts'
-import { accept, endSession } from '../domain/decision.ts'
-import type { Seconds, Session } from '../domain/model.ts'
-import type { Store } from '../storage/store.ts'
-import { systemClock } from '../system/system.ts'
-import { isSessionLive } from '../users/rules/session.ts'
-import { CommandFailed, WrongUsage } from './failure.ts'
+import { unlessMissing, WrongUsage } from './failure.ts'
 import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
-import { findUsers } from './find.ts'
-import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { confirmOrAbort, operatorContext } from './operator.ts'
+import { addOperatorFlags, addYesFlag, type DestructiveFlags } from './flags.ts'
+import { changesUsers, type Json, readsUsers, withOperator } from './operate.ts'
+import { confirmOrAbort } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 import { endSessionsOf } from './user-acts.ts'
 
@@ -38,7 +31,7 @@ export function addSessionCommands(program: Command): void {
     .command('list')
     .description('list who is signed in, in which browser, from which network; by user, oldest first')
     .option('--user <name>', 'only of this user: user name, email address or sub')
-  addOperatorFlags(list, listHelp).action(sessionList)
+  addServerFlags(addOperatorFlags(list, serverHelp + listHelp)).action(sessionList)
   const end = group
     .command('end [session]')
     .description('end one session, or every session of a user')
@@ -46,44 +39,45 @@ export function addSessionCommands(program: Command): void {
   addServerFlags(addOperatorFlags(addYesFlag(end), serverHelp + endHelp)).action(sessionEnd)
 }
 
-type OwnedSession = Session & { readonly username: string }
+/** Loaded late: `--help` needs none of it. */
+const operations = () => import('../admin/operations/sessions.ts')
 
-async function sessionList({ user, ...flags }: OperatorFlags & { readonly user?: string }): Promise<void> {
-  await withStore(flags, async (store) => {
-    const now = systemClock()
-    const owned: OwnedSession[] = []
-    for (const { id, username } of await findUsers(store, user)) {
-      const live = (await store.listOf('session', id)).filter((session) => isSessionLive(session, now))
-      owned.push(...live.map((session) => ({ ...session, username })))
-    }
+type OwnedSession = Json & { readonly username: string }
+
+async function sessionList({ user, ...flags }: ServerFlags & { readonly user?: string }): Promise<void> {
+  await withOperator(flags, readsUsers, async ({ findUser, list }) => {
+    const { listAllSessions, listSessions } = await operations()
+    const { listUsers } = await import('../admin/operations/users.ts')
+    const named = user === undefined ? undefined : await findUser(user)
+    const sessions =
+      named === undefined ? await list(listAllSessions, {}) : await list(listSessions, { sub: named.sub })
+    const bySub = Map.groupBy(sessions, ({ sub }) => sub)
+    const users = named === undefined ? await list(listUsers, {}) : [named]
+    const owned = users.flatMap(({ sub, username }) =>
+      (bySub.get(sub) ?? [])
+        .toSorted((one, other) => Number(one['created_at']) - Number(other['created_at']))
+        .map((session) => ({ ...session, username: String(username) })),
+    )
     printList(flags, owned, describe, lineOf)
   })
 }
 
-/** Describes a session. Its id is the hash of the cookie, and no credential. */
-function describe(session: OwnedSession) {
-  const { id, userId, username, browser, from } = session
-  return {
-    session: id,
-    sub: userId,
+function describe({ session_id: session, sub, username, ...others }: OwnedSession) {
+  return { session, sub, username, ...others }
+}
+
+function lineOf({ session_id, username, browser = '', from = '', ...session }: OwnedSession): string[] {
+  const times = `signed in ${instant(Number(session['authenticated_at']))}`
+  const amr = (session['amr'] as readonly string[]).join('+') // as a session is described
+  return [
+    `${session_id}`,
     username,
-    ...(browser !== undefined && { browser }),
-    ...(from !== undefined && { from }),
-    authenticated_at: session.authenticatedAt,
-    amr: session.methods,
-    created_at: session.createdAt,
-    ends_at: endOf(session),
-  }
-}
-
-function lineOf(session: OwnedSession): string[] {
-  const { id, username, browser = '', from = '', methods, authenticatedAt } = session
-  const ends = `ends ${instant(endOf(session))}`
-  return [id, username, browser, from, methods.join('+'), `signed in ${instant(authenticatedAt)}`, ends]
-}
-
-function endOf({ idleExpiresAt, expiresAt }: Session): Seconds {
-  return Math.min(idleExpiresAt, expiresAt)
+    `${browser}`,
+    `${from}`,
+    amr,
+    times,
+    `ends ${instant(Number(session['ends_at']))}`,
+  ]
 }
 
 interface EndFlags extends DestructiveFlags, ServerFlags {
@@ -94,28 +88,17 @@ interface EndFlags extends DestructiveFlags, ServerFlags {
 async function sessionEnd(id: string | undefined, flags: EndFlags): Promise<void> {
   if ((id === undefined) === (flags.user === undefined)) throw new WrongUsage('name a session, or say --user')
   if (flags.user !== undefined) return endSessionsOf(flags.user, flags)
-  if (flags.server !== undefined)
-    throw new WrongUsage('--server needs --user: a session is found by its user')
-  await withStore(flags, async (store) => {
-    const ended = await endOne(store, id ?? '', flags)
-    printResult(flags, { ended }, { ended })
+  await withOperator(flags, changesUsers, async ({ perform }) => {
+    const { readSession, endSession } = await operations()
+    const session_id = id ?? ''
+    const { sub } = await unlessMissing(perform(readSession, { session_id }), 'no session has this id')
+    await confirmOrAbort(
+      flags,
+      'End the session? The user has to sign in again in that browser.',
+      'nothing was ended',
+    )
+    const end = perform(endSession, { sub: String(sub), session_id })
+    await unlessMissing(end, 'the session had ended already')
+    printResult(flags, { ended: 1 }, { ended: 1 })
   })
-}
-
-async function endOne(store: Store, id: string, flags: EndFlags): Promise<number> {
-  const session = await store.find('session', id)
-  if (session === undefined) throw new CommandFailed('no session has this id')
-  await confirmOrAbort(
-    flags,
-    'End the session? The user has to sign in again in that browser.',
-    'nothing was ended',
-  )
-  const { userId } = session
-  const context = operatorContext()
-  const event = auditEvent('session-ended', context, { userId, which: 'one' })
-  await store.transact('session', id, (found) => {
-    if (found === undefined) throw new CommandFailed('the session had ended already')
-    return accept(undefined, endSession(id, context.at), event)
-  })
-  return 1
 }

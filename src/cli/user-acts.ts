@@ -1,13 +1,11 @@
 import { CommandFailed } from './failure.ts'
 import type { ServerFlags } from './files/open-target.ts'
 import type { DestructiveFlags } from './flags.ts'
-import { withOperator } from './operate.ts'
+import { changesUsers, withOperator } from './operate.ts'
 import { confirmOrAbort } from './operator.ts'
 import { printResult } from './print.ts'
 
 type ActFlags = ServerFlags & DestructiveFlags
-
-const scopes = ['admin:users:read', 'admin:users:write']
 
 /** Loaded late: `--help` needs none of it. */
 const operations = async () => ({
@@ -19,7 +17,7 @@ const operations = async () => ({
 
 /** `lychgate user lock`: locks a user out and ends their sessions, links and grants. */
 export async function userLock(login: string, flags: ActFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findUser, perform }) => {
+  await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
     const { sub, username } = await findUser(login)
     await confirmOrAbort(flags, `Lock ${username}? Their sessions and tokens end.`, 'nothing was changed')
     const user = await perform((await operations()).lock, { sub })
@@ -29,7 +27,7 @@ export async function userLock(login: string, flags: ActFlags): Promise<void> {
 
 /** `lychgate user unlock`: ends a lock and forgets failed sign-ins; what ended with the lock stays ended. */
 export async function userUnlock(login: string, flags: ServerFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findUser, perform }) => {
+  await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
     const { sub, username } = await findUser(login)
     const user = await perform((await operations()).unlock, { sub })
     const unlocked = user['was_locked'] === true ? username : `${username} was not locked`
@@ -39,7 +37,7 @@ export async function userUnlock(login: string, flags: ServerFlags): Promise<voi
 
 /** `lychgate user revoke`: ends every session and every grant of a user, who may sign in again. */
 export async function userRevoke(login: string, flags: ActFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findUser, list, perform }) => {
+  await withOperator(flags, changesUsers, async ({ findUser, list, perform }) => {
     const { sub, username } = await findUser(login)
     const question = `End every session and revoke every grant of ${username}?`
     await confirmOrAbort(flags, question, 'nothing was revoked')
@@ -52,7 +50,7 @@ export async function userRevoke(login: string, flags: ActFlags): Promise<void> 
 
 /** `lychgate user remove`: removes a user, with sessions, tokens and every way to sign in. */
 export async function userRemove(login: string, flags: ActFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findUser, perform }) => {
+  await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
     const { sub, username } = await findUser(login)
     const question = `Remove ${username}? Their sessions and tokens end.`
     await confirmOrAbort(flags, question, 'nothing was removed')
@@ -66,7 +64,7 @@ export async function userRemove(login: string, flags: ActFlags): Promise<void> 
  * of them may have begun with a code.
  */
 export async function userRemoveSecondFactor(login: string, flags: ActFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findUser, perform }) => {
+  await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
     const { sub, username } = await findUser(login)
     const { readSignIn, removeCodes } = await operations()
     const signIn = await perform(readSignIn, { sub })
@@ -83,7 +81,7 @@ export async function userRemoveSecondFactor(login: string, flags: ActFlags): Pr
  * Ends every session: any of them may have begun with a passkey.
  */
 export async function userRemovePasskeys(login: string, flags: ActFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findUser, perform }) => {
+  await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
     const { sub, username } = await findUser(login)
     const { readSignIn, removePasskeys } = await operations()
     const { passkeys: removed } = await perform(readSignIn, { sub })
@@ -98,7 +96,7 @@ export async function userRemovePasskeys(login: string, flags: ActFlags): Promis
 
 /** Ends every session of a user, and returns how many there were. */
 export async function endSessionsOf(login: string, flags: ActFlags): Promise<void> {
-  await withOperator(flags, scopes, async ({ findUser, list, perform }) => {
+  await withOperator(flags, changesUsers, async ({ findUser, list, perform }) => {
     const { sub, username } = await findUser(login)
     const question = `End every session of ${username}? They have to sign in again.`
     await confirmOrAbort(flags, question, 'nothing was ended')

@@ -1,27 +1,19 @@
-import { attributeChange, attributeNames } from '../domain/attributes.ts'
+import { type Attribute, attributeChange, attributeNames } from '../domain/attributes.ts'
 import { textClaims } from '../domain/claims.ts'
-import { connectionsOf, consentKind } from '../domain/connections.ts'
-import { insert } from '../domain/decision.ts'
-import { isGrantAlive } from '../domain/grant.ts'
-import type { User } from '../domain/model.ts'
-import { RecordExists, type Store } from '../storage/store.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { systemClock, systemRandom } from '../system/system.ts'
-import { addAdministrator } from '../users/administrators.ts'
-import { describeSignIn } from '../users/factors.ts'
-import { groupsOf, inOrder } from '../users/groups.ts'
-import { editProfile } from '../users/rules/edit-profile.ts'
-import { type ClaimFault, claimFault } from '../users/rules/editable-claims.ts'
-import { isSessionLive } from '../users/rules/session.ts'
-import { changePassword, createUser, describeUser, endAccess } from '../users/rules/user.ts'
-import { CommandFailed, WrongUsage } from './failure.ts'
-import { changeUser, findUser, userEvent } from './find.ts'
-import type { OperatorFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { operatorContext, readNewPassword, warnWithoutAdministrator } from './operator.ts'
+import { claimFault } from '../users/rules/editable-claims.ts'
+import { createUser } from '../users/rules/user.ts'
+import { WrongUsage } from './failure.ts'
+import type { ServerFlags } from './files/open-target.ts'
+import { demands, taken } from './find.ts'
+import { ensureAdministrators } from './group.ts'
+import { changesUsers, type Json, type Operator, readsUsers, withOperator } from './operate.ts'
+import { readNewPassword, warnWithoutAdministrator } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 
 /** Flags of commands that name claims: `--given-name` is commander's `givenName`. */
-export interface ClaimFlags extends OperatorFlags {
+export interface ClaimFlags extends ServerFlags {
   readonly attribute?: readonly string[]
   readonly [flag: string]: unknown
 }
@@ -32,32 +24,34 @@ interface AddFlags extends ClaimFlags {
   readonly admin?: true
 }
 
+/** Loaded late: `--help` needs none of it. */
+const changes = () => import('../admin/operations/user-changes.ts')
+
 /**
  * `lychgate user add`: adds a user with a password that the operator knows. It says so on standard error if there is no
  * administrator afterwards, as the first user of a store would be by the link that `serve` prints.
  */
 export async function userAdd(username: string, flags: AddFlags): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    const { accounts, admin } = config
-    const profile = {
-      username,
-      email: flags.email,
-      emailVerified: flags.emailVerified ?? false,
-      claims: newClaims(flags),
-      attributes: attributeChange(accounts.attributes, attributesOf(flags)),
-    }
+  if (flags.admin && flags.server !== undefined)
+    throw new WrongUsage('--admin is for a store, and not for --server')
+  await withOperator(flags, changesUsers, async (operator) => {
+    const { store, config, perform, findLogin } = operator
+    const profile = { username, email: flags.email, claims: newClaims(flags) }
+    const attributes = await attributesOf(operator, flags)
     // Checked before asking for the password.
-    const { username: canonical } = createUser(profile, systemRandom(16), systemClock())
-    if (await store.find('userByLogin', canonical)) throw taken()
-    const passwordHash = await readPasswordHash()
-    const user = createUser({ ...profile, passwordHash }, systemRandom(16), systemClock())
-    const writes = [insert('user', user), userEvent('user-added', user.id)]
-    const added = flags.admin
-      ? addAdministrator(store, admin.group, user.id, systemRandom(16), operatorContext(), ...writes)
-      : store.write(...writes)
-    await unlessTaken(added)
-    printResult(flags, describeUser(user), { sub: user.id, username: user.username, email: user.email })
-    await warnWithoutAdministrator(store, config, user.username)
+    const { username: canonical } = createUser({ ...profile, attributes }, systemRandom(16), systemClock())
+    if (await findLogin(canonical)) throw taken()
+    const body = {
+      ...omitUndefined(profile),
+      email_verified: flags.emailVerified ?? false,
+      attributes: attributes.given,
+      password: await readNewPassword(),
+    }
+    const isFirst = flags.admin && store !== undefined && config !== undefined
+    const group = isFirst && { group_id: (await ensureAdministrators(store, config)).id }
+    const user = await perform((await changes()).inviteUser, {}, { ...body, ...group })
+    printResult(flags, user, { sub: user['sub'], username: canonical, email: emailOf(user) })
+    await warnWithoutAdministrator(operator, canonical)
   })
 }
 
@@ -68,27 +62,18 @@ interface SetFlags extends ClaimFlags {
 
 /** `lychgate user set`: changes the profile of a user; what is not named stays. */
 export async function userSet(login: string, flags: SetFlags): Promise<void> {
-  const { email, emailVerified } = flags
+  const { email, emailVerified: email_verified } = flags
   const claims = claimsOf(flags)
-  const attributes = attributesOf(flags)
-  const changed = [
-    ...Object.keys(claims),
-    ...attributeNames(attributes),
-    ...(email === undefined ? [] : ['email']),
-    ...(emailVerified === undefined ? [] : ['email_verified']),
-  ].join(' ')
+  const named = omitUndefined({ email, email_verified })
+  const attributes = attributeNames(attributeTexts(flags))
+  const changed = [...Object.keys(claims), ...attributes, ...Object.keys(named)].join(' ')
   if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
-  const profile = {
-    claims,
-    ...(email !== undefined && { email }),
-    ...(emailVerified !== undefined && { emailVerified }),
-  }
-  await withStore(flags, async (store, { accounts }) => {
-    const { id } = await findUser(store, login)
-    const change = { ...profile, attributes: attributeChange(accounts.attributes, attributes) }
-    const context = operatorContext()
-    const user = await unlessTaken(changeUser(store, id, (found) => editProfile(found, change, context)))
-    printResult(flags, describeUser(user), { changed: user.username, what: changed })
+  await withOperator(flags, changesUsers, async (operator) => {
+    const { sub } = await operator.findUser(login)
+    const { given } = await attributesOf(operator, flags)
+    const body = { claims, attributes: given, ...named }
+    const user = await operator.perform((await changes()).changeUser, { sub }, body)
+    printResult(flags, user, { changed: user['username'], what: changed })
   })
 }
 
@@ -98,54 +83,48 @@ export async function userSet(login: string, flags: SetFlags): Promise<void> {
  */
 export async function userPasswd(
   login: string,
-  flags: OperatorFlags & { readonly disconnect?: true },
+  flags: ServerFlags & { readonly disconnect?: true },
 ): Promise<void> {
-  await withStore(flags, async (store) => {
-    const { id } = await findUser(store, login)
-    const passwordHash = await readPasswordHash()
-    const now = systemClock()
-    const writes = flags.disconnect ? endAccess(id, 'rfc9700-4.14.2-revoke-on-event', now) : []
-    const event = userEvent('user-password-changed', id, flags.disconnect && { disconnected: 'everything' })
-    const setPassword = (found: User) => changePassword(found, passwordHash, now)
-    const user = await changeUser(store, id, setPassword, ...writes, event)
-    printResult(flags, describeUser(user), { changed: user.username })
+  await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
+    const { sub } = await findUser(login)
+    const body = { password: await readNewPassword(), disconnect: flags.disconnect ?? false }
+    const user = await perform((await changes()).setPassword, { sub }, body)
+    printResult(flags, user, { changed: user['username'] })
   })
 }
 
 /** `lychgate user list`: lists every user, oldest first. */
-export async function userList(flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const lineOf = (user: User) => [user.id, user.username, user.email ?? '', stateOf(user)]
-    printList(flags, await store.list('user'), describeUser, lineOf)
+export async function userList(flags: ServerFlags): Promise<void> {
+  await withOperator(flags, readsUsers, async ({ list }) => {
+    const { listUsers } = await import('../admin/operations/users.ts')
+    const lineOf = (user: Json) => [`${user['sub']}`, `${user['username']}`, emailOf(user), stateOf(user)]
+    printList(flags, await list(listUsers, {}), (user) => user, lineOf)
   })
 }
 
 /** `lychgate user show`: shows a user, how they can sign in, and their sessions and grants. */
-export async function userShow(login: string, flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const user = await findUser(store, login)
-    const facts = await factsOf(user, store)
-    const { id, username, claims, createdAt, updatedAt, lockedAt } = user
-    const { preferred_username: _, updated_at: __, ...shown } = claims
+export async function userShow(login: string, flags: ServerFlags): Promise<void> {
+  await withOperator(flags, readsUsers, async (operator) => {
+    const user = await operator.findUser(login)
+    const facts = await factsOf(user, operator)
+    const { sub, username, claims, attributes, created_at, updated_at, locked_at } = user
+    const { preferred_username: _, updated_at: __, ...shown } = claims as Json // as a user is described
     const readable = Object.entries(shown).map(([name, value]) => [
       name,
       typeof value === 'object' ? JSON.stringify(value) : value,
     ])
-    const attributes = Object.entries(user.attributes ?? {}).map(([name, value]) => [
-      `attribute ${name}`,
-      value,
-    ])
+    const named = Object.entries(attributes as Json).map(([name, value]) => [`attribute ${name}`, value])
     printResult(
       flags,
-      { ...describeUser(user), ...facts },
+      { ...user, ...facts },
       {
-        sub: id,
+        sub,
         username,
-        ...Object.fromEntries([...readable, ...attributes]),
-        created: instant(createdAt),
-        changed: instant(updatedAt),
-        locked: lockedAt && `since ${instant(lockedAt)}`,
-        password: user.passwordHash === undefined ? 'none yet' : 'set',
+        ...Object.fromEntries([...readable, ...named]),
+        created: instant(Number(created_at)),
+        changed: instant(Number(updated_at)),
+        locked: locked_at && `since ${instant(Number(locked_at))}`,
+        password: user['has_password'] ? 'set' : 'none yet',
         'second factor': facts.second_factor ? 'one-time codes' : 'none',
         passkeys: facts.passkeys,
         groups: facts.groups,
@@ -158,47 +137,40 @@ export async function userShow(login: string, flags: OperatorFlags): Promise<voi
   })
 }
 
-async function factsOf({ id }: User, store: Store) {
-  const now = systemClock()
-  const [signIn, groups, sessions, grants, consents] = await Promise.all([
-    describeSignIn(store, id),
-    groupsOf(store, id),
-    store.listOf('session', id),
-    store.listOf('grant', id),
-    store.listOf(consentKind, id),
-  ])
+async function factsOf({ sub }: { readonly sub: string }, { perform, list }: Operator) {
+  const { readSignIn } = await import('../admin/operations/users.ts')
+  const { listGroupsOfUser } = await import('../admin/operations/group-reads.ts')
+  const { listSessions } = await import('../admin/operations/sessions.ts')
+  const { listGrants } = await import('../admin/operations/grants.ts')
+  const signIn = await perform(readSignIn, { sub })
+  const [groups, sessions, clients] = [
+    await list(listGroupsOfUser, { sub }),
+    await list(listSessions, { sub }),
+    await list(listGrants, { sub }),
+  ]
   return {
-    ...signIn,
-    groups: inOrder(groups).map(({ name }) => name),
-    sessions: sessions.filter((session) => isSessionLive(session, now)).length,
-    clients: connectionsOf(grants, consents, now).length,
-    grants: grants.filter((grant) => isGrantAlive(grant, now)).length,
+    second_factor: signIn['second_factor'],
+    passkeys: signIn['passkeys'],
+    failures_in_a_row: signIn['failures_in_a_row'],
+    groups: groups.map(({ name }) => String(name)).toSorted((one, other) => (one < other ? -1 : 1)),
+    sessions: sessions.length,
+    clients: clients.length,
+    grants: clients.reduce((sum, { grants }) => sum + Number(grants), 0),
   }
 }
 
-async function readPasswordHash(): Promise<string> {
-  const password = await readNewPassword()
-  const { hashPassword } = await import('../users/passwords.ts')
-  return hashPassword(password, systemRandom)
+/** The email address of a user as the admin API describes one. */
+function emailOf({ claims }: Json): string {
+  return String((claims as Json)['email'] ?? '')
 }
 
-function stateOf({ seeded, lockedAt, passwordHash }: User): string {
+function stateOf({ seeded, locked_at, has_password }: Json): string {
   const states = [
-    lockedAt !== undefined && 'locked',
-    passwordHash === undefined && 'no password',
-    seeded && 'development',
+    locked_at !== undefined && 'locked',
+    has_password === false && 'no password',
+    seeded === true && 'development',
   ].filter(Boolean)
   return states.length === 0 ? '' : `(${states.join(', ')})`
-}
-
-/** What the text of a claim must be. */
-export const demands: Readonly<Record<ClaimFault, string>> = {
-  tooLong: 'is too long',
-  invisible: 'contains invisible characters',
-  url: 'must be an http or https URL',
-  birthdate: 'must be YYYY-MM-DD, or a year alone',
-  zoneinfo: 'must be a time zone, such as Europe/Berlin',
-  locale: 'must be a language tag, such as de-CH',
 }
 
 /**
@@ -219,7 +191,7 @@ function claimsOf(flags: ClaimFlags): Readonly<Record<string, string>> {
 }
 
 /** Reads `--attribute NAME=VALUE`. @throws {WrongUsage} for another form. */
-export function attributesOf({ attribute = [] }: ClaimFlags): Readonly<Record<string, string>> {
+function attributeTexts({ attribute = [] }: ClaimFlags): Readonly<Record<string, string>> {
   const texts = attribute.map((text) => {
     const [name = '', ...value] = text.split('=')
     if (value.length === 0) throw new WrongUsage('--attribute: must be NAME=VALUE')
@@ -228,21 +200,16 @@ export function attributesOf({ attribute = [] }: ClaimFlags): Readonly<Record<st
   return Object.fromEntries(texts)
 }
 
+/** Reads the same as the values that the declarations of the store or the server make of them. */
+export async function attributesOf({ list }: Operator, flags: ClaimFlags) {
+  const texts = attributeTexts(flags)
+  const { listAttributes } = await import('../admin/operations/users.ts')
+  const declared = Object.keys(texts).length === 0 ? [] : await list(listAttributes, {})
+  // `as`: as the admin API describes them.
+  return attributeChange(declared as unknown as readonly Attribute[], texts)
+}
+
 /** Reads the claims of a new user: one without a value is left out, OpenID Connect Core §5.3.2. */
 export function newClaims(flags: ClaimFlags): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(claimsOf(flags)).filter(([, value]) => value !== ''))
-}
-
-/** Returns the error for a user name or an address that is taken. */
-export function taken(): CommandFailed {
-  return new CommandFailed('the user name or email address is taken')
-}
-
-/** @throws {CommandFailed} when another user has the user name or the address. */
-export async function unlessTaken<T>(writing: Promise<T>): Promise<T> {
-  try {
-    return await writing
-  } catch (error) {
-    throw error instanceof RecordExists ? taken() : error
-  }
 }

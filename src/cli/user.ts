@@ -2,7 +2,6 @@ import type { Command } from 'commander'
 import { textClaims } from '../domain/claims.ts'
 import { addServerFlags, serverHelp } from './files/open-target.ts'
 import { addForceFlag, addOperatorFlags, addYesFlag, collect } from './flags.ts'
-import { userInvite, userResetLink } from './user-access.ts'
 import {
   userLock,
   userRemove,
@@ -11,7 +10,7 @@ import {
   userRevoke,
   userUnlock,
 } from './user-acts.ts'
-import { userDeleteLink, userLinks } from './user-links.ts'
+import { userDeleteLink, userInvite, userLinks, userResetLink } from './user-links.ts'
 import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile.ts'
 
 const addHelp = `
@@ -86,43 +85,41 @@ const example = (line: string) => `\nExample:\n  lychgate user ${line}\n`
 export function addUserCommands(program: Command): void {
   const group = program.command('user').description('add, invite, change, lock and remove users')
   const command = (name: string, description: string) => group.command(name).description(description)
+  const act = (command: Command, help: string) => addServerFlags(addOperatorFlags(command, serverHelp + help))
   const add = command('add <username>', 'add a user with a password')
     .option('--email <address>', 'the email address, with which the user can sign in as well')
     .option('--email-verified', 'the address is verified')
-    .option('--admin', 'make the user an administrator, who can open the admin pages')
-  addOperatorFlags(addClaimFlags(add), addHelp).action(userAdd)
+    .option('--admin', 'make the user an administrator, who can open the admin pages; on a store')
+  act(addClaimFlags(add), addHelp).action(userAdd)
   const invite = command('invite <email>', 'add a user who chooses a name and a password')
     .option('--username <name>', 'the user name (default: the email address)')
     .option('--print', 'print the link instead of sending it')
-  addOperatorFlags(addClaimFlags(invite), inviteHelp).action(userInvite)
+  act(addClaimFlags(invite), inviteHelp).action(userInvite)
   const reset = command('reset-link <user>', 'create a link with which a user sets a new password').option(
     '--print',
     'print the link instead of sending it',
   )
-  addOperatorFlags(reset, resetHelp).action(userResetLink)
-  addOperatorFlags(
-    command('links <user>', 'list the links of a user that can be used'),
-    example('links carol'),
-  ).action(userLinks)
+  act(reset, resetHelp).action(userResetLink)
+  act(command('links <user>', 'list the links of a user that can be used'), example('links carol')).action(
+    userLinks,
+  )
   const deleteLink = addYesFlag(
     command('delete-link <user> <link>', 'delete a link, so that it cannot be used'),
   )
-  addOperatorFlags(deleteLink, example('delete-link carol -- -0bIf3q…')).action(userDeleteLink)
-  addOperatorFlags(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
+  act(deleteLink, example('delete-link carol -- -0bIf3q…')).action(userDeleteLink)
+  act(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
   const show = command('show <user>', 'show a user, how they can sign in, their sessions and grants')
-  addOperatorFlags(show, example('show carol@example.com')).action(userShow)
+  act(show, example('show carol@example.com')).action(userShow)
   const set = command('set <user>', 'change the profile of a user')
     .option('--email <address>', 'the new email address')
     .option('--email-verified', 'the address is verified')
     .option('--no-email-verified', 'the address is not verified')
-  addOperatorFlags(addClaimFlags(set), setHelp).action(userSet)
+  act(addClaimFlags(set), setHelp).action(userSet)
   const passwd = command('passwd <user>', 'set a new password and end every session of a user').option(
     '--disconnect',
     'revoke every grant as well',
   )
-  addOperatorFlags(passwd, passwordHelp).action(userPasswd)
-  /** A command that works on a running server, too. */
-  const act = (command: Command, help: string) => addServerFlags(addOperatorFlags(command, serverHelp + help))
+  act(passwd, passwordHelp).action(userPasswd)
   const lock = addYesFlag(command('lock <user>', 'lock a user, and end their sessions, links and grants'))
   act(addForceFlag(lock), lockHelp).action(userLock)
   act(command('unlock <user>', 'let a locked user sign in again'), example('unlock carol')).action(userUnlock)

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { type Attribute, attributesOf, changeAttributes } from '../domain/attributes.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { accept, insert, update } from '../domain/decision.ts'
+import { accept, update } from '../domain/decision.ts'
 import { groupTreeKey, groupTreeKind } from '../domain/group.ts'
 import type { User, UserAttributes, UserClaims } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
@@ -10,7 +9,7 @@ import type { PasswordCheck } from '../feature/deps.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import type { Clock } from '../system/system.ts'
 import { preparePassword } from '../users/passwords.ts'
-import { createUser } from '../users/rules/user.ts'
+import { addUser, createUser } from '../users/rules/user.ts'
 import { seedGroups } from './groups.ts'
 
 const claimValue = Type.Union([
@@ -134,8 +133,7 @@ async function seedUser(
 ): Promise<boolean> {
   try {
     if (known === undefined) {
-      const event = auditEvent('user-added', { by: 'server', at: clock() }, { userId: fresh.id })
-      await store.write(insert('user', fresh), event)
+      await store.write(...addUser(fresh, false, { by: 'server', at: clock() }))
     } else {
       const user = updated(known, fresh)
       if (factsOf(user) !== factsOf(known)) await store.write(update('user', user))

@@ -15,6 +15,7 @@ import {
   mostGroups,
   removeMember,
 } from '../domain/group.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 
 /** Lists every group, oldest first. For operators' commands, not for requests. */
@@ -68,6 +69,16 @@ export function findAmong(groups: readonly Group[], text: string): Group | undef
 export function namesOf(groups: readonly Group[]): (id: string) => string {
   const names = new Map(groups.map(({ id, name }) => [id, name]))
   return (id) => names.get(id) ?? id
+}
+
+/** Describes a group to an operator. */
+export function describeGroup({ id, name, description, parentId, administratorsId, createdAt }: Group) {
+  return {
+    group_id: id,
+    name,
+    ...omitUndefined({ description, parent_id: parentId, administrators_id: administratorsId }),
+    created_at: createdAt,
+  }
 }
 
 /** Decides about a change of groups from all groups. */

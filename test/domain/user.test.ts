@@ -178,6 +178,7 @@ t.test('an operator sees a user by the names of the wire, and no hash of a passw
     username: 'bob',
     seeded: true,
     created_at: 50,
+    updated_at: 50,
     has_password: true,
     claims: { preferred_username: 'bob', updated_at: 50 },
     attributes: {},

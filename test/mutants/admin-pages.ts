@@ -167,7 +167,7 @@ export const adminPageFaults = [
     id: 'admin-form-overwrites-attributes',
     tests: formTests,
     file: 'src/admin/pages/user-attributes.ts',
-    find: 'assertVersion(form, attributesOf(declared, user))',
-    replace: '',
+    find: '(record: object) => assertVersion(form, attributesOf(declared, record))',
+    replace: '() => undefined',
   },
 ] as const satisfies readonly Fault[]

@@ -16,10 +16,10 @@ import {
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { isAdministrator, keepAdministrator } from '../../users/administrators.ts'
 import type { Reach } from '../../users/delegation.ts'
-import { changeGroups, lineOf, removeFromGroup } from '../../users/groups.ts'
+import { changeGroups, describeGroup, lineOf, removeFromGroup } from '../../users/groups.ts'
 import { type Call, findGroup, type Operation } from './operation.ts'
 import { requireFound, tagOfGroup } from './rules.ts'
-import { GroupResource, nothing } from './schema.ts'
+import { GroupResource, JoinedGroup, nothing } from './schema.ts'
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
 const closed = { additionalProperties: false } as const
@@ -114,16 +114,17 @@ export const joinGroup: Operation<Static<typeof NewMember>> = {
   url: '/groups/:group_id/members',
   delegates: true,
   summary: 'Add a user to a group; one who is in it stays',
-  response: GroupResource,
+  response: JoinedGroup,
   body: NewMember,
   async perform(call, keep) {
-    const { deps, body, context } = call
+    const { deps, context } = call
     const group = await findGroup(call)
-    const { id: userId } = requireFound(await deps.store.find('user', body.sub), 'user')
+    const { id: userId } = requireFound(await deps.store.find('user', call.body.sub), 'user')
     const known = await deps.store.find(membershipKind, membershipPrefix(group.id) + userId)
     const reach = await call.reach()
     const description = describeGroup(reach === undefined ? group : seenFrom(reach)(group))
-    const kept = { status: 200, body: description, headers: {}, userId }
+    const body = { ...description, added: known === undefined }
+    const kept = { status: 200, body, headers: {}, userId }
     return call.store.transact(groupKind, group.id, (found) =>
       accept(
         kept,
@@ -210,13 +211,4 @@ export function seenFrom({ groups }: Reach): (group: Group) => Group {
     ...(parentId !== undefined && ids.has(parentId) && { parentId }),
     ...(administratorsId !== undefined && ids.has(administratorsId) && { administratorsId }),
   })
-}
-
-export function describeGroup({ id, name, description, parentId, administratorsId, createdAt }: Group) {
-  return {
-    group_id: id,
-    name,
-    ...omitUndefined({ description, parent_id: parentId, administrators_id: administratorsId }),
-    created_at: createdAt,
-  }
 }

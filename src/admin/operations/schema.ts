@@ -29,6 +29,7 @@ export const UserResource = Type.Object(
     username: Type.String(),
     seeded: Type.Boolean({ description: 'A development server made the user.' }),
     created_at: Type.Integer(),
+    updated_at: Type.Integer(),
     has_password: Type.Boolean(),
     locked_at: Type.Optional(Type.Integer()),
     claims: Type.Object({}, { ...open, description: 'Standard claims, OpenID Connect Core §5.1.' }),
@@ -130,6 +131,15 @@ export const GroupResource = Type.Object(
     created_at: Type.Integer(),
   },
   { title: 'Group', ...closed },
+)
+
+/** A group to which a user was added. */
+export const JoinedGroup = Type.Object(
+  {
+    ...GroupResource.properties,
+    added: Type.Boolean({ description: 'false: the user was in it already.' }),
+  },
+  { title: 'JoinedGroup', ...closed },
 )
 
 /** A user in a group. */

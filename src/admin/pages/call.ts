@@ -1,5 +1,6 @@
+import { OAuthError } from '../../domain/errors.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import type { Call } from '../operations/operation.ts'
+import type { Call, Operation } from '../operations/operation.ts'
 import type { AdminVisit } from './admin-page.ts'
 
 /**
@@ -28,5 +29,28 @@ export function callOf<Body>(
     reach: async () => undefined,
     requireMay: () => [],
     log: request.log,
+  }
+}
+
+/** Performs an operation for an administrator at a page, and returns the body of its response. */
+export async function performAt<Body>(
+  deps: AppDeps,
+  visit: AdminVisit,
+  operation: Operation<Body>,
+  params: Readonly<Record<string, string>>,
+  body?: Body,
+): Promise<Readonly<Record<string, unknown>>> {
+  const outcome = await operation.perform(callOf(deps, visit, params, body), () => [])
+  return { ...outcome?.body }
+}
+
+/** Returns whether something was there to do it to. */
+export async function wasFound(doing: Promise<unknown>): Promise<boolean> {
+  try {
+    await doing
+    return true
+  } catch (error) {
+    if (error instanceof OAuthError && error.status === 404) return false
+    throw error
   }
 }

@@ -12,13 +12,11 @@ import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { displayName, type NamedUser } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
-import { keepAdministrator } from '../../users/administrators.ts'
-import { addToGroup, removeFromGroup } from '../../users/groups.ts'
 import { findByLogin } from '../../users/search.ts'
-import { editGroup, removeGroup } from '../operations/groups.ts'
+import { editGroup, joinGroup, leaveGroup, removeGroup } from '../operations/groups.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
-import { callOf } from './call.ts'
+import { callOf, performAt, wasFound } from './call.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
@@ -101,8 +99,8 @@ export function groupPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
   const join = async (visit: AdminVisit, group: Group, typed: string) => {
     const { user } = await findByLogin(store, typed)
     if (user === undefined) return show(visit, msg('admin.group.noUser'))
-    const isAdded = await addToGroup(visit.store, group, user.id, visit.context)
-    return visit.done(isAdded === undefined ? 'gone' : 'group-added', `/groups/${group.id}`)
+    const joining = performAt(deps, visit, joinGroup, { group_id: group.id }, { sub: user.id })
+    return visit.done((await wasFound(joining)) ? 'group-added' : 'gone', `/groups/${group.id}`)
   }
 
   return {
@@ -117,16 +115,14 @@ export function groupPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
     },
     show,
     submit: async (visit) => {
-      const { form, param, context } = visit
+      const { form, param } = visit
       const group = await find(param('id'))
       const [name, joins, leaves] = ['name', 'join', 'leave'].map((field) => single(form, field))
       if (name !== undefined) return change(visit, group.id, name)
       if (joins !== undefined) return join(visit, group, joins)
       const isRemoved =
         leaves !== undefined &&
-        (await removeFromGroup(visit.store, group, leaves, context, (decision) =>
-          keepAdministrator(decision, config.admin.group, context.at),
-        ))
+        (await wasFound(performAt(deps, visit, leaveGroup, { group_id: group.id, sub: leaves })))
       return visit.done(isRemoved ? 'group-removed' : 'gone', `/groups/${group.id}`)
     },
   }
@@ -151,7 +147,7 @@ export function groupDeletePage(_app: FastifyInstance, deps: AppDeps): AdminPage
       return { subject, name: subject.name, url: `${service.prefix}${adminPath('groups')}/${id}` }
     },
     perform: async ({ id }, visit) => {
-      await removeGroup.perform(callOf(deps, visit, { group_id: id }), () => [])
+      await performAt(deps, visit, removeGroup, { group_id: id })
       return visit.done('group-deleted', '/groups')
     },
   })

@@ -5,9 +5,8 @@ import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { addGroup } from '../operations/groups.ts'
-import type { Shown } from '../operations/operation.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
-import { callOf } from './call.ts'
+import { performAt } from './call.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
@@ -72,9 +71,7 @@ export function groupsPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
     submit: async (visit) => {
       const { form } = visit
       const [name = '', description = ''] = [single(form, 'name'), single(form, 'description')]
-      const outcome = await addGroup.perform(callOf(deps, visit, {}, { name, description }), () => [])
-      // `as`: a group was added, and is described.
-      const { group_id: id } = (outcome as Shown).body as { readonly group_id: string }
+      const { group_id: id } = await performAt(deps, visit, addGroup, {}, { name, description })
       return visit.done('group-created', `/groups/${id}`)
     },
   }

@@ -1,16 +1,17 @@
 import type { FastifyInstance } from 'fastify'
-import { auditEvent } from '../../domain/audit.ts'
-import { accept, insert } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import { createInvitation, type DeliveredInvitation } from '../../pages/emails/invitation.ts'
+import type { DeliveredInvitation } from '../../pages/emails/invitation.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { RecordExists } from '../../storage/store.ts'
-import { canonicalEmail, createUser } from '../../users/rules/user.ts'
+import { canonicalEmail } from '../../users/rules/user.ts'
+import { createLink } from '../operations/links.ts'
+import { inviteUser } from '../operations/user-changes.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { performAt } from './call.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
@@ -30,7 +31,6 @@ declare module '../../pages/pages.ts' {
 
 /** Adds a user, who sets a password by a link. */
 export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
-  const { random } = deps
   const showLink = linkShower(deps)
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
     const text = (name: string) => (single(form, name) ?? '').trim()
@@ -50,29 +50,19 @@ export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
     },
     show,
     submit: async (visit) => {
-      const { form, context, request } = visit
+      const { form } = visit
       const text = (name: string) => (single(form, name) ?? '').trim()
       const [email, username] = [text('email'), text('username') || text('email')]
       const [given_name, family_name] = [text('given_name'), text('family_name')]
       if (canonicalEmail(email) === undefined) return show(visit, msg('email.invalid'))
-      const user = createUser(
-        {
-          username,
-          email,
-          claims: { ...(given_name && { given_name }), ...(family_name && { family_name }) },
-        },
-        random(16),
-        context.at,
-      )
-      const link = createInvitation(deps, user, single(form, 'show') === undefined, context)
-      const event = auditEvent('user-invited', context, { userId: user.id })
+      const claims = { ...(given_name && { given_name }), ...(family_name && { family_name }) }
+      const body = { username, email, claims, send: single(form, 'show') === undefined }
       try {
-        await visit.store.write(insert('user', user), event, ...link.writes)
+        return showLink(visit, await performAt(deps, visit, inviteUser, {}, body))
       } catch (error) {
         if (!(error instanceof RecordExists)) throw error
         return show(visit, msg('admin.invite.taken'))
       }
-      return showLink(visit, user, await link.deliver(request.log))
     },
   }
 }
@@ -93,23 +83,19 @@ export function userLinkPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
       return { subject, name: subject.username, url }
     },
     perform: async (user, visit) => {
-      const { context, request } = visit
+      if (user.lockedAt !== undefined) return visit.done('gone', `/users/${encodeURIComponent(user.id)}`)
       const purpose = user.passwordHash === undefined ? 'invitation' : 'password-reset'
-      const link = createInvitation(deps, user, true, context, purpose)
-      const isGiven = await visit.store.transact('user', user.id, (current) =>
-        current === undefined || current.lockedAt !== undefined
-          ? accept(false)
-          : accept(true, ...link.writes),
-      )
-      if (!isGiven) return visit.done('gone', `/users/${encodeURIComponent(user.id)}`)
-      return showLink(visit, user, await link.deliver(request.log))
+      const { id: sub, username } = user
+      const invitation = await performAt(deps, visit, createLink, { sub }, { purpose })
+      return showLink(visit, { sub, username, invitation })
     },
   })
 }
 
 function linkShower({ service }: Pick<AppDeps, 'service'>) {
-  return ({ render }: AdminVisit, { id, username }: User, link: DeliveredInvitation) => {
-    const userUrl = `${service.prefix}${adminPath('users')}/${encodeURIComponent(id)}`
-    return render('admin/user-link', { link, name: username, userUrl })
+  return ({ render }: AdminVisit, { sub, username: name, invitation }: Readonly<Record<string, unknown>>) => {
+    const userUrl = `${service.prefix}${adminPath('users')}/${encodeURIComponent(String(sub))}`
+    const link = invitation as DeliveredInvitation // as the operation responds
+    return render('admin/user-link', { link, name: String(name), userUrl })
   }
 }

@@ -5,7 +5,7 @@ import { type Key, msg } from '../../pages/i18n/i18n.ts'
 import { type UserAct, userActs } from '../operations/user-acts.ts'
 import { type Act, actPage, requireFound } from './act-page.ts'
 import { type AdminPage, adminPath } from './admin-page.ts'
-import { callOf } from './call.ts'
+import { performAt } from './call.ts'
 
 /** The keys of the texts of each act. */
 type Name = keyof typeof userActs
@@ -28,7 +28,7 @@ export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly Adm
       isTyped: operation.isFinal,
       find,
       perform: async ({ id }, visit) => {
-        await operation.perform(callOf(deps, visit, { sub: id }), () => [])
+        await performAt(deps, visit, operation, { sub: id })
         const back = operation.kind === 'delete' ? '/users' : `/users/${encodeURIComponent(id)}`
         return visit.done(operation.done, back)
       },

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { attributeChange, attributesOf, changedAttributes } from '../../domain/attributes.ts'
+import type { UserAttributes } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import {
@@ -10,9 +11,10 @@ import {
   attributeTexts,
 } from '../../pages/attributes.ts'
 import { displayName, type NamedUser } from '../../pages/describe.ts'
-import { editProfile } from '../../users/rules/edit-profile.ts'
+import { changeUser } from '../operations/user-changes.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { callOf } from './call.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
@@ -26,10 +28,8 @@ declare module '../../pages/pages.ts' {
 }
 
 /** The custom attributes of a user: administrators see and change all that are declared. */
-export function userAttributesPage(
-  _app: FastifyInstance,
-  { config, service, store }: AppDeps,
-): readonly AdminPage[] {
+export function userAttributesPage(_app: FastifyInstance, deps: AppDeps): readonly AdminPage[] {
+  const { config, service, store } = deps
   const declared = config.accounts.attributes
   if (declared.length === 0) return []
   const backTo = (id: string) => `/users/${encodeURIComponent(id)}`
@@ -54,21 +54,20 @@ export function userAttributesPage(
     show: (visit) =>
       show(visit, single(visit.form, 'version') === undefined ? {} : attributeTexts(visit.form, declared)),
     submit: async (visit) => {
-      const { form, param, context, reply } = visit
+      const { form, param, reply } = visit
       const texts = attributeTexts(form, declared)
       const wanted = attributeChange(declared, texts)
       if (declared.some((one) => attributeFieldFault(one, wanted) !== undefined)) {
         reply.code(400)
         return show(visit, texts)
       }
-      const userId = param('id')
-      await visit.store.transact('user', userId, (found) => {
-        const user = requireFound(found, 'user')
-        assertVersion(form, attributesOf(declared, user))
-        const attributes = changedAttributes(user, wanted)
-        return editProfile(user, { attributes }, context)
-      })
-      return visit.done('saved', backTo(userId))
+      const sub = param('id')
+      const user = requireFound(await store.find('user', sub), 'user')
+      const { given } = changedAttributes(user, wanted)
+      const assertSeen = (record: object) => assertVersion(form, attributesOf(declared, record))
+      const body = { attributes: given as UserAttributes } // attributeFieldFault has checked them
+      await changeUser.perform(callOf(deps, visit, { sub }, body, assertSeen), () => [])
+      return visit.done('saved', backTo(sub))
     },
   }
   return [page]

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { consentKey, consentKind, endConnection } from '../../domain/connections.ts'
-import { accept } from '../../domain/decision.ts'
+import { consentKey, consentKind } from '../../domain/connections.ts'
 import {
   canonicalGroupName,
   type Group,
@@ -16,12 +15,14 @@ import type { AppDeps } from '../../feature/deps.ts'
 import { type AttributeField, attributeField } from '../../pages/attributes.ts'
 import { ago, displayName, type NamedUser } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
-import { keepAdministrator } from '../../users/administrators.ts'
 import { countFailures, userCredentials } from '../../users/factors.ts'
-import { addToGroup, groupsOf, inOrder, removeFromGroup } from '../../users/groups.ts'
+import { groupsOf, inOrder } from '../../users/groups.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
+import { revokeGrants } from '../operations/grants.ts'
+import { joinGroup, leaveGroup } from '../operations/groups.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { performAt, wasFound } from './call.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
@@ -69,7 +70,8 @@ const shownApps = 20
  * A user: how they sign in, their groups, sessions and apps. Its forms change the groups, and end the access of an
  * app.
  */
-export function userPage(app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
+export function userPage(app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { config, service, store } = deps
   const declared = config.accounts.attributes
   const show = async ({ param, form, request, now, render }: AdminVisit, problem?: Text) => {
     const id = param('id')
@@ -139,29 +141,20 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
 
   const addGroup = async (visit: AdminVisit, user: User, typed: string) => {
     const named = await store.find(groupNameKind, canonicalGroupName(typed.trim()))
-    const group = named && (await store.find(groupKind, named.id))
-    const isAdded = group && (await addToGroup(visit.store, group, user.id, visit.context))
-    if (isAdded === undefined) return show(visit, msg('admin.user.noGroup'))
-    return visit.done('group-added', backTo(user))
+    const params = { group_id: named?.id ?? '' }
+    const isFound = await wasFound(performAt(deps, visit, joinGroup, params, { sub: user.id }))
+    return isFound ? visit.done('group-added', backTo(user)) : show(visit, msg('admin.user.noGroup'))
   }
-  const leaveGroup = async (visit: AdminVisit, user: User, groupId: string) => {
-    const group = await store.find(groupKind, groupId)
-    const { context } = visit
-    const isRemoved =
-      group &&
-      (await removeFromGroup(visit.store, group, user.id, context, (decision) =>
-        keepAdministrator(decision, config.admin.group, context.at),
-      ))
+  const leave = async (visit: AdminVisit, user: User, groupId: string) => {
+    const isRemoved = await wasFound(performAt(deps, visit, leaveGroup, { group_id: groupId, sub: user.id }))
     return visit.done(isRemoved ? 'group-removed' : 'gone', backTo(user))
   }
   const disconnect = async (visit: AdminVisit, user: User, clientId: string) => {
-    const { now, context } = visit
     const isConnected =
       (await store.find(consentKind, consentKey(user.id, clientId))) !== undefined ||
-      (await store.grantsOf(user.id, [clientId], { now, limit: 1 })).length > 0
+      (await store.grantsOf(user.id, [clientId], { now: visit.now, limit: 1 })).length > 0
     if (!isConnected) return visit.done('gone', backTo(user))
-    const writes = endConnection({ clientId }, { userId: user.id, ...context })
-    await visit.store.transact('user', user.id, () => accept(undefined, ...writes))
+    await performAt(deps, visit, revokeGrants, { sub: user.id, client_id: clientId })
     return visit.done('app-disconnected', backTo(user))
   }
 
@@ -175,7 +168,7 @@ export function userPage(app: FastifyInstance, { config, service, store }: AppDe
       const user = requireFound(await store.find('user', param('id')), 'user')
       const [joins, leaves, client] = ['join', 'leave', 'client'].map((name) => single(form, name))
       if (joins !== undefined) return addGroup(visit, user, joins)
-      if (leaves !== undefined) return leaveGroup(visit, user, leaves)
+      if (leaves !== undefined) return leave(visit, user, leaves)
       return client === undefined ? visit.done('gone', backTo(user)) : disconnect(visit, user, client)
     },
   }

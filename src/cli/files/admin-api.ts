@@ -125,7 +125,7 @@ export async function connectAdminApi(
       if (status === 404 && mayBeAbsent) return { body: {}, etag: '' }
       const isList = path.includes('?limit=')
       const line = what === '' ? said(answer, status) : `${what}: ${said(answer, status)}`
-      throw failureOf(status, challenge, line, isList)
+      throw failureOf(status, challenge, line, { isList, code: String(answer['error'] ?? '') })
     }
   }
 
@@ -172,13 +172,20 @@ function said({ error_description: description, error }: Json, status: number): 
   return String(description ?? error ?? `the server responded with ${status}`)
 }
 
-function failureOf(status: number, challenge: string, line: string, isList: boolean): CommandFailed {
+function failureOf(
+  status: number,
+  challenge: string,
+  line: string,
+  { isList, code }: { readonly isList: boolean; readonly code: string },
+): CommandFailed {
   if (challenge.includes('insufficient_user_authentication'))
     return new CommandFailed(`${line}; get a token after a sign-in with two factors`)
   if (status === 404 && isList)
     return new CommandFailed(`${line}; is admin.api on, and at this place (--api)?`)
   const isPassing = [404, 412, 429, 502, 503, 504].includes(status)
-  return isPassing ? new TryAgain(`${line}; run the command again`) : new CommandFailed(line)
+  return isPassing
+    ? new TryAgain(`${line}; run the command again`, { code })
+    : new CommandFailed(line, { code })
 }
 
 function unreachable(server: string, error: unknown): never {

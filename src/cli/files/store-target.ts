@@ -1,18 +1,17 @@
 import { removeClient } from '../../clients/integration.ts'
 import type { Config } from '../../config/schema.ts'
-import { auditEvent } from '../../domain/audit.ts'
-import { accept, type Decision, insert } from '../../domain/decision.ts'
+import { accept, type Decision } from '../../domain/decision.ts'
 import { membershipKind } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
 import { knownTo } from '../../feature/known-to.ts'
 import { declared } from '../../features.ts'
-import type { Store } from '../../storage/store.ts'
+import { RecordExists, type Store } from '../../storage/store.ts'
 import { systemClock, systemRandom } from '../../system/system.ts'
 import { keepAdministrator } from '../../users/administrators.ts'
 import { addToGroup, changeGroups, listGroups, removeFromGroup } from '../../users/groups.ts'
-import { deleteUser } from '../../users/rules/user.ts'
+import { addUser, deleteUser } from '../../users/rules/user.ts'
 import { subjectTaken } from '../client-metadata.ts'
-import { unlessTaken } from '../user-profile.ts'
+import { taken } from '../find.ts'
 import type { State, Target } from './target.ts'
 
 interface StoreOptions {
@@ -34,21 +33,21 @@ export function storeTarget({ store, config, administrators, isPrinted }: StoreO
     async addUser(user, context) {
       // Loaded late: most runs invite no user.
       const { createInvitation } = await import('../../pages/emails/invitation.ts')
-      const { id: userId, username, lockedAt } = user
+      const { username, lockedAt } = user
       const isInvited = lockedAt === undefined
       const sources = { config, random: systemRandom }
       const invitation = isInvited ? createInvitation(sources, user, !isPrinted, context) : undefined
-      const event = auditEvent(isInvited ? 'user-invited' : 'user-added', context, { userId })
-      await unlessTaken(store.write(insert('user', user), event, ...(invitation?.writes ?? [])))
+      const writes = [...addUser(user, isInvited, context), ...(invitation?.writes ?? [])]
+      await store.write(...writes).catch(nameTaken)
       const error = (line: string) =>
         process.stderr.write(`lychgate: ${line}; give the link to ${username} yourself\n`)
       return invitation?.deliver({ error })
     },
     async changeUser({ before, after, decide }) {
       const isLocked = after.lockedAt !== undefined
-      await unlessTaken(
-        store.transact('user', before.id, (user) => (isLocked ? guard(decide(user)) : decide(user))),
-      )
+      await store
+        .transact('user', before.id, (user) => (isLocked ? guard(decide(user)) : decide(user)))
+        .catch(nameTaken)
     },
     async addMember(group, { id }, context) {
       await addToGroup(store, group, id, context)
@@ -72,6 +71,11 @@ export function storeTarget({ store, config, administrators, isPrinted }: StoreO
       )
     },
   }
+}
+
+/** @throws {CommandFailed} when another user has the user name or the address. */
+function nameTaken(error: unknown): never {
+  throw error instanceof RecordExists ? taken() : error
 }
 
 const pageSize = 10_000

@@ -9,8 +9,7 @@ import { editProfile } from '../../users/rules/edit-profile.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
 import { canonicalUsername, createUser, lockUser, unlockUser } from '../../users/rules/user.ts'
 import { CommandFailed } from '../failure.ts'
-import { requireUser } from '../find.ts'
-import { demands, taken } from '../user-profile.ts'
+import { demands, requireUser, taken } from '../find.ts'
 import { requireAmong } from './groups.ts'
 import {
   attempt,

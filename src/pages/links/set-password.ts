@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import type { TextClaim } from '../../domain/claims.ts'
-import { type Decision, insert, withWrites } from '../../domain/decision.ts'
+import { type Decision, withWrites } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
@@ -13,6 +13,7 @@ import { linkPath } from '../../users/one-time-links.ts'
 import { hashPassword } from '../../users/passwords.ts'
 import { unusableLink } from '../../users/rules/one-time-link.ts'
 import {
+  addUser,
   changePassword,
   changeProfile,
   createUser,
@@ -105,7 +106,7 @@ export function setPassword({ config, service, store, random }: AppDeps) {
   const insertFirst = async (typed: Typed, passwordHash: string, context: AuditContext): Promise<void> => {
     await assertNoUsers(store)
     const user = firstUser(typed, random(16), context, passwordHash)
-    const added = [insert('user', user), auditEvent('user-added', context, { userId: user.id })]
+    const added = addUser(user, false, context)
     await addAdministrator(store, config.admin.group, user.id, random(16), context, ...added)
   }
 

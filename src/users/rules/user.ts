@@ -289,12 +289,13 @@ export function endAccess(userId: string, rule: string, now: Seconds): readonly 
 
 /** Describes a user to an operator, without the hash of the password. */
 export function describeUser(user: User) {
-  const { id, username, seeded, createdAt, passwordHash, lockedAt, claims, attributes = {} } = user
+  const { id, username, seeded, createdAt, updatedAt, passwordHash, lockedAt, claims, attributes = {} } = user
   return {
     sub: id,
     username,
     seeded,
     created_at: createdAt,
+    updated_at: updatedAt,
     has_password: passwordHash !== undefined,
     ...(lockedAt !== undefined && { locked_at: lockedAt }),
     claims,
