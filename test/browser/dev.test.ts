@@ -116,3 +116,25 @@ t.test('buttons copy, and move the time', async (t) => {
     .waitFor()
   t.strictSame(complaints, [])
 })
+
+t.test('the lists of faults, snapshots and issuers are pages, empty and not', async (t) => {
+  const { page, complaints } = await visit(t, browser, `${server.issuer}/_dev/faults`)
+  await page.getByText('No fault was requested.').waitFor()
+  await assertFine(t, page)
+  await page.goto(`${server.issuer}/_dev/snapshots`)
+  await page.getByText('No snapshot was taken.').waitFor()
+  await assertFine(t, page)
+  const fault = { endpoint: 'token', fault: 'delay', ms: 1 }
+  await page.request.post(`${server.issuer}/_dev/faults`, { data: fault })
+  await page.request.post(`${server.issuer}/_dev/snapshots/before`)
+  for (const [list, item] of [
+    ['faults', 'delay at token'],
+    ['snapshots', 'before'],
+    ['issuers', 'metadata-other-issuer'],
+  ] as const) {
+    await page.goto(`${server.issuer}/_dev/${list}`)
+    await page.getByRole('heading', { name: item, exact: true }).waitFor()
+    await assertFine(t, page)
+  }
+  t.strictSame(complaints, [])
+})
