@@ -214,9 +214,9 @@ export const defaultScope: Scope = ['openid', 'profile', 'email']
  */
 export const offlineAccess: CatalogueScope = {
   name: 'offline_access',
-  group: 'Access while you are away',
+  group: 'Use while you are away',
   access: 'identity',
-  description: 'Keep its access while you are away',
+  description: 'Stay connected while you are away',
 }
 
 /** The scope of the groups of users. Its words are here, so that a configuration can name it alone. */

@@ -125,7 +125,7 @@ t.test(
     t.notMatch(account.html, /Sends you to/)
 
     const denied = await start()
-    t.match((await decide(server, denied.user_code, 'deny')).html, /You denied access/)
+    t.match((await decide(server, denied.user_code, 'deny')).html, /You denied the request/)
     await assertRejected(t, await asks(denied), 'access_denied', 400, 'denied')
   },
 )
@@ -359,7 +359,7 @@ t.test('a user who may not use the client cannot approve its device', async (t) 
   t.equal(denial.status, 403)
   t.notOk(denial.html.includes('value="approve"'))
   await assertRejected(t, await asks(device, closed), 'authorization_pending', 400, 'nothing is approved')
-  t.match(pageOf(await agent.submit(denial, { decision: 'deny' })).html, /You denied access/)
+  t.match(pageOf(await agent.submit(denial, { decision: 'deny' })).html, /You denied the request/)
   await assertRejected(t, await asks(device, closed), 'access_denied')
 })
 

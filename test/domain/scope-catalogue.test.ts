@@ -73,7 +73,7 @@ t.test('a request without a scope gets what is about the user alone', async (t) 
 })
 
 t.test('every catalogue ends with offline_access', async (t) => {
-  t.strictSame(shown(offlineAccess), ['offline_access', 'Access while you are away', 'identity', false])
+  t.strictSame(shown(offlineAccess), ['offline_access', 'Use while you are away', 'identity', false])
   t.strictSame(completeCatalogue([]), [offlineAccess])
   t.strictSame(completeCatalogue(defaultScopeCatalogue), [...defaultScopeCatalogue, offlineAccess])
 })

@@ -80,7 +80,7 @@ t.test(
     const first = pageOf(await ask(server, app, {}, agent))
     const failed = pageOf(await agent.submit(first, { ...alice, password: 'wrong' }, first.forms[0]))
     const consent = pageOf(await agent.submit(failed, alice, failed.forms[0]))
-    t.match(consent.html, '<title>Allow access?')
+    t.match(consent.html, '<title>Connect this app?')
     const expected = shownOn(consent.html).map(([element]) => element)
     t.equal(expected.length, 2)
     t.match(

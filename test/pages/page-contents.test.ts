@@ -113,9 +113,9 @@ t.test(
 t.test('resources are named with their identifier', async (t) => {
   t.match(
     textOf(await html('consent-everything')),
-    'This access is for Riverside School API https://api.riverside.example/v1 and Video archive https://video.riverside.example/.',
+    'The app asks to use Riverside School API https://api.riverside.example/v1 and Video archive https://video.riverside.example/.',
   )
-  t.notMatch(await html('consent'), 'This access is for')
+  t.notMatch(await html('consent'), 'The app asks to use')
 })
 
 t.test(

@@ -57,7 +57,7 @@ t.test(
     const agent = new UserAgent(server.issuer)
     const signIn = pageOf(await agent.open(authorizationUrl(server, client, fields)))
     const consent = pageOf(await agent.submit(signIn, { username: 'alice', password: 'alice-in-tests' }))
-    t.match(textOf(consent), /Access lasts until you take it back, 90 days at most\./)
+    t.match(textOf(consent), /The app stays connected until you disconnect it, 90 days at most\./)
     const link = /<a href="([^"]*)">Your account<\/a>/.exec(consent.html)?.[1]
     t.equal(link, '/account/apps')
     const tokens = await newTokens(client, agent)

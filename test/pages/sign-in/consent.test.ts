@@ -50,10 +50,10 @@ t.test(
     t.match(page.html, '127.0.0.1:51004')
     for (const { description, name } of defaultScopeCatalogue) t.match(page.html, description, name)
     t.same(offeredScope(page).toSorted(), every.filter((name) => name !== 'openid').toSorted())
-    t.match(page.html, 'Access lasts until you take it back, 90 days at most')
+    t.match(page.html, 'The app stays connected until you disconnect it, 90 days at most')
     t.match(page.html, '<a href="/account/apps">Your account</a>')
     const brief = await register(server, { grant_types: ['authorization_code'] })
-    t.match((await consentPage({}, user, brief)).html, 'Access ends by itself after a short time')
+    t.match((await consentPage({}, user, brief)).html, 'The connection ends by itself after a short time')
     const limited = await consentPage({ scope: 'courses:read' })
     t.same(offeredScope(limited), ['courses:read'])
     t.notMatch(limited.html, 'Students')
@@ -68,7 +68,7 @@ t.test(
       return json(await exchange(server, who, sentAway(landing)['code'] ?? ''))
     }
     const page = await consentPage({ scope: 'openid offline_access courses:read' })
-    t.match(page.html, 'Keep its access while you are away')
+    t.match(page.html, 'Stay connected while you are away')
     t.match(page.html, 'Until you disconnect the app')
     t.same(offeredScope(page), ['courses:read'], 'and it is no choice')
     for (const fields of [{}, { prompt: 'consent' }]) {
