@@ -1,6 +1,6 @@
 /**
- * Operators have four doors: the admin API, the admin pages, commands and files. Whatever is done through one of them
- * leaves the same events in the audit log.
+ * Operators have five doors: the admin API, the admin pages, commands on a store and on a running server, and files.
+ * Whatever is done through one of them leaves the same events in the audit log.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { createGroup } from '../../src/domain/group.ts'
 import { initialTokenKind, mintInitialToken, nameOfToken } from '../../src/domain/initial-token.ts'
 import type { AuditEvent } from '../../src/domain/model.ts'
 import { omitUndefined } from '../../src/domain/omit-undefined.ts'
+import { commandLine } from '../../src/main.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
 import { insertLink, linkKinds } from '../../src/users/rules/one-time-link.ts'
@@ -86,11 +87,40 @@ async function submit(at: string, fields: Readonly<Record<string, string>> = {})
   if (response.status >= 400) throw new Error(`${at}: ${response.status} ${await response.text()}`)
 }
 
+const onStore = ['--config', config]
+const secretFile = join(folder, 'pipeline.secret')
+writeFileSync(secretFile, `${machine.secret}\n`)
+const onServer = ['--server', server.issuer, '--client-id', machine.id, '--secret-file', secretFile]
+/** Where commands work. */
+let where: readonly string[] = onStore
+
+/** The commands that work on a running server, too. */
+const remote = new Set(
+  (await commandLine()).commands.flatMap((kind) =>
+    kind.commands.flatMap((one) =>
+      one.options.some(({ long }) => long === '--server') ? [`${kind.name()} ${one.name()}`] : [],
+    ),
+  ),
+)
+class OnlyOnStore extends Error {}
+
 async function command(line: readonly string[], input = '') {
+  const isLocal = !remote.has(line.slice(0, 2).join(' ')) || line.includes('--force')
+  if (where === onServer && isLocal) throw new OnlyOnStore()
   const end = line.indexOf('--')
   const [flags, rest] = end < 0 ? [line, []] : [line.slice(0, end), line.slice(end)]
-  const { code, stderr } = await runHere([...flags, '--config', config, ...rest], { input })
+  const { code, stderr } = await runHere([...flags, ...where, ...rest], { input })
   if (code !== 0) throw new Error(`${line.join(' ')}: ${stderr}`)
+}
+
+/** The same command on the running server; nothing if it has no such flag. */
+async function commandOnServer(perform: () => Promise<void>): Promise<void> {
+  where = onServer
+  try {
+    await perform()
+  } finally {
+    where = onStore
+  }
 }
 
 async function apply(text: string) {
@@ -489,7 +519,11 @@ const acts: Readonly<Record<string, Act>> = {
 /** Operations that change nothing. */
 const quiet = ['compareClientSecret', 'explainToken']
 
-const log = () => store.audit({ since: 0, limit: 10_000 })
+/** The audit log without the tokens of the client that calls the server. */
+const log = async () =>
+  (await store.audit({ since: 0, limit: 10_000 })).filter(
+    ({ name, clientId }) => name !== 'grant' || clientId !== machine.id,
+  )
 
 type Plain = Readonly<Record<string, unknown>>
 
@@ -524,13 +558,23 @@ const expected: Readonly<Record<string, readonly string[]>> = {
 }
 
 for (const [what, act] of Object.entries(acts)) {
-  const { of, ...doors } = act
-  t.test(`${what}: ${Object.keys(doors).join(', ')}`, async (t) => {
+  const { of, ...own } = act
+  const { command: line } = own
+  const doors = {
+    ...own,
+    ...(line && { server: (subject: Subject) => commandOnServer(() => line(subject)) }),
+  }
+  t.test(`${what}: ${Object.keys(own).join(', ')}`, async (t) => {
     const logged = new Map<string, readonly Plain[]>()
     for (const [door, perform] of Object.entries(doors)) {
       const subject = await of()
       const { length } = await log()
-      await perform(subject)
+      try {
+        await perform(subject)
+      } catch (error) {
+        if (!(error instanceof OnlyOnStore)) throw error
+        continue
+      }
       const events = await log()
       logged.set(
         door,

@@ -87,6 +87,9 @@ const onlyApi: Readonly<Record<string, string>> = {
   compareClientSecret: 'lets apply --server see what apply reads in the store',
 }
 
+/** Commands that have operations, and work on a store alone. */
+const onStoreOnly = /^(?:client|logout|registration|keys|explain|audit|config) /
+
 /** The commands without those that only group others. */
 function namesOf(command: Command, path: readonly string[] = []): readonly string[] {
   const inner = command.commands.flatMap((one) => namesOf(one, [...path, one.name()]))
@@ -95,6 +98,19 @@ function namesOf(command: Command, path: readonly string[] = []): readonly strin
 
 t.test('every command has operations that do the same, or a reason', async (t) => {
   t.strictSame(namesOf(await commandLine()).toSorted(), Object.keys(counterparts).toSorted())
+})
+
+t.test('a command that has operations works on a running server, too', async (t) => {
+  const program = await commandLine()
+  for (const [name, operations] of Object.entries(counterparts)) {
+    if (typeof operations === 'string' || onStoreOnly.test(`${name} `)) continue
+    let command: Command | undefined = program
+    for (const part of name.split(' ')) command = command?.commands.find((one) => one.name() === part)
+    t.ok(
+      command?.options.some(({ long }) => long === '--server'),
+      name,
+    )
+  }
 })
 
 t.test('every operation has a command that does the same, or a reason', async (t) => {

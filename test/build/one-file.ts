@@ -1,5 +1,5 @@
 /** The executable itself: `npm run check:build` builds it, and runs this with its path in TEST_EXECUTABLE. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -92,6 +92,48 @@ t.test(
     t.match(await end, { code: 0, stderr: '' })
   },
 )
+
+t.test('its commands on users, groups, grants and sessions work on a running server, too', async (t) => {
+  const [folder, port] = [newFolder(t), await freePort()]
+  const issuer = `http://localhost:${port}`
+  const child = start(['dev', '--port', String(port)], { LYCHGATE_ADMIN_API: 'on' }, folder)
+  t.teardown(() => child.kill('SIGKILL'))
+  const end = ended(child)
+  while (!(await fetch(`${issuer}/readyz`).catch(() => undefined))?.ok) {
+    if (child.exitCode !== null) throw new Error((await end).stderr)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  const onStore = ['--data', join(folder, 'data')]
+  const scope = 'admin:users:read admin:users:write'
+  const client = ['client', 'add', '--name', 'CI', '--grant-type', 'client_credentials', '--scope', scope]
+  const added = await run([...client, '--json', ...onStore])
+  t.equal(added.code, 0, added.stderr)
+  const { client_id, client_secret } = JSON.parse(added.stdout)
+  writeFileSync(join(folder, 'secret'), client_secret)
+  const onServer = ['--server', issuer, '--client-id', client_id, '--secret-file', join(folder, 'secret')]
+  for (const line of [
+    ['user', 'invite', 'ada@example.com', '--username', 'ada'],
+    ['group', 'create', 'choir'],
+    ['group', 'add', 'choir', 'ada'],
+    ['user', 'lock', 'ada', '--yes'],
+    ['session', 'end', '--yes', '--user', 'ada'],
+    ['grant', 'revoke', '--yes', '--user', 'ada'],
+  ])
+    t.match(await run([...line, ...onServer]), { code: 0, stderr: '' }, line.join(' '))
+  for (const line of [
+    ['user', 'list'],
+    ['user', 'show', 'ada'],
+    ['user', 'links', 'ada'],
+    ['group', 'show', 'choir'],
+    ['grant', 'list', '--user', 'ada', '--json'],
+    ['session', 'list'],
+  ]) {
+    const { code, stdout } = await run([...line, ...onStore])
+    t.strictSame(await run([...line, ...onServer]), { code, stdout, stderr: '' }, line.join(' '))
+  }
+  child.kill('SIGTERM')
+  t.match(await end, { code: 0 })
+})
 
 /** Threads of the pool that checks passwords, as Linux names them. */
 function poolThreads(pid: number | undefined): number {
