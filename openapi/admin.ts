@@ -535,112 +535,6 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/admin/v1/clients": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        /** List clients, in the order in which they were added */
-        readonly get: operations["listClients"];
-        readonly put?: never;
-        /** Add a client; the response has a secret that was made, which is shown once */
-        readonly post: operations["addClient"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/clients/{client_id}": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        /** Read a client */
-        readonly get: operations["readClient"];
-        /** Replace the metadata of a client that an operator added; what is not named has its default */
-        readonly put: operations["replaceClient"];
-        readonly post?: never;
-        /** Delete a client with its tokens */
-        readonly delete: operations["deleteClient"];
-        readonly options?: never;
-        readonly head?: never;
-        /** Change a client that an operator added; what is not named stays */
-        readonly patch: operations["changeClient"];
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/clients/{client_id}/secret": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /** Replace the secret of a client; the response has one that was made, which is shown once */
-        readonly post: operations["rotateClientSecret"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/clients/{client_id}/secret/compare": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /** Compare a secret with the one of a client, and change nothing */
-        readonly post: operations["compareClientSecret"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/clients/{client_id}/lock": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /** Lock a client: its tokens are invalid while it is locked */
-        readonly post: operations["lockClient"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/clients/{client_id}/unlock": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /** Unlock a client */
-        readonly post: operations["unlockClient"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
     readonly "/api/admin/v1/client-documents": {
         readonly parameters: {
             readonly query?: never;
@@ -762,15 +656,83 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/admin/v1/deliveries/pending": {
+    readonly "/api/admin/v1/keys": {
         readonly parameters: {
             readonly query?: never;
             readonly header?: never;
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List the logout tokens still to be sent, in the order of their sid */
-        readonly get: operations["listPendingDeliveries"];
+        /** List every key, oldest first */
+        readonly get: operations["listKeys"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/keys/{kid}/retire": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Retire a key at once, which invalidates what it signed or sealed */
+        readonly post: operations["retireKey"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/keys/rotate": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Add a successor for each key; tokens stay valid */
+        readonly post: operations["rotateKeys"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/explain": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Read whether a token, a code, a link or a secret is active, and why not */
+        readonly post: operations["explainToken"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/audit": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** List the events of the audit log, newest first */
+        readonly get: operations["listEvents"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -796,83 +758,15 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/admin/v1/resources": {
+    readonly "/api/admin/v1/deliveries/pending": {
         readonly parameters: {
             readonly query?: never;
             readonly header?: never;
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** List the protected resources that the configuration declares, in the order of their identifiers */
-        readonly get: operations["listResources"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/keys": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        /** List every key, oldest first */
-        readonly get: operations["listKeys"];
-        readonly put?: never;
-        readonly post?: never;
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/keys/rotate": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /** Add a successor for each key; tokens stay valid */
-        readonly post: operations["rotateKeys"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/keys/{kid}/retire": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /** Retire a key at once, which invalidates what it signed or sealed */
-        readonly post: operations["retireKey"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
-    readonly "/api/admin/v1/audit": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        /** List the events of the audit log, newest first */
-        readonly get: operations["listEvents"];
+        /** List the logout tokens still to be sent, in the order of their sid */
+        readonly get: operations["listPendingDeliveries"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -898,6 +792,23 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/admin/v1/resources": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** List the protected resources that the configuration declares, in the order of their identifiers */
+        readonly get: operations["listResources"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/admin/v1/rejections/{request_id}": {
         readonly parameters: {
             readonly query?: never;
@@ -915,23 +826,6 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
-    readonly "/api/admin/v1/explain": {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly get?: never;
-        readonly put?: never;
-        /** Read whether a token, a code, a link or a secret is active, and why not */
-        readonly post: operations["explainToken"];
-        readonly delete?: never;
-        readonly options?: never;
-        readonly head?: never;
-        readonly patch?: never;
-        readonly trace?: never;
-    };
     readonly "/api/admin/v1/settings": {
         readonly parameters: {
             readonly query?: never;
@@ -943,6 +837,112 @@ export interface paths {
         readonly get: operations["readSettings"];
         readonly put?: never;
         readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/clients": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** List clients, in the order in which they were added */
+        readonly get: operations["listClients"];
+        readonly put?: never;
+        /** Add a client; the response has a secret that was made, which is shown once */
+        readonly post: operations["addClient"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/clients/{client_id}": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** Read a client */
+        readonly get: operations["readClient"];
+        /** Replace the metadata of a client that an operator added; what is not named has its default */
+        readonly put: operations["replaceClient"];
+        readonly post?: never;
+        /** Delete a client with its tokens */
+        readonly delete: operations["deleteClient"];
+        readonly options?: never;
+        readonly head?: never;
+        /** Change a client that an operator added; what is not named stays */
+        readonly patch: operations["changeClient"];
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/clients/{client_id}/secret": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Replace the secret of a client; the response has one that was made, which is shown once */
+        readonly post: operations["rotateClientSecret"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/clients/{client_id}/secret/compare": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Compare a secret with the one of a client, and change nothing */
+        readonly post: operations["compareClientSecret"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/clients/{client_id}/lock": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Lock a client: its tokens are invalid while it is locked */
+        readonly post: operations["lockClient"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/admin/v1/clients/{client_id}/unlock": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** Unlock a client */
+        readonly post: operations["unlockClient"];
         readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
@@ -1281,6 +1281,195 @@ export interface components {
             /** @description The group whose members administer its members, and those of the groups below it. An empty text removes it. */
             readonly administrators_id?: string;
         };
+        /** @description With the members of its client, as a Client has them. */
+        readonly ClientDocument: {
+            /** @description The URL of the document. */
+            readonly client_id: string;
+            readonly host?: string;
+            readonly fetched_at?: number;
+            /** @description From then on an authorization fetches it again. */
+            readonly fresh_until?: number;
+            /** @description The hash of what was fetched, base64url. */
+            readonly sha256?: string;
+            readonly denied_at?: number;
+        } & {
+            readonly [key: string]: unknown;
+        };
+        readonly ClientDocuments: {
+            readonly items: readonly components["schemas"]["ClientDocument"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly RegistrationToken: {
+            readonly token_id: string;
+            readonly name?: string;
+            readonly redirects: string;
+            readonly pkce: string;
+            readonly uses: number;
+            readonly used: number;
+            readonly created_at: number;
+            readonly expires_at: number;
+            /** @description It is shown once. */
+            readonly initial_access_token?: string;
+        } & {
+            readonly [key: string]: unknown;
+        };
+        readonly RegistrationTokens: {
+            readonly items: readonly components["schemas"]["RegistrationToken"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly NewRegistrationToken: {
+            /** @description What it is for, in lists. */
+            readonly name?: string;
+            /** @description Which redirect URIs a client may have besides loopback ones; absent: https. */
+            readonly redirects?: "https" | "loopback";
+            /** @description Whether PKCE is required, optional for confidential clients only; absent: required. */
+            readonly pkce?: "required" | "optional";
+            /** @description How many clients may register with it; absent: 1. */
+            readonly uses?: number;
+            /** @description How long it may be used, in seconds; absent: 30 days. */
+            readonly expires_in?: number;
+            /** @description Whether aud may be an endpoint or a list instead of the issuer alone, RFC 7523 §3. */
+            readonly legacy_audience?: boolean;
+        };
+        readonly Key: {
+            readonly kid: string;
+            /** @description signing, or handle: it seals codes and tokens. */
+            readonly kind: string;
+            readonly algorithm: string;
+            /** @description waiting, active, verifies only or retired. */
+            readonly state: string;
+            readonly created_at: number;
+            readonly active_from: number;
+            readonly retires_at?: number;
+        };
+        readonly Keys: {
+            readonly items: readonly components["schemas"]["Key"][];
+        };
+        readonly KeyRotation: {
+            /** @description Only keys of these algorithms; absent: all. HS256 seals codes and tokens. */
+            readonly algorithms?: readonly ("RS256" | "ES256" | "EdDSA" | "HS256")[];
+            /** @description true: the successors sign at once, and clients with a cached key set may reject them. */
+            readonly now?: boolean;
+        };
+        readonly Token: {
+            /** @description It is in no log, and not in the URL. */
+            readonly token: string;
+        };
+        readonly Explanation: {
+            /** @description What it is, such as `access token`. */
+            readonly kind: string;
+            readonly active: boolean;
+            /** @description Why it is not active. */
+            readonly why?: string;
+            /** @description The rule that ends it. */
+            readonly rule?: string;
+            readonly clause?: {
+                readonly name: string;
+                readonly url?: string;
+            };
+            /** @description What the token says. */
+            readonly received: {
+                readonly [key: string]: unknown;
+            };
+            /** @description What the server has: its client, its user, its grant. */
+            readonly stored: {
+                readonly [key: string]: unknown;
+            };
+        };
+        readonly Event: {
+            readonly at: number;
+            readonly event: string;
+            readonly by: string;
+            readonly from?: string;
+            readonly sub?: string;
+            readonly client_id?: string;
+            readonly facts: {
+                readonly [key: string]: unknown;
+            };
+        };
+        readonly Events: {
+            readonly items: readonly components["schemas"]["Event"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly Delivery: {
+            /** @description pending, delivered or failed. */
+            readonly state: string;
+            readonly client_id: string;
+            readonly sub: string;
+            readonly sid: string;
+            readonly ended_at: number;
+            readonly tries: number;
+            readonly due_at?: number;
+            readonly finished_at?: number;
+            readonly error?: string;
+        };
+        readonly FinishedDeliveries: {
+            readonly items: readonly components["schemas"]["Delivery"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly PendingDeliveries: {
+            readonly items: readonly components["schemas"]["Delivery"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly Rejection: {
+            /** @description The request id, which its response had in `x-request-id`. */
+            readonly id: string;
+            readonly at: number;
+            readonly method: string;
+            readonly path: string;
+            readonly status: number;
+            readonly error: string;
+            /** @description The `error_description` of the response. */
+            readonly why: string;
+            /** @description The rule that was broken. */
+            readonly rule: string;
+            readonly clause?: {
+                readonly name: string;
+                readonly url?: string;
+            };
+            /** @description What the server has. */
+            readonly stored?: unknown;
+            /** @description What the request had instead. */
+            readonly received?: unknown;
+            readonly client?: string;
+        };
+        readonly Rejections: {
+            readonly items: readonly components["schemas"]["Rejection"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly Resource: {
+            readonly identifier: string;
+            readonly name: string;
+            readonly scopes: readonly string[];
+            readonly token_format: string;
+            readonly access_token_seconds: number;
+        };
+        readonly Resources: {
+            readonly items: readonly components["schemas"]["Resource"][];
+            /** @description The cursor of the next page; absent on the last. */
+            readonly next?: string;
+        };
+        readonly Setting: {
+            /** @description Its path in the file. */
+            readonly option: string;
+            /** @description Absent if it has none; *** instead of a secret. */
+            readonly value?: unknown;
+            /** @description default, file, variable or flag. */
+            readonly source: string;
+            /** @description Of the file, the variable or the flag. */
+            readonly name?: string;
+        };
+        readonly Settings: {
+            /** @description serve, or dev for a development server. */
+            readonly mode: string;
+            readonly items: readonly components["schemas"]["Setting"][];
+        };
         /** @description Client metadata, RFC 7591 §2, and what an operator decides. */
         readonly Client: {
             readonly client_id: string;
@@ -1578,193 +1767,6 @@ export interface components {
         readonly Compared: {
             readonly client_id: string;
             readonly matches: boolean;
-        };
-        /** @description With the members of its client, as a Client has them. */
-        readonly ClientDocument: {
-            /** @description The URL of the document. */
-            readonly client_id: string;
-            readonly host?: string;
-            readonly fetched_at?: number;
-            /** @description From then on an authorization fetches it again. */
-            readonly fresh_until?: number;
-            /** @description The hash of what was fetched, base64url. */
-            readonly sha256?: string;
-            readonly denied_at?: number;
-        } & {
-            readonly [key: string]: unknown;
-        };
-        readonly ClientDocuments: {
-            readonly items: readonly components["schemas"]["ClientDocument"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly RegistrationToken: {
-            readonly token_id: string;
-            readonly name?: string;
-            readonly redirects: string;
-            readonly pkce: string;
-            readonly uses: number;
-            readonly used: number;
-            readonly created_at: number;
-            readonly expires_at: number;
-            /** @description It is shown once. */
-            readonly initial_access_token?: string;
-        } & {
-            readonly [key: string]: unknown;
-        };
-        readonly RegistrationTokens: {
-            readonly items: readonly components["schemas"]["RegistrationToken"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly NewRegistrationToken: {
-            /** @description What it is for, in lists. */
-            readonly name?: string;
-            /** @description Which redirect URIs a client may have besides loopback ones; absent: https. */
-            readonly redirects?: "https" | "loopback";
-            /** @description Whether PKCE is required, optional for confidential clients only; absent: required. */
-            readonly pkce?: "required" | "optional";
-            /** @description How many clients may register with it; absent: 1. */
-            readonly uses?: number;
-            /** @description How long it may be used, in seconds; absent: 30 days. */
-            readonly expires_in?: number;
-        };
-        readonly Delivery: {
-            /** @description pending, delivered or failed. */
-            readonly state: string;
-            readonly client_id: string;
-            readonly sub: string;
-            readonly sid: string;
-            readonly ended_at: number;
-            readonly tries: number;
-            readonly due_at?: number;
-            readonly finished_at?: number;
-            readonly error?: string;
-        };
-        readonly PendingDeliveries: {
-            readonly items: readonly components["schemas"]["Delivery"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly FinishedDeliveries: {
-            readonly items: readonly components["schemas"]["Delivery"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly Resource: {
-            readonly identifier: string;
-            readonly name: string;
-            readonly scopes: readonly string[];
-            readonly token_format: string;
-            readonly access_token_seconds: number;
-        };
-        readonly Resources: {
-            readonly items: readonly components["schemas"]["Resource"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly Key: {
-            readonly kid: string;
-            /** @description signing, or handle: it seals codes and tokens. */
-            readonly kind: string;
-            readonly algorithm: string;
-            /** @description waiting, active, verifies only or retired. */
-            readonly state: string;
-            readonly created_at: number;
-            readonly active_from: number;
-            readonly retires_at?: number;
-        };
-        readonly Keys: {
-            readonly items: readonly components["schemas"]["Key"][];
-        };
-        readonly KeyRotation: {
-            /** @description Only keys of these algorithms; absent: all. HS256 seals codes and tokens. */
-            readonly algorithms?: readonly ("RS256" | "ES256" | "EdDSA" | "HS256")[];
-            /** @description true: the successors sign at once, and clients with a cached key set may reject them. */
-            readonly now?: boolean;
-        };
-        readonly Event: {
-            readonly at: number;
-            readonly event: string;
-            readonly by: string;
-            readonly from?: string;
-            readonly sub?: string;
-            readonly client_id?: string;
-            readonly facts: {
-                readonly [key: string]: unknown;
-            };
-        };
-        readonly Events: {
-            readonly items: readonly components["schemas"]["Event"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly Rejection: {
-            /** @description The request id, which its response had in `x-request-id`. */
-            readonly id: string;
-            readonly at: number;
-            readonly method: string;
-            readonly path: string;
-            readonly status: number;
-            readonly error: string;
-            /** @description The `error_description` of the response. */
-            readonly why: string;
-            /** @description The rule that was broken. */
-            readonly rule: string;
-            readonly clause?: {
-                readonly name: string;
-                readonly url?: string;
-            };
-            /** @description What the server has. */
-            readonly stored?: unknown;
-            /** @description What the request had instead. */
-            readonly received?: unknown;
-            readonly client?: string;
-        };
-        readonly Rejections: {
-            readonly items: readonly components["schemas"]["Rejection"][];
-            /** @description The cursor of the next page; absent on the last. */
-            readonly next?: string;
-        };
-        readonly Token: {
-            /** @description It is in no log, and not in the URL. */
-            readonly token: string;
-        };
-        readonly Explanation: {
-            /** @description What it is, such as `access token`. */
-            readonly kind: string;
-            readonly active: boolean;
-            /** @description Why it is not active. */
-            readonly why?: string;
-            /** @description The rule that ends it. */
-            readonly rule?: string;
-            readonly clause?: {
-                readonly name: string;
-                readonly url?: string;
-            };
-            /** @description What the token says. */
-            readonly received: {
-                readonly [key: string]: unknown;
-            };
-            /** @description What the server has: its client, its user, its grant. */
-            readonly stored: {
-                readonly [key: string]: unknown;
-            };
-        };
-        readonly Setting: {
-            /** @description Its path in the file. */
-            readonly option: string;
-            /** @description Absent if it has none; *** instead of a secret. */
-            readonly value?: unknown;
-            /** @description default, file, variable or flag. */
-            readonly source: string;
-            /** @description Of the file, the variable or the flag. */
-            readonly name?: string;
-        };
-        readonly Settings: {
-            /** @description serve, or dev for a development server. */
-            readonly mode: string;
-            readonly items: readonly components["schemas"]["Setting"][];
         };
     };
     responses: never;
@@ -5060,6 +5062,1606 @@ export interface operations {
             };
         };
     };
+    readonly listClientDocuments: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["ClientDocuments"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readClientDocument: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                readonly url: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description With the members of its client, as a Client has them. */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["ClientDocument"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly refreshClientDocument: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly url: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description With the members of its client, as a Client has them. */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["ClientDocument"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly denyClientDocument: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly url: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description With the members of its client, as a Client has them. */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["ClientDocument"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly allowClientDocument: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly url: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description With the members of its client, as a Client has them. */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["ClientDocument"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listRegistrationTokens: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["RegistrationTokens"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly createRegistrationToken: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["NewRegistrationToken"];
+            };
+        };
+        readonly responses: {
+            /** @description Default Response */
+            readonly 201: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["RegistrationToken"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readRegistrationToken: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                readonly token_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["RegistrationToken"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly revokeRegistrationToken: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly token_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description It is deleted. */
+            readonly 204: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listKeys: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Keys"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly retireKey: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path: {
+                readonly kid: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Key"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly rotateKeys: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The same request with the same key changes nothing, and gets the same response. */
+                readonly "idempotency-key"?: string;
+                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
+                readonly "audit-file"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["KeyRotation"];
+            };
+        };
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Keys"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 422: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly explainToken: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": components["schemas"]["Token"];
+            };
+        };
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listEvents: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+                /** @description Only events about this user. */
+                readonly sub?: string;
+                /** @description Only events about this client. */
+                readonly client_id?: string;
+                /** @description Only these. */
+                readonly event?: "sign-in" | "sign-in-failed" | "sign-out" | "consent" | "consent-refused" | "grant" | "revocation" | "registration" | "registration-changed" | "registration-deleted" | "registration-token-made" | "registration-token-revoked" | "client-added" | "client-changed" | "client-secret-changed" | "client-locked" | "client-unlocked" | "client-removed" | "client-access-denied" | "client-logout-delivered" | "client-logout-failed" | "user-added" | "user-invited" | "user-changed" | "user-exported" | "user-email-verified" | "user-password-changed" | "user-locked" | "user-unlocked" | "user-removed" | "link-made" | "link-deleted" | "session-ended" | "passkey-added" | "passkey-removed" | "passkeys-removed" | "passkey-copied" | "recovery-codes-made" | "recovery-code-used" | "second-factor-added" | "second-factor-removed" | "group-created" | "group-changed" | "group-deleted" | "group-member-added" | "group-member-removed" | "key-made" | "key-rotated" | "key-changed" | "key-retired";
+                /** @description Only events of this time or later, in seconds since 1970. */
+                readonly since?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Events"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listFinishedDeliveries: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["FinishedDeliveries"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listPendingDeliveries: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["PendingDeliveries"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listRejections: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Rejections"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly listResources: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description At most this many, 1 to 200; default 50. */
+                readonly limit?: string;
+                /** @description The cursor `next` of the page before. */
+                readonly after?: string;
+            };
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Resources"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readRejection: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                readonly request_id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Rejection"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readonly readSettings: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Default Response */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Settings"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description An error, RFC 6749 §5.2. */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     readonly listClients: {
         readonly parameters: {
             readonly query?: {
@@ -6087,1606 +7689,6 @@ export interface operations {
             };
             /** @description An error, RFC 6749 §5.2. */
             readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listClientDocuments: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["ClientDocuments"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly readClientDocument: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path: {
-                readonly url: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description With the members of its client, as a Client has them. */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["ClientDocument"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly refreshClientDocument: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly url: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description With the members of its client, as a Client has them. */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["ClientDocument"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly denyClientDocument: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly url: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description With the members of its client, as a Client has them. */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["ClientDocument"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly allowClientDocument: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly url: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description With the members of its client, as a Client has them. */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["ClientDocument"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listRegistrationTokens: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["RegistrationTokens"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly createRegistrationToken: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody: {
-            readonly content: {
-                readonly "application/json": components["schemas"]["NewRegistrationToken"];
-            };
-        };
-        readonly responses: {
-            /** @description Default Response */
-            readonly 201: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["RegistrationToken"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 413: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 415: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly readRegistrationToken: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path: {
-                readonly token_id: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["RegistrationToken"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly revokeRegistrationToken: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly token_id: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description It is deleted. */
-            readonly 204: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listPendingDeliveries: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["PendingDeliveries"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listFinishedDeliveries: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["FinishedDeliveries"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listResources: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Resources"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listKeys: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Keys"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly rotateKeys: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody: {
-            readonly content: {
-                readonly "application/json": components["schemas"]["KeyRotation"];
-            };
-        };
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Keys"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 413: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 415: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly retireKey: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: {
-                /** @description The same request with the same key changes nothing, and gets the same response. */
-                readonly "idempotency-key"?: string;
-                /** @description The file that the change comes from, percent-encoded: the audit log names it. */
-                readonly "audit-file"?: string;
-            };
-            readonly path: {
-                readonly kid: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Key"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 409: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 422: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listEvents: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-                /** @description Only events about this user. */
-                readonly sub?: string;
-                /** @description Only events about this client. */
-                readonly client_id?: string;
-                /** @description Only these. */
-                readonly event?: "sign-in" | "sign-in-failed" | "sign-out" | "consent" | "consent-refused" | "grant" | "revocation" | "registration" | "registration-changed" | "registration-deleted" | "registration-token-made" | "registration-token-revoked" | "client-added" | "client-changed" | "client-secret-changed" | "client-locked" | "client-unlocked" | "client-removed" | "client-access-denied" | "client-logout-delivered" | "client-logout-failed" | "user-added" | "user-invited" | "user-changed" | "user-exported" | "user-email-verified" | "user-password-changed" | "user-locked" | "user-unlocked" | "user-removed" | "link-made" | "link-deleted" | "session-ended" | "passkey-added" | "passkey-removed" | "passkeys-removed" | "passkey-copied" | "recovery-codes-made" | "recovery-code-used" | "second-factor-added" | "second-factor-removed" | "group-created" | "group-changed" | "group-deleted" | "group-member-added" | "group-member-removed" | "key-made" | "key-rotated" | "key-changed" | "key-retired";
-                /** @description Only events of this time or later, in seconds since 1970. */
-                readonly since?: string;
-            };
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Events"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly listRejections: {
-        readonly parameters: {
-            readonly query?: {
-                /** @description At most this many, 1 to 200; default 50. */
-                readonly limit?: string;
-                /** @description The cursor `next` of the page before. */
-                readonly after?: string;
-            };
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Rejections"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly readRejection: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path: {
-                readonly request_id: string;
-            };
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Rejection"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 404: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly explainToken: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody: {
-            readonly content: {
-                readonly "application/json": components["schemas"]["Token"];
-            };
-        };
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Explanation"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 400: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 413: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 415: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 429: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 503: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    readonly readSettings: {
-        readonly parameters: {
-            readonly query?: never;
-            readonly header?: never;
-            readonly path?: never;
-            readonly cookie?: never;
-        };
-        readonly requestBody?: never;
-        readonly responses: {
-            /** @description Default Response */
-            readonly 200: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Settings"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 401: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content: {
-                    readonly "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description An error, RFC 6749 §5.2. */
-            readonly 403: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

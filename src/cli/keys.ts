@@ -1,15 +1,14 @@
 import { type Command, Option } from 'commander'
 import type { Config } from '../config/schema.ts'
-import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf } from '../domain/key-term.ts'
-import type { Seconds, StoredKey } from '../domain/model.ts'
+import { type KeyAlgorithm, keyAlgorithms } from '../domain/key-term.ts'
 import { mintSecret, secretBytes } from '../domain/secret.ts'
-import { keyPolicy } from '../keys/key-policy.ts'
-import { describeKey, retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../keys/rules.ts'
+import type { describeKey } from '../keys/rules.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
-import { systemClock, systemRandom } from '../system/system.ts'
-import { CommandFailed } from './failure.ts'
+import { systemRandom } from '../system/system.ts'
+import { CommandFailed, unlessMissing } from './failure.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
-import { assertSecret, openKeySources, secretOf, withStore } from './open.ts'
+import { assertSecret, openConfiguredKeys, secretOf, withStore } from './open.ts'
+import { type Operator, operatorOn } from './operate.ts'
 import { confirmOrAbort } from './operator.ts'
 import { instant, printColumns, printJson, printResult } from './print.ts'
 
@@ -79,77 +78,73 @@ export function addKeyCommands(program: Command): void {
     .action(() => void process.stdout.write(`${mintSecret('sealing', systemRandom(secretBytes))}\n`))
 }
 
+/** Loaded late: `--help` needs none of it. The secret of the keys is on this machine. */
+const operations = () => import('../admin/operations/keys.ts')
+
 async function keysList(flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const [ring, now] = [await store.list('key'), systemClock()]
     const secret = secretOf(config)
     if (secret !== undefined) await assertSecret(store, await deriveSealingKey(secret))
-    if (flags.json) printJson(ring.map((key) => describeKey(key, ring, now)))
-    else printTable(ring, ring, now)
+    const ring = await keysOf(operatorOn(store, config))
+    if (flags.json) printJson(ring)
+    else printTable(ring)
   })
 }
 
 async function keysRotate(flags: RotateFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const sources = await openKeySources(store, config)
     const algorithms = keyAlgorithms.filter((one) => flags.algorithm?.includes(nameOf(one)) ?? true)
-    const policy = keyPolicy(config)
-    const at = flags.now ? 'once' : 'published'
-    const { changeKeys } = await import('../keys/change-keys.ts')
-    const ring = await changeKeys(sources, {
-      needs: (current, now) => rotationNeeds(current, algorithms, now),
-      decide: (current, fresh, now) => rotateKeys(current, { algorithms, at }, fresh, policy, now),
-    })
-    const now = systemClock()
-    const rotated = ring.filter(({ algorithm }) => algorithms.includes(algorithm))
-    if (flags.json) return printJson(rotated.map((key) => describeKey(key, ring, now)))
-    printTable(rotated, ring, now)
+    const { perform } = operatorOn(store, config)
+    const body = { algorithms, now: flags.now === true }
+    const { items } = await perform((await operations()).rotateServerKeys, {}, body)
+    const rotated = items as readonly ShownKey[] // what the operation returns
+    if (flags.json) return printJson(rotated)
+    printTable(rotated)
     process.stdout.write(`\n${follow(config)}\n`)
   })
 }
 
 async function keysRetire(kid: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const sources = await openKeySources(store, config)
-    const ring = await store.list('key')
-    const key = requireKey(ring.find(({ id }) => id === kid))
-    const was = stateOf(key, ring, systemClock())
+    await openConfiguredKeys(store, config)
+    const operator = operatorOn(store, config)
+    const key = (await keysOf(operator)).find((one) => one.kid === kid)
+    if (key === undefined) throw new CommandFailed('no key has this kid')
+    const { algorithm, state: was } = key
     if (was === 'retired') throw new CommandFailed('the key is retired already')
-    const question = `Retire the key ${kid} (${nameOf(key.algorithm)}, ${was})? It ends ${lossOf(key, was)}.`
+    const question = `Retire the key ${kid} (${nameOf(algorithm)}, ${was})? It ends ${lossOf(key)}.`
     await confirmOrAbort(flags, question, 'nothing was retired')
-    const policy = keyPolicy(config)
-    const { changeKeys } = await import('../keys/change-keys.ts')
-    const done = await changeKeys(sources, {
-      needs: (current, now) => retirementNeeds(current, kid, now),
-      decide: (current, fresh, now) => retireKey(current, kid, fresh, policy, now),
-    })
-    if (done === undefined) throw new CommandFailed('another process has retired the key')
-    const { successor, was: ended } = done
+    const gone = 'another process has retired the key'
+    await unlessMissing(operator.perform((await operations()).retireServerKey, { kid }), gone)
+    const isHeir = (one: ShownKey) => one.algorithm === algorithm && one.state === 'active'
+    const successor = was === 'active' ? (await keysOf(operator)).find(isHeir) : undefined
     printResult(
       flags,
-      { kid, retired: true, was: ended, ...(successor && { successor: successor.id }) },
-      { retired: kid, successor: successor?.id, ended: lossOf(key, ended) },
+      { kid, retired: true, was, ...(successor && { successor: successor.kid }) },
+      { retired: kid, successor: successor?.kid, ended: lossOf(key) },
     )
     if (!flags.json) process.stdout.write(`\n${follow(config)}\n`)
   })
 }
 
-function requireKey(key: StoredKey | undefined): StoredKey {
-  if (key === undefined) throw new CommandFailed('no key has this kid')
-  return key
+type ShownKey = ReturnType<typeof describeKey>
+
+async function keysOf({ perform }: Operator): Promise<readonly ShownKey[]> {
+  const { items } = await perform((await operations()).listKeys, {})
+  return items as readonly ShownKey[] // what the operation returns
 }
 
-function printTable(keys: readonly StoredKey[], ring: readonly StoredKey[], now: Seconds): void {
+function printTable(keys: readonly ShownKey[]): void {
   if (keys.length === 0) return
   const head = ['kid', 'kind', 'algorithm', 'state', 'created', 'active from', 'retires at']
   const rows = keys.map((key) => [
-    key.id,
+    key.kid,
     key.kind,
     key.algorithm,
-    stateOf(key, ring, now),
-    instant(key.createdAt),
-    instant(key.activeAt),
-    key.retiredAt === undefined ? '' : instant(key.retiredAt),
+    key.state,
+    instant(key.created_at),
+    instant(key.active_from),
+    key.retires_at === undefined ? '' : instant(key.retires_at),
   ])
   printColumns([head, ...rows])
 }
@@ -160,8 +155,8 @@ function nameOf(algorithm: KeyAlgorithm): string {
 }
 
 /** Describes what ends with a key. Tokens are not stored, so their number is unknown. */
-function lossOf({ kind }: StoredKey, was: KeyState): string {
-  if (was === 'waiting') return 'nothing, because it never signed'
+function lossOf({ kind, state }: ShownKey): string {
+  if (state === 'waiting') return 'nothing, because it never signed'
   return kind === 'signing'
     ? 'every ID Token and JWT access token it signed'
     : 'every code, access token and refresh token it sealed: users have to sign in again'

@@ -1,13 +1,8 @@
 import type { Command } from 'commander'
-import {
-  describeDelivery,
-  type FinishedDelivery,
-  finishedDeliveryKind,
-  type LogoutDelivery,
-  logoutDeliveryKind,
-} from '../domain/logout-delivery.ts'
-import { addOperatorFlags, type OperatorFlags, parseLimit } from './flags.ts'
-import { withStore } from './open.ts'
+import type { describeDelivery } from '../domain/logout-delivery.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { parseLimit } from './flags.ts'
+import { withOperator } from './operate.ts'
 import { instant, printList } from './print.ts'
 
 const deliveriesHelp = `
@@ -29,44 +24,36 @@ export function addLogoutCommands(program: Command): void {
     .option('--client <client_id>', 'only to this client')
     .option('--failed', 'only those that failed')
     .option('--limit <number>', 'at most this many', parseLimit, 1000)
-  addOperatorFlags(list, deliveriesHelp).action(deliveries)
+  addAnywhereFlags(list, deliveriesHelp).action(deliveries)
 }
 
-interface DeliveriesFlags extends OperatorFlags {
+interface DeliveriesFlags extends ServerFlags {
   readonly client?: string
   readonly failed?: true
   readonly limit: number
 }
 
-type Delivery = LogoutDelivery | FinishedDelivery
+type Delivery = ReturnType<typeof describeDelivery>
 
 /** `lychgate logout deliveries`: lists finished deliveries, and then those that are pending. */
 async function deliveries({ client, failed, limit, ...flags }: DeliveriesFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const all = { madeUntil: Number.MAX_SAFE_INTEGER, limit: mostRead }
-    const finished = await store.listKind(finishedDeliveryKind, all)
-    const pending = await store.listKind(logoutDeliveryKind, all)
-    const wanted = [...finished, ...pending].filter(
-      (one) => (client === undefined || one.clientId === client) && (!failed || stateOf(one) === 'failed'),
+  await withOperator(flags, ['admin:clients:read'], async ({ list }) => {
+    const { listFinished, listPending } = await import('../admin/operations/activity.ts')
+    const all: Delivery[] = []
+    for (const operation of [listFinished, listPending]) {
+      const some = (await list(operation, {})) as readonly Delivery[] // as it describes them
+      all.push(...some.toSorted((one, other) => one.ended_at - other.ended_at))
+    }
+    const wanted = all.filter(
+      (one) => (client === undefined || one.client_id === client) && (!failed || one.state === 'failed'),
     )
-    printList(flags, wanted.slice(-limit), describeDelivery, lineOf)
+    printList(flags, wanted.slice(-limit), (one) => one, lineOf)
   })
 }
 
-/** Of each kind; the oldest are read first. */
-const mostRead = 100_000
-
-function stateOf(one: Delivery): 'pending' | FinishedDelivery['outcome'] {
-  return 'outcome' in one ? one.outcome : 'pending'
-}
-
 function lineOf(one: Delivery): string[] {
-  const { clientId, userId, endedAt, tries = 0, error = '' } = one
-  const tried = tries === 1 ? '1 try' : `${tries} tries`
-  const when = 'finishedAt' in one ? instant(one.finishedAt) : `due ${instant(dueAt(one))}`
-  return [stateOf(one), clientId, userId, `session ended ${instant(endedAt)}`, tried, when, error]
-}
-
-function dueAt({ endedAt, dueAt = endedAt }: LogoutDelivery): number {
-  return dueAt
+  const tried = one.tries === 1 ? '1 try' : `${one.tries} tries`
+  const when = 'finished_at' in one ? instant(one.finished_at) : `due ${instant(one.due_at)}`
+  const ended = `session ended ${instant(one.ended_at)}`
+  return [one.state, one.client_id, one.sub, ended, tried, when, one.error ?? '']
 }

@@ -3,15 +3,12 @@ import { join } from 'node:path'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import { mintSecret, secretBytes } from '../domain/secret.ts'
-import type { KeySources } from '../keys/change-keys.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
-import { deriveSealingKey } from '../keys/seal.ts'
 import { type ResolvedConfig, resolveConfig, storeUrl } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
 import { type RandomSource, systemClock, systemRandom } from '../system/system.ts'
 import { CommandFailed } from './failure.ts'
 import type { LocationFlags } from './flags.ts'
-import { operatorName } from './operator.ts'
 import { visible } from './print.ts'
 
 /** Runs an operator's command on the store of this configuration, and closes the store afterwards. */
@@ -159,17 +156,6 @@ export async function openConfiguredKeys(store: Store, config: Config): Promise<
   // Loaded late, as below: most commands do not need jose.
   const { loadKeyRing } = await import('../keys/key-ring.ts')
   return await loadKeyRing({ store, secret, clock: systemClock, random: systemRandom })
-}
-
-/**
- * Returns what a command needs to change the keys of this store.
- * @throws {ConfigError} for a missing secret.
- * @throws {WrongSecret}
- */
-export async function openKeySources(store: Store, config: Config): Promise<KeySources> {
-  const sealingKey = await deriveSealingKey(await requireSecret(store, config))
-  await assertSecret(store, sealingKey)
-  return { store, sealingKey, clock: systemClock, random: systemRandom, operator: operatorName() }
 }
 
 /** @throws {WrongSecret} unless every key that is not retired was sealed with this key. */

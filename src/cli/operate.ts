@@ -1,5 +1,8 @@
-import type { Operation } from '../admin/operations/operation.ts'
+import type { Operation, Server } from '../admin/operations/operation.ts'
 import type { Config } from '../config/schema.ts'
+import { isLoopbackUri } from '../domain/redirect-uri.ts'
+import { describeService } from '../feature/service.ts'
+import { declared, features } from '../features.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system/system.ts'
 import { describeGroup } from '../users/groups.ts'
@@ -9,7 +12,7 @@ import { CommandFailed } from './failure.ts'
 import type { AdminApi } from './files/admin-api.ts'
 import { connect, type ServerFlags } from './files/open-target.ts'
 import { findGroup, findUser, isGroupId, isSub, requireGroup, requireUser } from './find.ts'
-import { withStore } from './open.ts'
+import { openConfiguredKeys, withStore } from './open.ts'
 import { administratorsIn, operatorContext } from './operator.ts'
 
 /** The body of a response. */
@@ -73,16 +76,20 @@ export async function withOperator(
 ): Promise<void> {
   const api = await connect(flags, scopes)
   if (api !== undefined) return action(remote(api))
-  await withStore(flags, (store, config) => action(local(store, config, administratorsIn(config, flags))))
+  await withStore(flags, (store, config) =>
+    action(operatorOn(store, config, administratorsIn(config, flags))),
+  )
 }
 
-function local(store: Store, config: Config, administrators: string | undefined): Operator {
+/** Returns the operations on a store that is open. */
+export function operatorOn(store: Store, config: Config, administrators?: string): Operator {
   const here: Operator = operator(
     async (operation, params, { body, query = {} }) => {
       const outcome = await operation
         .perform(
           {
             deps: { config, store, random: systemRandom, clock: systemClock },
+            server: serverOf(store, config),
             caller: undefined,
             context: operatorContext(),
             body,
@@ -126,6 +133,29 @@ function local(store: Store, config: Config, administrators: string | undefined)
     },
   )
   return here
+}
+
+/** What a command opens on a store for the operations that need it. */
+function serverOf(store: Store, config: Config): Server {
+  return {
+    openKeys: () => openConfiguredKeys(store, config),
+    service: () => describeService(config, declared),
+    settings: () => [],
+    async openDocuments() {
+      const load = features.find((feature) => feature.loadPublishedClients)?.loadPublishedClients
+      if (load === undefined) throw new CommandFailed('no client is known by a document here')
+      const { createGuardedFetch } = await import('../outbound/guarded-fetch.ts')
+      const isDevelopment = isLoopbackUri(config.issuer)
+      return (await load())({
+        config: { ...config, mode: isDevelopment ? 'dev' : 'serve' },
+        store,
+        clock: systemClock,
+        fetchUrl: createGuardedFetch({ limits: config.fetch, isDevelopment, clock: systemClock }),
+        declared,
+        keys: { algorithms: ['RS256', 'ES256', 'EdDSA'] },
+      })
+    },
+  }
 }
 
 // `as` in what follows: as the admin API describes them.

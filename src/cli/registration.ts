@@ -1,32 +1,17 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { membersByToken } from '../clients/integration-members.ts'
 import { assertText } from '../clients/members.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { insert, remove } from '../domain/decision.ts'
-import {
-  describeInitialToken,
-  type InitialToken,
-  type InitialTokenRequest,
-  initialTokenKind,
-  mintInitialToken,
-  nameOfToken,
-} from '../domain/initial-token.ts'
+import type { InitialTokenRequest } from '../domain/initial-token.ts'
 import type { Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { secretBytes } from '../domain/secret.ts'
 import { declared } from '../features.ts'
-import { systemClock, systemRandom } from '../system/system.ts'
+import { systemClock } from '../system/system.ts'
 import { addMemberFlags, readMemberFlags } from './client-metadata.ts'
-import { CommandFailed } from './failure.ts'
-import {
-  addOperatorFlags,
-  addYesFlag,
-  type DestructiveFlags,
-  type OperatorFlags,
-  parseLimit,
-  parseSpan,
-} from './flags.ts'
-import { withStore } from './open.ts'
-import { confirmOrAbort, operatorContext } from './operator.ts'
+import { unlessMissing } from './failure.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { addYesFlag, type DestructiveFlags, parseLimit, parseSpan } from './flags.ts'
+import { type Json, withOperator } from './operate.ts'
+import { confirmOrAbort } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
 
 const tokenHelp = `
@@ -69,85 +54,82 @@ export function addRegistrationCommands(program: Command): void {
         .argParser(parseLifetime)
         .default(30 * 86_400, '30d'),
     )
-  addOperatorFlags(addMemberFlags(create, settable), tokenHelp).action(tokenCreate)
+  addAnywhereFlags(addMemberFlags(create, settable), tokenHelp).action(tokenCreate)
   const list = group.command('list').description('list the tokens that have not expired')
-  addOperatorFlags(list, tokenHelp).action(tokenList)
+  addAnywhereFlags(list, tokenHelp).action(tokenList)
   const revoke = group
     .command('revoke <token_id>')
     .description('revoke a token; clients that registered with it stay')
-  addOperatorFlags(addYesFlag(revoke), tokenHelp).action(tokenRevoke)
+  addAnywhereFlags(addYesFlag(revoke), tokenHelp).action(tokenRevoke)
 }
 
 /** The client metadata that an operator may set with a token. */
-const settable = Object.fromEntries(
-  Object.entries(declared.clientMetadata).filter(([, { byToken }]) => byToken),
-)
+const settable = membersByToken(declared)
 
-type CreateFlags = OperatorFlags & InitialTokenRequest & { readonly expires: Seconds }
+const reads = ['admin:clients:read']
+const writes = [...reads, 'admin:clients:write']
+
+/** Loaded late: `--help` needs none of it. */
+async function operations() {
+  return (await import('../admin/operations/registrations.ts')).registrationOperations(declared)
+}
+
+type CreateFlags = ServerFlags & InitialTokenRequest & { readonly expires: Seconds }
 
 /** `lychgate registration token create`: creates a token, and shows it once. */
 async function tokenCreate({ name, redirects, pkce, uses, expires, ...flags }: CreateFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const extra = readMemberFlags(flags, settable)
-    const request = {
-      ...{ redirects, pkce, uses },
-      ...omitUndefined({ name, extra: Object.keys(extra).length === 0 ? undefined : extra }),
-    }
-    const { token, record } = mintInitialToken(request, systemRandom(secretBytes), expires, systemClock())
-    const facts = { token: nameOfToken(record), redirects, uses, expires: record.expiresAt }
-    await store.write(
-      insert(initialTokenKind, record),
-      auditEvent('registration-token-made', operatorContext(), facts),
-    )
-    const described = { ...describeInitialToken(record), initial_access_token: token }
-    printResult(flags, described, { ...described, expires_at: instant(record.expiresAt) })
+  await withOperator(flags, writes, async ({ perform }) => {
+    const members = { redirects, pkce, uses, expires_in: expires, ...readMemberFlags(flags, settable) }
+    const token = await perform((await operations()).create, {}, omitUndefined({ name, ...members }))
+    printResult(flags, token, { ...token, expires_at: instant(Number(token['expires_at'])) })
     if (!flags.json)
       process.stdout.write('\nSave the token now: it is stored as a hash and never shown again.\n')
   })
 }
 
 /** `lychgate registration token list`: lists the tokens, the newest last. */
-async function tokenList(flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store) => {
+async function tokenList(flags: ServerFlags): Promise<void> {
+  await withOperator(flags, reads, async ({ list }) => {
     const now = systemClock()
-    const all = await store.listKind(initialTokenKind, everything)
-    const usable = all.filter(({ expiresAt }) => now < expiresAt)
-    printList(flags, usable, describeInitialToken, lineOf)
+    const tokens = (await list((await operations()).list, {})).filter(
+      (one) => now < Number(one['expires_at']),
+    )
+    const inOrder = tokens.toSorted((one, other) => Number(one['created_at']) - Number(other['created_at']))
+    printList(flags, inOrder, (token) => token, lineOf)
   })
 }
 
 /** `lychgate registration token revoke`: deletes a token. */
-async function tokenRevoke(tokenId: string, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const all = await store.listKind(initialTokenKind, everything)
-    const found = all.find((one) => nameOfToken(one) === tokenId)
-    if (found === undefined) throw new CommandFailed('no initial access token has this id')
+async function tokenRevoke(tokenId: string, flags: ServerFlags & DestructiveFlags): Promise<void> {
+  await withOperator(flags, writes, async ({ perform }) => {
+    const { read, revoke } = await operations()
+    const found = await unlessMissing(
+      perform(read, { token_id: tokenId }),
+      'no initial access token has this id',
+    )
     await confirmOrAbort(
       flags,
       `Revoke the token ${tokenId}? No client can register with it any more.`,
       'the token is not revoked',
     )
-    const event = auditEvent('registration-token-revoked', operatorContext(), { token: tokenId })
-    await store.write(remove(initialTokenKind, found.id), event)
-    printResult(flags, describeInitialToken(found), { revoked: tokenId })
+    await perform(revoke, { token_id: tokenId })
+    printResult(flags, found, { revoked: tokenId })
   })
 }
 
-const everything = { madeUntil: Number.MAX_SAFE_INTEGER, limit: 100_000 }
-
-function lineOf(token: InitialToken): string[] {
-  const { name = '', redirects, pkce, extra = {}, uses, used, expiresAt } = token
+function lineOf(token: Json): string[] {
+  const { token_id, name = '', redirects, pkce, uses, used, expires_at } = token
   const rules = [
     redirects,
     ...(pkce === 'optional' ? ['PKCE optional'] : []),
-    ...Object.entries(extra).map(([member, value]) => `${member} ${value}`),
+    ...Object.keys(settable).flatMap((member) => (member in token ? [`${member} ${token[member]}`] : [])),
   ]
   return [
-    nameOfToken(token),
+    String(token_id),
     rules.join(', '),
     `${used} of ${uses} used`,
-    `expires ${instant(expiresAt)}`,
-    name,
+    `expires ${instant(Number(expires_at))}`,
+    String(name),
   ]
 }
 

@@ -16,6 +16,10 @@ export type DeclaredClientMember = ClientMember & {
   readonly readFile?: (content: string) => unknown
 }
 
+interface Declarations {
+  readonly clientMetadata: Readonly<Record<string, DeclaredClientMember>>
+}
+
 const optionalText = (description: string) => Type.Optional(Type.String({ description }))
 const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
 const choice = (values: readonly string[], description: string) =>
@@ -55,7 +59,7 @@ export const integrationDefaults = {
 
 /** Returns the schema of what is changed about a client, under the names of RFC 7591 §2. */
 export function clientMembers(
-  { clientMetadata }: { readonly clientMetadata: Readonly<Record<string, DeclaredClientMember>> },
+  { clientMetadata }: Declarations,
   title: string,
   required: readonly string[] = [],
 ) {
@@ -143,4 +147,9 @@ function readScope(text: string): Scope {
     'scope must be a string of scope names separated by spaces',
   )
   return parseScope(text)
+}
+
+/** Returns the members that an operator may set with an initial access token. */
+export function membersByToken({ clientMetadata }: Declarations) {
+  return Object.fromEntries(Object.entries(clientMetadata).filter(([, { byToken }]) => byToken))
 }

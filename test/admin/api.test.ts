@@ -267,6 +267,11 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     const sessions = await store.listOf('session', ids.bob)
     return { ids: [ids.bob, sessions.at(-1)?.id ?? ''] }
   },
+  readSession: async () => {
+    await signedIn(server, await integrate(server), bob)
+    const sessions = await store.listOf('session', ids.bob)
+    return { id: sessions.at(-1)?.id ?? '' }
+  },
   explainToken: async () => ({ body: { token: 'x' } }),
   setPassword: async () => ({ id: (await invite()).id, body: { password: 'a long password' } }),
   listAllSessions: async () => ({}),

@@ -54,16 +54,16 @@ export const adminPageFaults = [
   {
     id: 'admin-keys-rotated-by-one-who-left',
     tests,
-    file: 'src/admin/pages/keys.ts',
-    find: 'withWrites(rotateKeys(ring, { algorithms, at }, fresh, policy, now), requireAdministrator())',
-    replace: 'rotateKeys(ring, { algorithms, at }, fresh, policy, now)',
+    file: 'src/admin/operations/keys.ts',
+    find: 'withWrites(decision, ...call.requireMay({}), ...keep(respond(decision.result)))',
+    replace: 'withWrites(decision, ...keep(respond(decision.result)))',
   },
   {
     id: 'admin-key-retired-by-one-who-left',
     tests,
-    file: 'src/admin/pages/keys.ts',
-    find: 'withWrites(decision, requireAdministrator())',
-    replace: 'decision',
+    file: 'src/admin/operations/keys.ts',
+    find: 'withWrites(decision, ...call.requireMay({}), ...keep(kept))',
+    replace: 'withWrites(decision, ...keep(kept))',
   },
   {
     id: 'admin-page-cross-site-form',
@@ -89,9 +89,9 @@ export const adminPageFaults = [
   {
     id: 'admin-key-retired-by-no-one',
     tests,
-    file: 'src/admin/pages/keys.ts',
-    find: 'context) return done(retired ===',
-    replace: '{}); return done(retired ===',
+    file: 'src/admin/operations/keys.ts',
+    find: 'context) requireFound(done,',
+    replace: '{}); requireFound(done,',
   },
   {
     id: 'key-retired-twice',

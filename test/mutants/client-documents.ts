@@ -311,8 +311,8 @@ export const clientDocumentFaults = [
   {
     id: 'document-fetched-without-authority',
     tests: ['test/admin/client-documents.test.ts'],
-    file: 'src/admin/api/client-documents.ts',
-    find: 'return [...requireMay({}), ...keep(kept)]',
+    file: 'src/admin/operations/documents.ts',
+    find: 'return [...call.requireMay({}), ...keep(kept)]',
     replace: 'return [...keep(kept)]',
   },
   {

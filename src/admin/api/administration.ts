@@ -6,17 +6,15 @@ import { check } from '../../domain/check.ts'
 import type { Write } from '../../domain/decision.ts'
 import type { OAuthError } from '../../domain/errors.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
-import { single } from '../../domain/parameters.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
-import { cursorOf, readCursor } from '../../http/cursor.ts'
-import { parametersOf } from '../../http/parameters.ts'
-import type { Numbered, RowPage, Store } from '../../storage/store.ts'
+import type { Store } from '../../storage/store.ts'
 import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/administrators.ts'
 import { administersAny, type OwnGroups, type Reach, reachOf, readGroupsOf } from '../../users/delegation.ts'
 import { listGroups } from '../../users/groups.ts'
 import { readOutside } from '../../users/reading.ts'
 import { authorityFault, type Subject } from '../operations/authority.ts'
+
 import { assertAdministrator, assertClientMay, type Caller } from '../operations/rules.ts'
 import type { AdminScope } from './scopes.ts'
 
@@ -52,8 +50,6 @@ export interface Administration {
   storeFor(request: FastifyRequest, subject?: Subject): Pick<Store, 'transact' | 'write'>
   /** What the caller can see; undefined: everything. */
   reachFor(request: FastifyRequest): Promise<Reach | undefined>
-  /** The page that the query of a request asks for, with a row more: it says whether there is another page. */
-  pageOf(request: FastifyRequest): RowPage & { readonly size: number }
 }
 
 /** Decorates `app.administration`. */
@@ -146,11 +142,6 @@ export const administration = fp<AppDeps>(
       storeFor: (request, subject) => storeRequiring(store, () => requireMay(request, subject)),
       reachFor: async ({ delegatedBy }) =>
         delegatedBy === undefined ? undefined : reachOf(await listGroups(store), delegatedBy, group),
-      pageOf: ({ query }) => {
-        const parameters = parametersOf(query)
-        const size = Number(single(parameters, 'limit') ?? 50)
-        return { size, limit: size + 1, after: readCursor(single(parameters, 'after')) }
-      },
     })
   },
   { name: 'administration', dependencies: ['guard'] },
@@ -175,15 +166,5 @@ function decoded(text: string): string | undefined {
     return decodeURIComponent(text)
   } catch {
     return undefined
-  }
-}
-
-/** Writes a page of a list, with the cursor of the next one. */
-export function writePage<T>(rows: readonly Numbered<T>[], size: number, describe: (row: T) => object) {
-  const shown = rows.slice(0, size)
-  const last = shown.at(-1)
-  return {
-    items: shown.map(({ row }) => describe(row)),
-    ...(rows.length > size && last !== undefined && { next: cursorOf(last.seq) }),
   }
 }

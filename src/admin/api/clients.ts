@@ -26,10 +26,9 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
 import type { AppDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
-import { responding } from '../operations/operation.ts'
+import { listedRows, responding } from '../operations/operation.ts'
 import { assertWithin, requireFound, requireWithin, tagOfClient } from '../operations/rules.ts'
 import { ClientResource, ClientSecret, listQuery, pageOf } from '../operations/schema.ts'
-import { writePage } from './administration.ts'
 import { type HttpCall, operationsOf } from './operation.ts'
 
 const taken = 'another client has this client_id, or trusts this issuer, subject and audience'
@@ -83,10 +82,9 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
         origin: Type.Optional(Type.Union(clientOrigins.map((origin) => Type.Literal(origin)))),
       }),
     },
-    async ({ request, query }) => {
-      const origin = query('origin') as Client['origin'] | undefined // as the schema says
-      const { size, ...rows } = app.administration.pageOf(request)
-      return { body: writePage(await store.page('client', { ...rows, only: origin }), size, describe) }
+    (call) => {
+      const only = call.query('origin') as Client['origin'] | undefined // as the schema says
+      return listedRows(call, (rows) => store.page('client', { ...rows, only }), describe)
     },
   )
 

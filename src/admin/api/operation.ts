@@ -1,6 +1,7 @@
+import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { AppDeps, PublishedClients } from '../../feature/deps.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
 import type { Subject } from '../operations/authority.ts'
@@ -10,11 +11,9 @@ import {
   type Keep,
   type KeptResponse,
   type Kind,
-  listed,
   methodOf,
   type Operation,
   type Outcome,
-  type Page,
   type Shown,
   type Typed,
 } from '../operations/operation.ts'
@@ -67,6 +66,7 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
       onRequest,
       config: { ...config, ...(bodyLimit && { bodyLimitSetting: `limits.${bodyLimit}` as const }) },
       ...(bodyLimit && { bodyLimit: deps.config.limits[bodyLimit] }),
+      ...(isOpen(described.response) && { serializerCompiler: () => JSON.stringify }),
       schema: operationSchema({ ...described, kind, scope, ids }),
       handler: async (request, reply) => {
         const call = callOf(request) as HttpCall<Body> // as the schema says
@@ -87,6 +87,12 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
       storedKey((request.params as Readonly<Record<string, string>>)[name] ?? '') // as the path says
     return {
       deps,
+      server: {
+        openKeys: async () => deps.keys,
+        openDocuments: async () => app.publishedClients as PublishedClients, // its routes need them
+        service: () => deps.service,
+        settings: deps.settings,
+      },
       administrators: deps.config.admin.group,
       request,
       caller: admin.callerOf(request),
@@ -107,26 +113,11 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
   return {
     add,
     /** `find` returns a row more than the page has: it says whether there is another page. */
-    list<T>(
-      url: string,
-      described: Described,
-      find: (page: Page, call: HttpCall) => Promise<readonly T[]>,
-      keyOf: (row: T) => string | number,
-      describe: (row: T) => object | Promise<object>,
-    ): void {
-      add('list', url, described, (call) => listed(call, (page) => find(page, call), keyOf, describe))
-    },
     /** A list that finds its own next page. */
     page: (url: string, described: Described, respond: (call: HttpCall) => Promise<Shown>) =>
       add('list', url, described, respond),
     read: (url: string, described: Described, respond: (call: HttpCall) => Promise<Shown>) =>
       add('read', url, described, respond),
-    /** Reads what the body names: it must not be in a URL. */
-    ask: <Body>(
-      url: string,
-      described: Described & { readonly body: Typed<Body> },
-      respond: (call: HttpCall<Body>) => Promise<Shown>,
-    ) => add('read', url, { ...described, method: 'POST' }, respond),
     change: <Body>(
       url: string,
       described: Described & { readonly body: Typed<Body> },
@@ -148,12 +139,6 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
         await end(call)
         return undefined
       }),
-    /** Deletes what cannot be changed. */
-    end: (url: string, described: Omit<Described, 'response'>, end: (call: HttpCall) => Promise<unknown>) =>
-      add('end', url, { ...described, response: nothing }, async (call) => {
-        await end(call)
-        return undefined
-      }),
     create: <Body>(
       url: string,
       described: Described & { readonly body: Typed<Body> },
@@ -165,6 +150,12 @@ export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
       perform: (call: HttpCall<Body>, keep: Keep) => Promise<KeptResponse>,
     ) => add('act', url, described, perform),
   }
+}
+
+/** Whether a response has members that its schema does not name: it keeps their order, as a command prints them. */
+function isOpen({ additionalProperties, properties }: TSchema): boolean {
+  const { items } = (properties?.['items'] ?? {}) as { readonly items?: TSchema } // of a list
+  return additionalProperties === true || (items !== undefined && isOpen(items))
 }
 
 const nothingKept: Keep = () => []

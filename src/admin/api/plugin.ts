@@ -5,21 +5,21 @@ import { adminApiRoot } from '../../http/admin-listener.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
+import * as activity from '../operations/activity.ts'
+import { documentOperations } from '../operations/documents.ts'
 import * as grants from '../operations/grants.ts'
 import * as groupReads from '../operations/group-reads.ts'
 import { addGroup, editGroup, joinGroup, leaveGroup, removeGroup } from '../operations/groups.ts'
+import * as keys from '../operations/keys.ts'
 import * as links from '../operations/links.ts'
+import { registrationOperations } from '../operations/registrations.ts'
 import * as sessions from '../operations/sessions.ts'
 import { userActs } from '../operations/user-acts.ts'
 import * as userChanges from '../operations/user-changes.ts'
 import * as users from '../operations/users.ts'
-import { activityResource } from './activity.ts'
 import { administration } from './administration.ts'
-import { clientDocumentResource } from './client-documents.ts'
 import { clientResource } from './clients.ts'
-import { keyResource } from './keys.ts'
 import { addOperation } from './operation.ts'
-import { registrationResource } from './registrations.ts'
 import { isOffered } from './scopes.ts'
 
 /**
@@ -30,14 +30,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   if (!isOffered(deps.config)) return
   await app.register(deps.guard, { anonymous: 'challenge' })
   await app.register(administration, deps)
-  for (const resource of [
-    operations,
-    clientResource,
-    clientDocumentResource,
-    registrationResource,
-    keyResource,
-    activityResource,
-  ])
+  for (const resource of [operations, clientResource])
     await app.register(resource, { ...deps, prefix: adminApiRoot })
   describe(app, deps)
 }
@@ -53,6 +46,10 @@ const operations: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     ...Object.values(grants),
     ...Object.values(groupReads),
     ...[addGroup, editGroup, removeGroup, joinGroup, leaveGroup],
+    ...(app.publishedClients === undefined ? [] : Object.values(documentOperations(deps.declared))),
+    ...Object.values(registrationOperations(deps.declared)),
+    ...Object.values(keys),
+    ...Object.values(activity),
   ])
     addOperation(app, deps, operation)
 }

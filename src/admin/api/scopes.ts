@@ -6,64 +6,26 @@ export function isOffered({ admin, mode }: Config): boolean {
   return (admin.api ?? (mode === 'dev' ? 'on' : 'off')) === 'on'
 }
 
+function scopeOf<A extends 'read' | 'write'>(group: string, access: A, description: string) {
+  return {
+    group: `Administration: ${group}`,
+    access,
+    description,
+    sensitive: true,
+    operatorOnly: true,
+    isOffered,
+  } as const
+}
+
 /** The scopes of the admin API. */
 export const scopes = {
-  'admin:users:read': {
-    group: 'Administration: users',
-    access: 'read',
-    description: 'Every user of this service',
-    sensitive: true,
-    operatorOnly: true,
-    isOffered,
-  },
-  'admin:users:write': {
-    group: 'Administration: users',
-    access: 'write',
-    description: 'Every user of this service',
-    sensitive: true,
-    operatorOnly: true,
-    isOffered,
-  },
-  'admin:clients:read': {
-    group: 'Administration: apps',
-    access: 'read',
-    description: 'Every app of this service',
-    sensitive: true,
-    operatorOnly: true,
-    isOffered,
-  },
-  'admin:clients:write': {
-    group: 'Administration: apps',
-    access: 'write',
-    description: 'Every app of this service',
-    sensitive: true,
-    operatorOnly: true,
-    isOffered,
-  },
-  'admin:keys:read': {
-    group: 'Administration: keys',
-    access: 'read',
-    description: 'The keys of this service',
-    sensitive: true,
-    operatorOnly: true,
-    isOffered,
-  },
-  'admin:keys:write': {
-    group: 'Administration: keys',
-    access: 'write',
-    description: 'The keys of this service',
-    sensitive: true,
-    operatorOnly: true,
-    isOffered,
-  },
-  'admin:audit:read': {
-    group: 'Administration: activity',
-    access: 'read',
-    description: 'What everyone did on this service, and its settings',
-    sensitive: true,
-    operatorOnly: true,
-    isOffered,
-  },
+  'admin:users:read': scopeOf('users', 'read', 'Every user of this service'),
+  'admin:users:write': scopeOf('users', 'write', 'Every user of this service'),
+  'admin:clients:read': scopeOf('apps', 'read', 'Every app of this service'),
+  'admin:clients:write': scopeOf('apps', 'write', 'Every app of this service'),
+  'admin:keys:read': scopeOf('keys', 'read', 'The keys of this service'),
+  'admin:keys:write': scopeOf('keys', 'write', 'The keys of this service'),
+  'admin:audit:read': scopeOf('activity', 'read', 'What everyone did on this service, and its settings'),
 } as const satisfies Declared['scopes']
 
 /** A scope of the admin API. */

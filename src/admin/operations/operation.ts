@@ -4,8 +4,9 @@ import type { AuditContext } from '../../domain/audit.ts'
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import { type Group, groupKind } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
-import type { Deps } from '../../feature/deps.ts'
+import type { AppDeps, Deps, PublishedClients } from '../../feature/deps.ts'
 import { cursorOf, readCursor, readKeyCursor } from '../../http/cursor.ts'
+import type { KeyRing } from '../../keys/key-ring.ts'
 import type { DoneWord as WordAfter } from '../../pages/kit.ts'
 import type { Numbered, RowPage, Store } from '../../storage/store.ts'
 import type { Reach } from '../../users/delegation.ts'
@@ -21,10 +22,20 @@ export type DoneWord = WordAfter<'admin.done'>
 /** `change` and `delete` need the entity tag of what they change; `end` is for what cannot be changed. */
 export type Kind = 'list' | 'read' | 'create' | 'change' | 'delete' | 'end' | 'act'
 
+/** What some operations need of a server; a command opens it for them. */
+export interface Server {
+  openKeys(): Promise<KeyRing>
+  openDocuments(): Promise<PublishedClients>
+  service(): AppDeps['service']
+  /** Empty for a command: `lychgate config print` reads those of its host. */
+  settings: AppDeps['settings']
+}
+
 /** What a door (the admin API, an admin page, a command) gives to an operation. */
 export interface Call<Body = unknown> {
   /** The store is for reading: what changes goes through `store` of the call. */
   readonly deps: Pick<Deps, 'config' | 'random' | 'clock'> & { readonly store: Store }
+  readonly server: Server
   /** The user or client who calls; undefined: an operator at the machine, who is none of them. */
   readonly caller: (Pick<Caller, 'kind' | 'sub'> & Partial<Caller>) | undefined
   /** The actor, for the audit log, and the time of the call. */
@@ -45,7 +56,7 @@ export interface Call<Body = unknown> {
   assertSeen(tag: string, record: object): void
   /** What the caller can see; undefined: everything. */
   reach(): Promise<Reach | undefined>
-  /** Requires in a transaction that the caller may change what the path does not name; empty for one who may change all. */
+  /** Requires in a transaction that the caller may change what the path does not name, or what `store` does not write. */
   requireMay(subject: Subject): readonly Write[]
   /** Where it is said that an email could not be sent. */
   readonly log: { error(line: string): void }

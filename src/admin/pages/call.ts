@@ -9,13 +9,19 @@ import type { AdminVisit } from './admin-page.ts'
  */
 export function callOf<Body>(
   deps: AppDeps,
-  { user, context, store, request }: AdminVisit,
+  { user, context, store, request, requireAdministrator }: AdminVisit,
   params: Readonly<Record<string, string>>,
   body?: Body,
   assertSeen: (record: object) => void = () => undefined,
 ): Call<Body> {
   return {
     deps,
+    server: {
+      openKeys: async () => deps.keys,
+      openDocuments: () => Promise.reject(new Error('no page fetches a document')),
+      service: () => deps.service,
+      settings: deps.settings,
+    },
     caller: { kind: 'user', sub: user.id },
     context,
     body: body as Body, // absent where the operation has none
@@ -27,7 +33,7 @@ export function callOf<Body>(
     address: '',
     assertSeen: (_, record) => assertSeen(record),
     reach: async () => undefined,
-    requireMay: () => [],
+    requireMay: () => [requireAdministrator()],
     log: request.log,
   }
 }

@@ -1,16 +1,15 @@
 import type { FastifyInstance } from 'fastify'
-import { withWrites } from '../../domain/decision.ts'
 import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf } from '../../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { every, single } from '../../domain/parameters.ts'
 import type { Text, Value } from '../../domain/text.ts'
 import type { AppDeps } from '../../feature/deps.ts'
-import { keyPolicy } from '../../keys/key-policy.ts'
-import { retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../../keys/rules.ts'
 import { ago } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
+import { retireServerKey, rotateServerKeys } from '../operations/keys.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { performAt, wasFound } from './call.ts'
 import { lossOf } from './key-loss.ts'
 
 declare module '../../pages/pages.ts' {
@@ -83,8 +82,8 @@ function nameOf(algorithm: KeyAlgorithm): Value {
 }
 
 /** Gives the keys of some algorithms a successor. */
-export function keysRotatePage(_app: FastifyInstance, { config, service, keys }: AppDeps): AdminPage {
-  const policy = keyPolicy(config)
+export function keysRotatePage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { config, service } = deps
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
     const isSent = problem !== undefined || form['algorithm'] !== undefined
     return render(
@@ -111,18 +110,11 @@ export function keysRotatePage(_app: FastifyInstance, { config, service, keys }:
     repeats: ['algorithm'],
     show: (visit) => show(visit),
     submit: async (visit) => {
-      const { form, context, done, requireAdministrator } = visit
+      const { form, done } = visit
       const algorithms = keyAlgorithms.filter((one) => every(form, 'algorithm').includes(one))
       if (algorithms.length === 0) return show(visit, msg('admin.keys.rotate.none'))
-      const at = single(form, 'now') === undefined ? 'published' : 'once'
-      await keys.change(
-        {
-          needs: (ring, now) => rotationNeeds(ring, algorithms, now),
-          decide: (ring, fresh, now) =>
-            withWrites(rotateKeys(ring, { algorithms, at }, fresh, policy, now), requireAdministrator()),
-        },
-        context,
-      )
+      const body = { algorithms, now: single(form, 'now') !== undefined }
+      await performAt(deps, visit, rotateServerKeys, {}, body)
       return done('keys-rotated', '/keys')
     },
   }
@@ -132,11 +124,8 @@ export function keysRotatePage(_app: FastifyInstance, { config, service, keys }:
 const typedLength = 8
 
 /** Retires a key, which invalidates everything that it signed or sealed. */
-export function keyRetirePage(
-  _app: FastifyInstance,
-  { config, service, store, keys, clock }: AppDeps,
-): AdminPage {
-  const policy = keyPolicy(config)
+export function keyRetirePage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+  const { config, service, store, clock } = deps
   const lost = async (key: StoredKey, ring: readonly StoredKey[]) => {
     const { lifetimes } = config
     const { reloadSeconds } = config.keys
@@ -164,19 +153,9 @@ export function keyRetirePage(
       const name = id.slice(0, typedLength)
       return { subject, name, url: service.prefix + adminPath('keys'), more: await lost(subject, ring) }
     },
-    perform: async ({ id }, { context, done, requireAdministrator }) => {
-      const retired = await keys.change(
-        {
-          needs: (ring, now) => retirementNeeds(ring, id, now),
-          decide: (ring, fresh, now) => {
-            const decision = retireKey(ring, id, fresh, policy, now)
-            // Without writes it is retired already.
-            return decision.writes.length === 0 ? decision : withWrites(decision, requireAdministrator())
-          },
-        },
-        context,
-      )
-      return done(retired === undefined ? 'gone' : 'key-retired', '/keys')
+    perform: async ({ id }, visit) => {
+      const isRetired = await wasFound(performAt(deps, visit, retireServerKey, { kid: id }))
+      return visit.done(isRetired ? 'key-retired' : 'gone', '/keys')
     },
   })
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import { WrongUsage } from '../failure.ts'
-import type { ForceFlag, OperatorFlags } from '../flags.ts'
+import { addOperatorFlags, type ForceFlag, type OperatorFlags } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { administratorsIn } from '../operator.ts'
 import type { AdminApi, Credentials } from './admin-api.ts'
@@ -26,6 +26,11 @@ With --server it works on a running server, by its admin API (admin.api: on), an
 --secret-file, --secret-env or --key-file. --api says where the API is if not at the issuer (admin.listener). A change
 that someone else made at the same time ends it with exit code 75: run it again.
 `
+
+/** Adds the flags of a command that works on a store or on a running server, and its help. */
+export function addAnywhereFlags(command: Command, help: string): Command {
+  return addServerFlags(addOperatorFlags(command, serverHelp + help))
+}
 
 /** Adds these flags. */
 export function addServerFlags(command: Command): Command {

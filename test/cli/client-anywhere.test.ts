@@ -1,0 +1,105 @@
+/** Commands about clients are the same on a store and on a running server: one operation is behind both. */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { AuditEvent } from '../../src/domain/model.ts'
+import { integrate } from '../helpers/authorization.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runHere } from '../helpers/commands.ts'
+import { startServer } from '../helpers/server.ts'
+import { startStandInDocuments } from '../helpers/stand-in-documents.ts'
+
+const data = newFolder(t)
+const server = await startServer(t, {
+  mode: 'dev',
+  store: `sqlite:${data}/lychgate.db`,
+  admin: { api: 'on' },
+  fetch: { perOriginPerMinute: 500 },
+})
+const { store } = server.deps
+const areas = ['users', 'clients'].flatMap((area) => [`admin:${area}:read`, `admin:${area}:write`])
+const pipeline = await integrate(server, {
+  grantTypes: ['client_credentials'],
+  redirectUris: [],
+  scope: [...areas, 'admin:audit:read'],
+  name: 'Pipeline',
+})
+writeFileSync(join(data, 'secret'), `${pipeline.secret}\n`)
+const site = await startStandInDocuments(t)
+
+const doors = {
+  store: ['--data', data],
+  server: ['--server', server.issuer, '--client-id', pipeline.id, '--secret-file', join(data, 'secret')],
+}
+
+/** What is drawn or read from a clock, and differs between two runs. */
+const drawn =
+  /\b\d{10}\b|\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d UTC)?|client_[\w-]{22}|lyc_[\w-]+|(?<="token(?:_id)?": ?")[\w-]{12}|(?<=\b(?:token_id|Revoke the token) +)[\w-]{12}|\b[\w-]{43}\b/g
+
+/** What a run of lines prints and leaves in the audit log, without what is drawn. */
+async function outcomesOn(
+  door: keyof typeof doors,
+  linesOf: (name: string) => AsyncGenerator<readonly string[], void, string>,
+) {
+  const name = `by-${door}`
+  const before = (await store.audit({ since: 0, limit: 10_000 })).length
+  const outputs: string[] = []
+  const lines = linesOf(name)
+  for (let next = await lines.next(); !next.done; ) {
+    const { code, stdout, stderr } = await runHere([...next.value, ...doors[door]])
+    const text = `${next.value.slice(0, 3).join(' ')} → ${code}\n${stdout}${stderr}`
+    outputs.push(text.replaceAll(name, 'NAME').replaceAll(drawn, 'DRAWN'))
+    next = await lines.next(stdout)
+  }
+  const events = (await store.audit({ since: 0, limit: 10_000 })).slice(before)
+  // The server issued an access token for each command.
+  return {
+    outputs,
+    events: events.filter((event) => event.name !== 'grant').map((event) => shown(event, name)),
+  }
+}
+
+function shown({ name, facts }: AuditEvent, door: string) {
+  const { actor: _, via: __, request: ___, ...rest } = facts
+  return `${name} ${JSON.stringify(rest)}`.replaceAll(door, 'NAME').replaceAll(drawn, 'DRAWN')
+}
+
+const sameOnBoth: Readonly<
+  Record<string, (name: string) => AsyncGenerator<readonly string[], void, string>>
+> = {
+  async *'client document'(name) {
+    const { client, document } = site.publish({}, `/${name}.json`)
+    const command = (...line: readonly string[]) => ['client', 'document', ...line]
+    yield command('show', client.id)
+    yield command('refresh', client.id)
+    yield command('show', client.id, '--json')
+    document.body = { client_id: client.id, client_secret: 'x' }
+    yield command('refresh', client.id)
+    yield command('deny', client.id)
+    yield command('deny', client.id, '--yes', '--json')
+    yield command('allow', client.id, '--json')
+    yield command('allow', client.id)
+    yield command('deny', 'not a URL', '--yes')
+  },
+  async *'registration token'(name) {
+    const command = (...line: readonly string[]) => ['registration', 'token', ...line]
+    yield ['logout', 'deliveries', '--json']
+    yield command('create')
+    const made = yield command('create', '--name', name, '--uses', '3', '--pkce', 'optional', '--json')
+    yield command('create', '--redirects', 'loopback', '--legacy-audience', 'true', '--json')
+    const { token_id: id } = JSON.parse(made) as { token_id: string }
+    yield command('revoke', id)
+    yield command('revoke', id, '--yes', '--json')
+    yield command('revoke', id, '--yes')
+  },
+}
+
+for (const [what, lines] of Object.entries(sameOnBoth))
+  t.test(`lychgate ${what} does and says the same on a store and on a server`, async (t) => {
+    const [one, other] = [await outcomesOn('store', lines), await outcomesOn('server', lines)]
+    t.strictSame(other.outputs, one.outputs)
+    t.strictSame(other.events, one.events)
+    t.not(one.events.length, 0)
+    t.match(one.outputs[0], /→ [01]\n./, 'it is a command')
+  })
