@@ -8,6 +8,7 @@ import { registerFeatures } from '../features.ts'
 import { protectedApi } from '../guard/protected-api/plugin.ts'
 import { adminListener } from '../http/admin-listener.ts'
 import { tracedWork } from '../http/after-response.ts'
+import { arrival } from '../http/arrival.ts'
 import { clientAuthentication } from '../http/client-authentication.ts'
 import { clientKeys } from '../http/client-keys.ts'
 import { cookies } from '../http/cookies.ts'
@@ -72,6 +73,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     jsonBodies,
     securityHeaders,
     anyOrigin,
+    arrival,
     forwarding,
     wellFormedHttp,
     adminListener,

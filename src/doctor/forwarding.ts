@@ -1,9 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Config } from '../config/schema.ts'
 import type { Finding } from '../domain/finding.ts'
-import { addressesIn, isPublicAddress } from '../outbound/public-address.ts'
-import { problem, setting } from './finding.ts'
+// Brings `app.arrivalOf`.
+import type {} from '../http/arrival.ts'
+import { isPublicAddress } from '../outbound/public-address.ts'
+import { ok, problem, setting, unchecked } from './finding.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,18 +22,17 @@ const most = 1000
  * Finds out from the first requests whether the addresses of clients arrive: without them all clients count as one
  * network. Once that is certain, a request costs nothing more.
  */
-export const forwarding = fp<{ config: Pick<Config, 'trustProxy'> }>(
-  async (app, { config: { trustProxy } }) => {
-    const isTrusted = addressesIn(trustProxy)
+export const forwarding = fp(
+  async (app) => {
     const counts = new Map<string, number>()
     let [isCertain, seen] = [false, 0]
     let finding: Finding | undefined
     app.decorate('forwardingFinding', () => finding)
 
     /** Returns what a request shows: that addresses arrive, a peer and its mistake, or nothing (it came directly). */
-    const signOf = ({ headers, socket: { remoteAddress: peer = '' } }: FastifyRequest) => {
-      const isForwarded = headers['x-forwarded-for'] !== undefined
-      if (isTrusted(peer)) return isForwarded ? 'arrives' : `silent ${peer}`
+    const signOf = (request: FastifyRequest) => {
+      const { peer, isForwarded, isTrusted } = app.arrivalOf(request)
+      if (isTrusted) return isForwarded ? 'arrives' : `silent ${peer}`
       return isForwarded && !isPublicAddress(peer) ? `untrusted ${peer}` : undefined
     }
 
@@ -53,19 +53,28 @@ export const forwarding = fp<{ config: Pick<Config, 'trustProxy'> }>(
       done()
     })
   },
-  { name: 'forwarding' },
+  { name: 'forwarding', dependencies: ['arrival'] },
 )
 
-function silentProxy(peer: string): Finding {
+/** Returns the finding about a request that came through a proxy, by the members of `Arrival`. */
+export function arrivalFinding({ peer, isForwarded, isTrusted }: Readonly<Record<string, unknown>>): Finding {
+  if (typeof peer !== 'string')
+    return unchecked`forwarded address: the server does not say how requests arrive: its secret, version or clock is another one; its log and /admin report a proxy that sends no X-Forwarded-For`
+  if (isForwarded !== true) return silentProxy(peer, 'the request of this command')
+  if (isTrusted !== true) return untrustedProxy(peer, 'the request of this command')
+  return ok`forwarded address: arrives in X-Forwarded-For of ${peer}, which is trusted`
+}
+
+function silentProxy(peer: string, found = `${enough} of the first requests`): Finding {
   return problem`forwarded address: the proxy at ${peer} sends no X-Forwarded-For: all clients count as one network for rate limits (trustProxy)
     expected  X-Forwarded-For with the address of the client
-    found  no such header in ${enough} of the first requests
+    found  no such header in ${found}
     change  let the proxy send it, in nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`
 }
 
-function untrustedProxy(peer: string): Finding {
+function untrustedProxy(peer: string, found = `${enough} of the first requests`): Finding {
   return problem`forwarded address: X-Forwarded-For of ${peer} does not count: all clients count as one network for rate limits (trustProxy)
     expected  trustProxy with the address of the proxy
-    found  ${enough} of the first requests came from ${peer} with X-Forwarded-For
+    found  ${found} came from ${peer} with X-Forwarded-For
     change  ${setting('trustProxy', [peer])}`
 }

@@ -1,4 +1,3 @@
-import { hkdfSync } from 'node:crypto'
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import type { AuditContext } from '../domain/audit.ts'
 import {
@@ -10,14 +9,13 @@ import {
   openHandle,
   sealHandle,
 } from '../domain/handle.ts'
-import { hmacText } from '../domain/hmac.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
 import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
 import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
 import type { PublicJwk, SigningKey } from './opened-key.ts'
 import type { KeyPolicy } from './rules.ts'
-import { deriveSealingKey, nonceBytes, seal, unseal } from './seal.ts'
+import { deriveSealingKey, nonceBytes, pseudonymsBy, seal, unseal } from './seal.ts'
 import { signCompact } from './sign.ts'
 
 /**
@@ -133,17 +131,13 @@ function sealer(
     return opened
   }
   const own = (id: string) => `secret of ${id}`
-  let pseudonymKey: Uint8Array | undefined
   return {
     seal: (secret, id) => {
       const development = server === 'development'
       return seal(secret, own(id), { sealingKey: sealingKey(), nonce: random(nonceBytes), development })
     },
     unseal: (sealed, id) => unseal(sealed, own(id), sealingKey()),
-    pseudonym: (...values) => {
-      pseudonymKey ??= new Uint8Array(hkdfSync('sha256', sealingKey(), '', 'lychgate pseudonyms', 32))
-      return hmacText(pseudonymKey, JSON.stringify(values), 16)
-    },
+    pseudonym: pseudonymsBy(sealingKey),
   }
 }
 

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, scrypt } from 'node:crypto'
+import { hmacText } from '../domain/hmac.ts'
 import { secretPrefix } from '../domain/secret.ts'
 
 /** How long the random part of a seal is. */
@@ -86,5 +87,14 @@ export function unseal(text: string, id: string, sealingKey: Buffer): Buffer {
     return Buffer.concat([decipher.update(bytes.subarray(nonceBytes + tagBytes)), decipher.final()])
   } catch (cause) {
     throw new WrongSecret(cause)
+  }
+}
+
+/** Returns 22 characters that stand for values, as `KeyRing.pseudonym` does. */
+export function pseudonymsBy(sealingKey: () => Buffer): (...values: readonly string[]) => string {
+  let key: Uint8Array | undefined
+  return (...values) => {
+    key ??= new Uint8Array(hkdfSync('sha256', sealingKey(), '', 'lychgate pseudonyms', 32))
+    return hmacText(key, JSON.stringify(values), 16)
   }
 }

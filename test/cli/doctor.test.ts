@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { cookieName } from '../../src/http/cookies.ts'
+import { newFolder, run } from '../helpers/command.ts'
 import { startProxied } from '../helpers/doctor.ts'
 import type { Behaviour, Passing } from '../helpers/proxy.ts'
 
@@ -237,4 +240,34 @@ t.test('a proxy that caches, compresses, truncates or redates responses is found
     t.match(found, [{ level: 'problem', ...finding }], about)
     t.equal(found.length, 1, about)
   }
+})
+
+t.test('a proxy that sends no X-Forwarded-For, or not from where trustProxy says, is found', async (t) => {
+  const silent: Behaviour = { request: ({ 'x-forwarded-for': _gone, ...headers }) => headers }
+  const [lost, ...more] = await faults(silent)
+  t.strictSame(more, [])
+  t.match(lost, {
+    check: 'forwarded address',
+    level: 'problem',
+    said: /^the proxy at (?:::ffff:)?127\.0\.0\.1 sends no X-Forwarded-For: /,
+    found: 'no such header in the request of this command',
+    change: [/^let the proxy send it, in nginx: proxy_set_header X-Forwarded-For/],
+  })
+  const authority = join(newFolder(t), 'ca.pem')
+  writeFileSync(authority, setup.certificates.authority)
+  const environment = { ...setup.environment, NODE_EXTRA_CA_CERTS: authority }
+  const { code, stdout } = await run(['doctor'], { environment })
+  t.equal(code, 1, 'the command itself prints it')
+  t.match(
+    stdout,
+    /problem +forwarded address: the proxy at 127\.0\.0\.1 sends no X-Forwarded-For: .*\n +expected .*\n +found .*\n +change +let the proxy send it/,
+  )
+})
+
+t.test('with another secret than the server has, how a request arrived is not known', async (t) => {
+  const found = await faults({}, { LYCHGATE_SECRET: 'another secret that is long enough as well' })
+  t.match(
+    found.find(({ check }) => check === 'forwarded address'),
+    { level: 'not checked' },
+  )
 })

@@ -1,5 +1,6 @@
 /** What the first requests say about the proxy in front of the server. */
 import t, { type Test } from 'tap'
+import { arrivalPath, proofAt, proofHeader } from '../../src/http/arrival.ts'
 import { type ServerOptions, startServer } from '../helpers/server.ts'
 
 const forwarded = { 'x-forwarded-for': '203.0.113.7' }
@@ -95,4 +96,25 @@ t.test('a rejection by the rate limit names trustProxy where X-Forwarded-For doe
     await describe({}, forwarded),
     `${plain}; X-Forwarded-For of this proxy does not count (trustProxy)`,
   )
+})
+
+t.test('only who has the secret of the server learns how a request arrived', async (t) => {
+  const { app, deps } = await startServer(t, { trustProxy: ['127.0.0.1'] })
+  const { pseudonym } = deps.keys
+  const now = deps.clock()
+  const ask = (proof?: string) =>
+    app.inject({
+      url: arrivalPath,
+      headers: { ...forwarded, ...(proof !== undefined && { [proofHeader]: proof }) },
+    })
+  const proof = proofAt(now, pseudonym)
+  t.strictSame((await ask(proof)).json(), { peer: '127.0.0.1', isForwarded: true, isTrusted: true })
+  const wrong = [undefined, '', 'x', `${proof}x`, proof.slice(0, -1), proofAt(now, () => 'x')]
+  const old = [-100, 100, 86_400].map((seconds) => proofAt(now + seconds, pseudonym))
+  const nothing = (await app.inject('/oauth/nothing')).json()
+  for (const one of [...wrong, ...old]) {
+    const response = await ask(one)
+    t.equal(response.statusCode, 404, one ?? 'none')
+    t.equal(response.json().error_description, nothing.error_description)
+  }
 })

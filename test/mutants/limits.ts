@@ -17,6 +17,20 @@ export const limitFaults = [
     replace: "isCertain = sign === 'arrives' || sign === undefined || seen >= most",
   },
   {
+    id: 'arrival-without-proof',
+    tests: forwarding,
+    file: 'src/http/arrival.ts',
+    find: '&& isSameText(text, proofAt(at, pseudonym))',
+    replace: '&& text.length > 12',
+  },
+  {
+    id: 'arrival-proof-forever',
+    tests: forwarding,
+    file: 'src/http/arrival.ts',
+    find: 'Math.abs(now - at) <= proofSeconds && ',
+    replace: '',
+  },
+  {
     id: 'forwarding-believes-a-public-peer',
     tests: forwarding,
     file: 'src/doctor/forwarding.ts',

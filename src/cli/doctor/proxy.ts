@@ -1,5 +1,9 @@
 import { isDirect, ok, problem, type Setup, setting, upstreamOf, warning } from '../../doctor/finding.ts'
+import { arrivalFinding } from '../../doctor/forwarding.ts'
 import type { Finding } from '../../domain/finding.ts'
+import { arrivalPath, proofBy, proofHeader } from '../../http/arrival.ts'
+import { systemClock } from '../../system/system.ts'
+import { secretOf } from '../open.ts'
 import { ask, excerptOf, type HttpResponse, headerOf, membersOf, NoResponse, type Reference } from './http.ts'
 
 /**
@@ -29,7 +33,7 @@ export async function examineProxy(
     examineCompression(response),
     ...(await examineAuthorization(issuer, reference)),
     await examineBody(setup, url),
-    examineForwarding(setup),
+    await examineForwarding(setup),
   ]
   return { findings, response }
 }
@@ -164,16 +168,20 @@ async function examineBody({ config: { limits } }: Setup, url: string): Promise<
 }
 
 /**
- * Checks who may name the address a request counts for. Behind a proxy that is not trusted, all clients count as one
- * network, and rate limits reject all of them at once. What the proxy sends cannot be seen from outside.
+ * Checks who may name the address a request counts for: otherwise rate limits reject all clients at once. What a proxy
+ * sends is seen by the server alone, which is asked.
  */
-function examineForwarding(setup: Setup): Finding {
-  const { trustProxy } = setup.config
-  if (trustProxy.length > 0)
-    return ok`forwarded address: X-Forwarded-For counts when ${trustProxy} sends it; whether it does is a finding of the running server, in its log and on /admin`
-  if (isDirect(setup)) return ok`forwarded address: there is no proxy, and none is trusted`
-  return problem`forwarded address: no proxy is trusted: all clients count as the proxy, one network for rate limits
-    expected  the address the proxy connects from, 127.0.0.1 on the same machine
-    found  trustProxy is empty
-    change  ${setting('trustProxy', ['127.0.0.1'])}`
+async function examineForwarding(setup: Setup): Promise<Finding> {
+  const { issuer, trustProxy } = setup.config
+  if (isDirect(setup))
+    return ok`forwarded address: there is no proxy; ${trustProxy.length === 0 ? 'none' : trustProxy} is trusted`
+  if (trustProxy.length === 0) {
+    return problem`forwarded address: no proxy is trusted: all clients count as the proxy, one network for rate limits
+      expected  the address the proxy connects from, 127.0.0.1 on the same machine
+      found  trustProxy is empty
+      change  ${setting('trustProxy', ['127.0.0.1'])}`
+  }
+  const proof = await proofBy(secretOf(setup.config) ?? '', systemClock())
+  const response = await ask(issuer + arrivalPath, { headers: { [proofHeader]: proof } })
+  return arrivalFinding(membersOf(response) ?? {})
 }
