@@ -4,22 +4,12 @@ import { offeredAlgorithms } from '../domain/key-term.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { Client, Seconds } from '../domain/model.ts'
 import type { ClientProfile } from '../feature/feature.ts'
-import type { Store } from '../storage/store.ts'
+import type { Store, StoreFacts } from '../storage/store.ts'
 import type { Clock } from '../system/system.ts'
 import { setting, warning } from './finding.ts'
 
 /** How many clients are named. */
 const mostNamed = 5
-
-/** The clients that are examined. */
-export interface ExaminedClients {
-  readonly integrations?: readonly Client[]
-  readonly registeredClients?: readonly Client[]
-  /** Client ids of those that may leave PKCE out. */
-  readonly clientsWithoutPkce?: readonly string[]
-  /** Client ids of those that took no logout token of late, and failed to take some. */
-  readonly unreachableClients?: readonly string[]
-}
 
 /** Profiles by their names. */
 export type Profiles = readonly (readonly [name: string, profile: ClientProfile])[]
@@ -27,20 +17,22 @@ export type Profiles = readonly (readonly [name: string, profile: ClientProfile]
 /** Yields what is weak about clients, and what of a profile they and the settings miss. */
 export function* examineClients(
   config: Config,
-  {
-    integrations = [],
-    registeredClients = [],
-    clientsWithoutPkce: lax = [],
-    unreachableClients: silent = [],
-  }: ExaminedClients,
+  facts: Partial<StoreFacts>,
   profiles: Profiles,
 ): Generator<Finding> {
+  const { integrations = [], registeredClients = [], challenges = [] } = facts
+  const silent = facts.unreachableClients ?? []
   const clients = [...integrations, ...registeredClients]
+  const codes = new Map(challenges.map((count) => [count.clientId, count]))
+  const lax = integrations.filter(({ pkceOptional }) => pkceOptional)
   if (lax.length > 0) {
+    const counted = lax.map(({ id }) => ({ clientId: id, codes: 0, challenges: 0, ...codes.get(id) }))
+    const safe = counted.filter((count) => count.codes > 0 && count.codes === count.challenges)
     yield warning`clients: PKCE is optional for a client: an attacker can redeem a leaked code of it
-      expected  required, if its app sends a code_challenge: one that cannot would no longer get a code
-      found  ${named(lax)}
-      change  ${named(lax, (id) => `lychgate client set ${id} --pkce required   (if its app sends code_challenge)`)}`
+      expected  required, where every recent request had a code_challenge; for an app that sends none it breaks sign-in
+      found  ${named(counted, (count) => `${count.clientId} (${count.challenges} of ${count.codes} recent requests had one)`)}
+      change  ${named(safe, ({ clientId }) => `lychgate client set ${clientId} --pkce required`)}
+      change  ${safe.length < lax.length ? ['let each other app send code_challenge first'] : []}`
   }
   if (silent.length > 0) {
     yield warning`logout: a client never responds: its users stay signed in there when they sign out here
@@ -71,7 +63,7 @@ export function* examineClients(
   }
 }
 
-function named(all: readonly string[], write = (one: string) => one): readonly string[] {
+function named<T>(all: readonly T[], write: (one: T) => string = String): readonly string[] {
   const more = all.length - mostNamed
   return [...all.slice(0, mostNamed).map(write), ...(more > 0 ? [`and ${more} more`] : [])]
 }
@@ -86,13 +78,18 @@ const refreshSeconds: Seconds = 300
 const readAtOnce = 250
 const mostRegistered = 1000
 const mostDeliveries = 1000
+const mostGrants = 5000
 
 /**
  * Returns what was found last about the clients of a store, and has them examined when that is five minutes old. No
  * caller waits: clients are read a page at a time, and requests run in between.
  */
 export function clientExaminer(
-  { config, store, clock }: { config: Config; store: Pick<Store, 'page' | 'listKind'>; clock: Clock },
+  {
+    config,
+    store,
+    clock,
+  }: { config: Config; store: Pick<Store, 'page' | 'listKind' | 'challenges'>; clock: Clock },
   profiles: Profiles,
 ): () => ClientFindings | undefined {
   let last: ClientFindings | undefined
@@ -110,17 +107,12 @@ export function clientExaminer(
     return clients
   }
   const read = async () => {
-    const integrations = await listClients('integration')
-    const registeredClients = await listClients('registered', mostRegistered)
-    const deliveries = await store.listKind(finishedDeliveryKind, {
-      madeUntil: Number.MAX_SAFE_INTEGER,
-      limit: mostDeliveries,
-    })
+    const page = { madeUntil: Number.MAX_SAFE_INTEGER, limit: mostDeliveries }
     const examined = {
-      integrations,
-      registeredClients,
-      clientsWithoutPkce: integrations.flatMap(({ id, pkceOptional }) => (pkceOptional ? id : [])),
-      unreachableClients: unreachableClients(deliveries),
+      integrations: await listClients('integration'),
+      registeredClients: await listClients('registered', mostRegistered),
+      challenges: await store.challenges(mostGrants),
+      unreachableClients: unreachableClients(await store.listKind(finishedDeliveryKind, page)),
     }
     last = { at: clock(), findings: [...examineClients(config, examined, profiles)] }
   }

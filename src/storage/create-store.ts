@@ -41,6 +41,7 @@ export function createStore(database: Database): Store {
     someOfClient: (kind, clientId, limit) => read(reads.someOfClient(kind, clientId, limit)),
     rejections: (newest) => read(reads.rejections(newest)),
     signInsByDay: (since, most) => read(reads.signInsByDay(since, most)),
+    challenges: (most) => read(reads.challenges(most)),
     counts: (most) => read(reads.counts(most)),
     auditPage: (filter) => read(reads.auditPage(filter)),
     auditFrom: (page) => read(reads.auditFrom(page)),

@@ -24,6 +24,7 @@ import type {
   AuditFilter,
   AuditPage,
   AuditPageFilter,
+  ChallengeCount,
   ConnectionPage,
   Connections,
   Counts,
@@ -287,6 +288,11 @@ export function signInsByDay(since: Seconds, most: number): Script<readonly DayC
   return many('signInsByDay', { since, most }, same)
 }
 
+/** Counts the codes of each client among the newest grants, and those with a code_challenge. */
+export function challenges(most: number): Script<readonly ChallengeCount[]> {
+  return many('challengesOf', { most }, same)
+}
+
 /** Counts what there is. */
 export function* counts(most: number): Script<Counts> {
   return (yield* one('counts', { most }, same)) ?? { users: 0, clients: 0, groups: 0 }
@@ -307,33 +313,20 @@ export function holds(condition: Condition['holds']): Script<boolean> {
   return condition(recordReads) as Script<boolean>
 }
 
+type StoredFacts = Required<Omit<StoreFacts, 'engine' | 'schema' | 'faults' | 'commitMilliseconds' | 'clock'>>
+
 /**
  * Reads the part of the facts that is in the tables.
  * @param isAdministered Whether there is an administrator.
  */
-export function* storedFacts(
-  isAdministered: Condition['holds'],
-): Script<
-  Required<
-    Pick<
-      StoreFacts,
-      | 'keys'
-      | 'population'
-      | 'isAdministered'
-      | 'clientsWithoutPkce'
-      | 'integrations'
-      | 'registeredClients'
-      | 'unreachableClients'
-    >
-  >
-> {
+export function* storedFacts(isAdministered: Condition['holds']): Script<StoredFacts> {
   return {
     keys: yield* list('key'),
     population: yield* population(),
     isAdministered: yield* holds(isAdministered),
     integrations: yield* many('integrations', {}, toClient),
     registeredClients: yield* many('registeredClients', {}, toClient),
-    clientsWithoutPkce: yield* many('clientsWithoutPkce', {}, ({ id }) => id),
+    challenges: yield* challenges(100_000),
     unreachableClients: unreachableClients(yield* listKind(finishedDeliveryKind, mostDeliveries)),
   }
 }

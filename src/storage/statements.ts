@@ -235,10 +235,6 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
     clients: list(clients, { order: [clients.issuedAt, clients.id] }),
     integrations: list(clients, { where: sql`origin = 'integration'` }),
     registeredClients: list(clients, { where: sql`origin = 'registered'`, limit: 1000 }),
-    clientsWithoutPkce: read({ id: clients.id }, clients, {
-      // Inside a JSON string these quotes would be escaped.
-      where: sql`origin = 'integration' and metadata like '%"pkceOptional":true%'`,
-    }),
     user: find(users, { where: eq(users.id, value('key')) }),
     userByLogin: find(users, {
       where: or(eq(users.username, value('key')), eq(users.email, value('key'))),
@@ -406,6 +402,14 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
         where ${auditEvents.seq} > (select max(seq) from ${auditEvents}) - ${value('most')}
         and ${auditEvents.name} = 'sign-in' and ${auditEvents.at} >= ${value('since')} group by 1) as sign_ins`,
       { order: [sql`day`] },
+    ),
+    // Grants of devices, and of clients that act for themselves, have no redirect URI.
+    challengesOf: read(
+      { clientId: sql<string>`client_id`, codes: sql<number>`codes`, challenges: sql<number>`challenges` },
+      sql`(select ${clients.id} as client_id, count(*) as codes, count(code_challenge) as challenges
+        from (select client_seq, redirect_uri, code_challenge from ${grants} order by id desc limit ${value('most')})
+        as newest join ${clients} on seq = client_seq where redirect_uri <> '' group by 1) as counted`,
+      { order: [sql`client_id`] },
     ),
     counts: read(
       {

@@ -284,6 +284,13 @@ export interface DayCount {
   readonly count: number
 }
 
+/** How many recent codes a client got, and how many of them for a request with a `code_challenge`. */
+export interface ChallengeCount {
+  readonly clientId: string
+  readonly codes: number
+  readonly challenges: number
+}
+
 /** How many there are of each. */
 export interface Counts {
   readonly users: number
@@ -348,8 +355,7 @@ export interface StoreFacts {
   readonly population?: Population
   /** Whether there is an administrator. */
   readonly isAdministered?: boolean
-  /** Client ids of those that may leave PKCE out. */
-  readonly clientsWithoutPkce?: readonly string[]
+  readonly challenges?: readonly ChallengeCount[]
   /** The clients that operators added, without resource servers. */
   readonly integrations?: readonly Client[]
   /** Clients that registered themselves, a thousand of them at most. */
@@ -444,6 +450,8 @@ export interface Store {
   rejections(newest: NewestRejections): Promise<readonly Numbered<Rejection>[]>
   /** How many users signed in on each day from an instant on. It reads at most this many of the newest audit events. */
   signInsByDay(since: Seconds, most: number): Promise<readonly DayCount[]>
+  /** Which clients send a `code_challenge`, by the newest grants. It reads at most this many of them. */
+  challenges(most: number): Promise<readonly ChallengeCount[]>
   /** How many users, clients and groups there are. It counts no further than this. */
   counts(most: number): Promise<Counts>
   /** Deletes some of what these bounds take, in transactions of a few rows with requests between them. */

@@ -24,6 +24,7 @@ import { systemClock } from '../../src/system/system.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { faultsOf } from '../helpers/doctor.ts'
 import { folderWithKeys, keysSecret } from '../helpers/keys.ts'
+import { approved } from '../helpers/samples.ts'
 
 // The store of a server that is not running, copied for every test, which adds one fault to it.
 const original = join(await folderWithKeys(t), 'lychgate.db')
@@ -254,38 +255,57 @@ t.test('keys that are missing, due or from the future, and development users, ar
   ])
 })
 
-t.test('a client with optional PKCE is found, with the command that changes it', async (t) => {
+t.test('PKCE is required of a client whose requests all had a challenge, and of no other', async (t) => {
   const data = healthyFolder(t)
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   const request = {
     name: 'A "pkceOptional":true name',
     redirectUris: ['https://app.example.com'],
     postLogoutRedirectUris: [],
-    pkce: 'required',
     idTokenSignedResponseAlg: 'RS256',
   } as const
   const known = { declared, scopes: [], resources: [] }
-  for (const [seed, pkce] of [
-    [1, 'required'],
-    [2, 'optional'],
-  ] as const) {
+  /** Adds a client whose recent codes were requested with and without a challenge, and returns its id. */
+  const add = async (seed: number, pkce: 'required' | 'optional', ...challenged: readonly boolean[]) => {
     const fresh = { id: Buffer.alloc(16, seed), secret: Buffer.alloc(32, seed) }
     const { client } = addIntegration({ ...request, pkce }, known, fresh, systemClock())
-    await store.write(insert('client', client))
+    const { codeChallenge, ...without } = { ...approved, clientId: client.id }
+    const grants = challenged.map((has, at) => ({
+      ...(has ? { ...without, codeChallenge } : without),
+      id: Buffer.alloc(12, seed * 16 + at).toString('base64url'),
+    }))
+    // Of a device: it has no code.
+    const device = { ...without, redirectUri: '', id: Buffer.alloc(12, seed * 16 + 15).toString('base64url') }
+    await store.write(
+      insert('client', client),
+      ...[...grants, device].map((grant) => ({ op: 'insertGrant', grant }) as const),
+    )
+    return client.id
   }
+  await add(1, 'required', false)
+  const always = await add(2, 'optional', true, true)
+  const sometimes = await add(3, 'optional', true, false, true)
+  const never = await add(4, 'optional')
   await store.close()
-  const id = `client_${Buffer.alloc(16, 2).toString('base64url')}`
   const found = await faults(data)
-  t.equal(found.length, 1)
+  const counts = [
+    [always, '2 of 2'],
+    [sometimes, '2 of 3'],
+    [never, '0 of 0'],
+  ]
   t.match(found, [
     {
       check: 'clients',
       level: 'warning',
-      expected: 'required, if its app sends a code_challenge: one that cannot would no longer get a code',
-      found: id,
-      change: [`lychgate client set ${id} --pkce required   (if its app sends code_challenge)`],
+      expected: /for an app that sends none it breaks sign-in$/,
+      found: counts.map(([id, count]) => `${id} (${count} recent requests had one)`).join(', '),
+      change: [
+        `lychgate client set ${always} --pkce required`,
+        'let each other app send code_challenge first',
+      ],
     },
   ])
+  t.equal(found.length, 1)
 })
 
 t.test('a client that took none of its logout tokens is found', async (t) => {

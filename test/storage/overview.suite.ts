@@ -94,6 +94,23 @@ export function overview(t: Test, openEmpty: OpenEmpty): void {
     ])
   })
 
+  t.test('codes are counted by client, and those with a challenge', async (t) => {
+    const store = await openEmpty(t)
+    const without = sample.grant
+    const { codeChallenge = '' } = sample.fullGrant
+    const challenged = { ...without, codeChallenge }
+    const device = { ...without, redirectUri: '' }
+    const grants = [challenged, without, challenged, device].map((grant, at) => ({
+      ...grant,
+      id: sample.grantId(at + 1),
+    }))
+    await store.write(...grantOwners)
+    await store.write(...grants.map((grant) => ({ op: 'insertGrant', grant }) as const))
+    const { clientId } = sample.grant
+    t.strictSame(await store.challenges(100), [{ clientId, codes: 3, challenges: 2 }])
+    t.strictSame(await store.challenges(2), [{ clientId, codes: 1, challenges: 1 }], 'of the newest')
+  })
+
   t.test('rejections are listed from the newest, by pages', async (t) => {
     const store = await openEmpty(t)
     const rejection = (id: string): Rejection => ({
