@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Finding } from '../domain/finding.ts'
-// Brings `app.arrivalOf`.
-import type {} from '../http/arrival.ts'
 import { isPublicAddress } from '../outbound/public-address.ts'
+// Brings `app.arrivalOf`.
+import type {} from './arrival.ts'
 import { ok, problem, setting, unchecked } from './finding.ts'
 
 declare module 'fastify' {

@@ -315,10 +315,7 @@ export function holds(condition: Condition['holds']): Script<boolean> {
 
 type StoredFacts = Required<Omit<StoreFacts, 'engine' | 'schema' | 'faults' | 'commitMilliseconds' | 'clock'>>
 
-/**
- * Reads the part of the facts that is in the tables.
- * @param isAdministered Whether there is an administrator.
- */
+/** Reads the part of the facts that is in the tables. */
 export function* storedFacts(isAdministered: Condition['holds']): Script<StoredFacts> {
   return {
     keys: yield* list('key'),

@@ -1,6 +1,6 @@
 /** What the first requests say about the proxy in front of the server. */
 import t, { type Test } from 'tap'
-import { arrivalPath, proofAt, proofHeader } from '../../src/http/arrival.ts'
+import { arrivalPath, proofAt, proofHeader } from '../../src/doctor/arrival.ts'
 import { type ServerOptions, startServer } from '../helpers/server.ts'
 
 const forwarded = { 'x-forwarded-for': '203.0.113.7' }

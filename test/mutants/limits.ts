@@ -19,14 +19,14 @@ export const limitFaults = [
   {
     id: 'arrival-without-proof',
     tests: forwarding,
-    file: 'src/http/arrival.ts',
+    file: 'src/doctor/arrival.ts',
     find: '&& isSameText(text, proofAt(at, pseudonym))',
     replace: '&& text.length > 12',
   },
   {
     id: 'arrival-proof-forever',
     tests: forwarding,
-    file: 'src/http/arrival.ts',
+    file: 'src/doctor/arrival.ts',
     find: 'Math.abs(now - at) <= proofSeconds && ',
     replace: '',
   },

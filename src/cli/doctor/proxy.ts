@@ -1,7 +1,7 @@
+import { arrivalPath, proofBy, proofHeader } from '../../doctor/arrival.ts'
 import { isDirect, ok, problem, type Setup, setting, upstreamOf, warning } from '../../doctor/finding.ts'
 import { arrivalFinding } from '../../doctor/forwarding.ts'
 import type { Finding } from '../../domain/finding.ts'
-import { arrivalPath, proofBy, proofHeader } from '../../http/arrival.ts'
 import { systemClock } from '../../system/system.ts'
 import { secretOf } from '../open.ts'
 import { ask, excerptOf, type HttpResponse, headerOf, membersOf, NoResponse, type Reference } from './http.ts'

@@ -3,10 +3,10 @@ import fp from 'fastify-plugin'
 import type { Seconds } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
 import type { AppDeps } from '../feature/deps.ts'
+import { nothingHere } from '../http/errors.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey, pseudonymsBy } from '../keys/seal.ts'
 import { addressesIn } from '../outbound/public-address.ts'
-import { nothingHere } from './errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
