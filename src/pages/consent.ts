@@ -25,7 +25,7 @@ import { clientLogoUrl } from './sign-in/client-logo.ts'
 
 /** What a page shows of a client and of what it asks for. */
 export interface ConsentModel extends FormModel, OfferedScopes {
-  /** The same page with only read access ticked; absent if there is nothing to change. */
+  /** The same page with only the read scopes ticked; absent if there is nothing to change. */
   readonly onlyReadUrl?: string
   readonly allUrl?: string
   readonly user: NamedUser
@@ -38,13 +38,13 @@ export interface ConsentModel extends FormModel, OfferedScopes {
     /** Its logo, from this server. */
     readonly logoUrl?: string
   }
-  /** The resources of the access, if it is not only the service itself. */
+  /** The resources that the client asks to use, if it is not only the service itself. */
   readonly resources: readonly NamedResource[]
   /** Whether the client changed what this page shows since the user saw it. */
   readonly changed: boolean
-  /** Absent if nothing outlives the access token. */
+  /** How long the client stays connected; absent if nothing outlives the access token. */
   readonly accessLastsSeconds?: Seconds
-  /** Where the user takes access back; absent if there is no account page. */
+  /** Where the user disconnects the client; absent if there is no account page. */
   readonly accountUrl?: string
 }
 

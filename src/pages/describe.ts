@@ -81,7 +81,7 @@ export function redirectTarget(redirectUri: string): RedirectTarget {
   return { redirectHost: new URL(redirectUri).host, loopback: isLoopbackUri(redirectUri) }
 }
 
-/** A resource that access is for. */
+/** A resource of a request or grant, as pages name it. */
 export interface NamedResource {
   readonly name: string
   readonly identifier: string

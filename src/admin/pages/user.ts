@@ -66,10 +66,7 @@ declare module '../../pages/pages.ts' {
 const offeredGroups = 200
 const shownApps = 20
 
-/**
- * A user: how they sign in, their groups, sessions and apps. Its forms change the groups, and end the access of an
- * app.
- */
+/** A user: how they sign in, their groups, sessions and apps. Its forms change the groups and disconnect apps. */
 export function userPage(app: FastifyInstance, deps: AppDeps): AdminPage {
   const { config, service, store } = deps
   const declared = config.accounts.attributes

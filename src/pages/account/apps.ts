@@ -40,7 +40,7 @@ interface ConnectedApp extends DescribedClient {
   readonly grants: readonly ConnectedGrant[]
   /** The number of older grants. */
   readonly grantsNotShown: number
-  /** Whether a consent is remembered: the app may get the same access again without asking. */
+  /** Whether a consent is remembered: the app may get the same scope again without asking. */
   readonly remembered: boolean
 }
 
@@ -54,7 +54,7 @@ interface ConnectedGrant extends OfferedScopes, Partial<RedirectTarget> {
   readonly endsInSeconds: Seconds
   /** The app that the user approved, whose token the client exchanged. */
   readonly through?: string
-  /** The resources of the access, if it is not only the service itself. */
+  /** The resources of the grant, if it is not only the service itself. */
   readonly resources: readonly NamedResource[]
 }
 
