@@ -3,9 +3,6 @@ import { spawnSync } from 'node:child_process'
 import { Argument } from 'commander'
 import { scriptCommand } from './command.ts'
 
-/** The types of the admin API, for clients in TypeScript. */
-const adminTypes = ['openapi-typescript', 'openapi/admin.json', '--immutable', '-o', 'openapi/admin.ts']
-
 type Commands = readonly (readonly string[])[]
 
 /** Each file, or group of files, with the commands that write and check it. */
@@ -18,7 +15,6 @@ const generated: Readonly<Record<string, { readonly write: Commands; readonly ch
       ['redocly', 'lint', '--config', '.redocly.yaml', '--format=summary', 'openapi/admin.json'],
     ],
   },
-  'admin-types': { write: [adminTypes], check: [[...adminTypes, '--check']] },
   migrations: {
     write: ['sqlite', 'postgres'].map((dialect) => [
       'drizzle-kit',

@@ -1,12 +1,12 @@
 /**
  * Adds the users of a CSV file to a group through the admin API, and prints the link of each new one. Run again, it
- * changes nothing. `openapi/admin.ts` has the types of the API; openapi-typescript makes it from the description that
- * the server publishes at /api/admin/v1/openapi.json.
+ * changes nothing. `admin-api.ts` has the types of the API: `npm run types` makes it from the description that the server
+ * publishes at /api/admin/v1/openapi.json.
  */
 import { readFileSync } from 'node:fs'
 import createClient from 'openapi-fetch'
 import { allowInsecureRequests, ClientSecretBasic, clientCredentialsGrant, discovery } from 'openid-client'
-import type { paths } from '../../openapi/admin.ts'
+import type { paths } from './admin-api.ts'
 
 const { ISSUER = 'http://localhost:9400', CLIENT_ID = '', CLIENT_SECRET = '' } = process.env
 const [file = '', groupName = ''] = process.argv.slice(2)
