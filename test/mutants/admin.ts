@@ -128,6 +128,13 @@ export const adminFaults = [
     replace: 'if (reach === null) {',
   },
   {
+    id: 'admin-session-by-its-id-for-delegates',
+    tests: delegation,
+    file: 'src/admin/operations/sessions.ts',
+    find: "url: '/sessions/:session_id',\n  delegates: false,",
+    replace: "url: '/sessions/:session_id',\n  delegates: true,",
+  },
+  {
     id: 'admin-grants-beyond-the-group',
     tests: delegation,
     file: 'src/admin/operations/grants.ts',
