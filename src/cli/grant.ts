@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { CommandFailed, ifFound, unlessMissing, WrongUsage } from './failure.ts'
-import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
-import { addOperatorFlags, addYesFlag, type DestructiveFlags } from './flags.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { addYesFlag, type DestructiveFlags } from './flags.ts'
 import { changesUsers, type Json, type Operator, readsUsers, withOperator } from './operate.ts'
 import { confirmOrAbort } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
@@ -37,22 +37,21 @@ Examples:
 /** Adds `lychgate grant …`: what users granted to clients. */
 export function addGrantCommands(program: Command): void {
   const group = program.command('grant').description('list, show and revoke the grants of users to clients')
-  const act = (one: Command, help: string) => addServerFlags(addOperatorFlags(one, serverHelp + help))
   const list = group
     .command('list')
     .description('list the active grants, by user, oldest first')
     .option('--user <name>', 'only of this user: user name, email address or sub')
     .option('--client <client_id>', 'only of this client')
     .option('--ended', 'also revoked and expired grants')
-  act(list, listHelp).action(grantList)
+  addAnywhereFlags(list, listHelp).action(grantList)
   const show = group.command('show <grant>').description('show a grant and its state')
-  act(show, showHelp).action(grantShow)
+  addAnywhereFlags(show, showHelp).action(grantShow)
   const revoke = group
     .command('revoke [grant]')
     .description('revoke a grant, or every grant of a user, of a client, or of a user to a client')
     .option('--user <name>', 'every grant of this user')
     .option('--client <client_id>', 'every grant to this client')
-  act(addYesFlag(revoke), revokeHelp).action(grantRevoke)
+  addAnywhereFlags(addYesFlag(revoke), revokeHelp).action(grantRevoke)
 }
 
 /** Loaded late: `--help` needs none of it. */

@@ -6,15 +6,8 @@ import type { Store } from '../storage/store.ts'
 import { systemRandom } from '../system/system.ts'
 import { changeGroups } from '../users/groups.ts'
 import { ifFound, WrongUsage } from './failure.ts'
-import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
-import {
-  addForceFlag,
-  addOperatorFlags,
-  addYesFlag,
-  type DestructiveFlags,
-  type OperatorFlags,
-  parseLimit,
-} from './flags.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { addForceFlag, addYesFlag, type DestructiveFlags, type OperatorFlags, parseLimit } from './flags.ts'
 import { changesUsers, type Json, type Operator, readsUsers, withOperator } from './operate.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
@@ -65,22 +58,21 @@ export function addGroupCommands(program: Command): void {
       .option('--description <text>', 'what the group is for')
       .option('--parent <group>', 'the group above it: its members count as members of that one, too')
       .option('--administrators <group>', 'the group whose members administer its members, by the admin API')
-  const act = (one: Command, help: string) => addServerFlags(addOperatorFlags(one, serverHelp + help))
-  act(withDetails(command('create <name>', 'create a group')), createHelp).action(groupCreate)
-  act(command('list', 'list every group by name'), example('list --json')).action(groupList)
+  addAnywhereFlags(withDetails(command('create <name>', 'create a group')), createHelp).action(groupCreate)
+  addAnywhereFlags(command('list', 'list every group by name'), example('list --json')).action(groupList)
   const show = command('show <group>', 'show a group and who was added to it')
     .option('--limit <number>', 'at most this many members', parseLimit, 1000)
     .option('--after <sub>', 'only members after this one')
-  act(show, showHelp).action(groupShow)
+  addAnywhereFlags(show, showHelp).action(groupShow)
   const rename = command('rename <group> <name>', 'give a group another name; members and access stay')
-  act(addForceFlag(rename), example('rename teachers lecturers')).action(groupRename)
+  addAnywhereFlags(addForceFlag(rename), example('rename teachers lecturers')).action(groupRename)
   const set = withDetails(command('set <group>', 'change the description, the parent or the administrators'))
-  act(addForceFlag(set), setHelp).action(groupSet)
+  addAnywhereFlags(addForceFlag(set), setHelp).action(groupSet)
   const removal = addYesFlag(command('delete <group>', 'delete a group; its members stay users'))
-  act(addForceFlag(removal), example('delete teachers --yes')).action(groupDelete)
-  act(command('add <group> <users...>', 'add users to a group'), membersHelp).action(groupAdd)
+  addAnywhereFlags(addForceFlag(removal), example('delete teachers --yes')).action(groupDelete)
+  addAnywhereFlags(command('add <group> <users...>', 'add users to a group'), membersHelp).action(groupAdd)
   const leave = command('remove <group> <users...>', 'remove users from a group')
-  act(addForceFlag(leave), membersHelp).action(groupRemove)
+  addAnywhereFlags(addForceFlag(leave), membersHelp).action(groupRemove)
 }
 
 interface GroupFlags extends ServerFlags {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { unlessMissing, WrongUsage } from './failure.ts'
-import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
-import { addOperatorFlags, addYesFlag, type DestructiveFlags } from './flags.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { addYesFlag, type DestructiveFlags } from './flags.ts'
 import { changesUsers, type Json, readsUsers, withOperator } from './operate.ts'
 import { confirmOrAbort } from './operator.ts'
 import { instant, printList, printResult } from './print.ts'
@@ -31,12 +31,12 @@ export function addSessionCommands(program: Command): void {
     .command('list')
     .description('list who is signed in, in which browser, from which network; by user, oldest first')
     .option('--user <name>', 'only of this user: user name, email address or sub')
-  addServerFlags(addOperatorFlags(list, serverHelp + listHelp)).action(sessionList)
+  addAnywhereFlags(list, listHelp).action(sessionList)
   const end = group
     .command('end [session]')
     .description('end one session, or every session of a user')
     .option('--user <name>', 'every session of this user')
-  addServerFlags(addOperatorFlags(addYesFlag(end), serverHelp + endHelp)).action(sessionEnd)
+  addAnywhereFlags(addYesFlag(end), endHelp).action(sessionEnd)
 }
 
 /** Loaded late: `--help` needs none of it. */

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { textClaims } from '../domain/claims.ts'
-import { addServerFlags, serverHelp } from './files/open-target.ts'
-import { addForceFlag, addOperatorFlags, addYesFlag, collect } from './flags.ts'
+import { addAnywhereFlags } from './files/open-target.ts'
+import { addForceFlag, addYesFlag, collect } from './flags.ts'
 import {
   userLock,
   userRemove,
@@ -85,56 +85,59 @@ const example = (line: string) => `\nExample:\n  lychgate user ${line}\n`
 export function addUserCommands(program: Command): void {
   const group = program.command('user').description('add, invite, change, lock and remove users')
   const command = (name: string, description: string) => group.command(name).description(description)
-  const act = (command: Command, help: string) => addServerFlags(addOperatorFlags(command, serverHelp + help))
   const add = command('add <username>', 'add a user with a password')
     .option('--email <address>', 'the email address, with which the user can sign in as well')
     .option('--email-verified', 'the address is verified')
     .option('--admin', 'make the user an administrator, who can open the admin pages; on a store')
-  act(addClaimFlags(add), addHelp).action(userAdd)
+  addAnywhereFlags(addClaimFlags(add), addHelp).action(userAdd)
   const invite = command('invite <email>', 'add a user who chooses a name and a password')
     .option('--username <name>', 'the user name (default: the email address)')
     .option('--print', 'print the link instead of sending it')
-  act(addClaimFlags(invite), inviteHelp).action(userInvite)
+  addAnywhereFlags(addClaimFlags(invite), inviteHelp).action(userInvite)
   const reset = command('reset-link <user>', 'create a link with which a user sets a new password').option(
     '--print',
     'print the link instead of sending it',
   )
-  act(reset, resetHelp).action(userResetLink)
-  act(command('links <user>', 'list the links of a user that can be used'), example('links carol')).action(
-    userLinks,
-  )
+  addAnywhereFlags(reset, resetHelp).action(userResetLink)
+  addAnywhereFlags(
+    command('links <user>', 'list the links of a user that can be used'),
+    example('links carol'),
+  ).action(userLinks)
   const deleteLink = addYesFlag(
     command('delete-link <user> <link>', 'delete a link, so that it cannot be used'),
   )
-  act(deleteLink, example('delete-link carol -- -0bIf3q…')).action(userDeleteLink)
-  act(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
+  addAnywhereFlags(deleteLink, example('delete-link carol -- -0bIf3q…')).action(userDeleteLink)
+  addAnywhereFlags(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
   const show = command('show <user>', 'show a user, how they can sign in, their sessions and grants')
-  act(show, example('show carol@example.com')).action(userShow)
+  addAnywhereFlags(show, example('show carol@example.com')).action(userShow)
   const set = command('set <user>', 'change the profile of a user')
     .option('--email <address>', 'the new email address')
     .option('--email-verified', 'the address is verified')
     .option('--no-email-verified', 'the address is not verified')
-  act(addClaimFlags(set), setHelp).action(userSet)
+  addAnywhereFlags(addClaimFlags(set), setHelp).action(userSet)
   const passwd = command('passwd <user>', 'set a new password and end every session of a user').option(
     '--disconnect',
     'revoke every grant as well',
   )
-  act(passwd, passwordHelp).action(userPasswd)
+  addAnywhereFlags(passwd, passwordHelp).action(userPasswd)
   const lock = addYesFlag(command('lock <user>', 'lock a user, and end their sessions, links and grants'))
-  act(addForceFlag(lock), lockHelp).action(userLock)
-  act(command('unlock <user>', 'let a locked user sign in again'), example('unlock carol')).action(userUnlock)
+  addAnywhereFlags(addForceFlag(lock), lockHelp).action(userLock)
+  addAnywhereFlags(
+    command('unlock <user>', 'let a locked user sign in again'),
+    example('unlock carol'),
+  ).action(userUnlock)
   const revoke = addYesFlag(command('revoke <user>', 'end every session and revoke every grant of a user'))
-  act(revoke, revokeHelp).action(userRevoke)
+  addAnywhereFlags(revoke, revokeHelp).action(userRevoke)
   const factor = addYesFlag(
     command('remove-second-factor <user>', 'remove the one-time codes of a user and end their sessions'),
   )
-  act(factor, example('remove-second-factor carol')).action(userRemoveSecondFactor)
+  addAnywhereFlags(factor, example('remove-second-factor carol')).action(userRemoveSecondFactor)
   const passkeys = addYesFlag(
     command('remove-passkeys <user>', 'remove the passkeys of a user and end their sessions'),
   )
-  act(addForceFlag(passkeys), example('remove-passkeys carol')).action(userRemovePasskeys)
+  addAnywhereFlags(addForceFlag(passkeys), example('remove-passkeys carol')).action(userRemovePasskeys)
   const remove = addYesFlag(command('remove <user>', 'remove a user with their sessions and tokens'))
-  act(addForceFlag(remove), example('remove carol --yes')).action(userRemove)
+  addAnywhereFlags(addForceFlag(remove), example('remove carol --yes')).action(userRemove)
 }
 
 function addClaimFlags(command: Command): Command {
