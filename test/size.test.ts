@@ -33,7 +33,6 @@ const long = {
   'src/domain/model.ts': 'what is stored, type by type',
   'src/domain/group.ts': 'one tree: each of its rules is about all groups',
   'src/domain/authorization-request.ts': 'one request, check by check in the order of RFC 6749',
-  'src/clients/metadata.ts': 'every member of the metadata of a client',
   'src/clients/integration.ts': 'every flag by which an operator adds or changes a client',
   'src/admin/operations/schema.ts': 'every request and response of the admin API',
   'src/settings/checks.ts': 'every check of the settings against each other',

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildApp } from '../../src/app/app.ts'
 import { addIntegration } from '../../src/clients/integration.ts'
-import { integrationDefaults } from '../../src/clients/integration-members.ts'
 import { insert, put, type Write } from '../../src/domain/decision.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import { createGroup, membershipKind } from '../../src/domain/group.ts'
@@ -105,9 +104,7 @@ const lead = ids[1] ?? ''
 await store.write(put(membershipKind, { groupId: leads.id, userId: lead, addedAt: clock() }))
 const add = (name: string, more: object = {}) =>
   addIntegration(
-    { ...integrationDefaults, name, redirectUris: ['https://app.example/cb'], ...more } as Parameters<
-      typeof addIntegration
-    >[0],
+    { client_name: name, redirect_uris: ['https://app.example/cb'], ...more },
     known,
     { id: systemRandom(16), secret: systemRandom(32) },
     clock(),

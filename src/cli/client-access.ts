@@ -76,7 +76,7 @@ async function clientClaims(clientId: string, { set, ...flags }: ClaimsFlags): P
     let client = requireClient(await store.find('client', clientId))
     if (!(claimsMember in declared.clientMetadata)) throw new WrongUsage('this server has no groups')
     if (set !== undefined) {
-      const change = { description: { [claimsMember]: await withIds(store, readRules(set)) } }
+      const change = { [claimsMember]: await withIds(store, readRules(set)) }
       client = await store.transact('client', clientId, (current) =>
         changeIntegration(current, change, knownTo(config, declared), operatorContext()),
       )
@@ -127,7 +127,7 @@ async function clientAccess(clientId: string, { allow, everyone, ...flags }: Acc
     if (!(member in declared.clientMetadata)) throw new WrongUsage('this server has no groups')
     if (allow === undefined && !everyone) return print(store, flags, found)
     const groups = await Promise.all((allow ?? []).map((name) => findGroup(store, name)))
-    const change = { description: { [member]: groups.map(({ id }) => id) } }
+    const change = { [member]: groups.map(({ id }) => id) }
     const changed = await store.transact('client', clientId, (current) =>
       changeIntegration(current, change, knownTo(config, declared), operatorContext()),
     )

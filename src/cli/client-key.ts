@@ -66,8 +66,8 @@ async function changeKeys(
 ): Promise<void> {
   await withStore(flags, async (store, config) => {
     const client = await store.transact('client', clientId, (found): Decision<Client> => {
-      const description = { jwks: { keys: change(keysOf(requireClient(found))) } }
-      return changeIntegration(found, { description }, knownTo(config, declared), operatorContext())
+      const jwks = { keys: change(keysOf(requireClient(found))) }
+      return changeIntegration(found, { jwks }, knownTo(config, declared), operatorContext())
     })
     print(keysOf(client), flags)
   })

@@ -43,9 +43,8 @@ async function clientProfile(name: string, clientId: string, flags: OperatorFlag
   await withStore(flags, async (store, config) => {
     const change = (found: Client | undefined) => {
       const client = requireClient(found)
-      const wanted = profiles[name]?.put(client) ?? {
-        description: Object.assign({}, ...Object.values(profiles).map(({ take }) => take.description)),
-      }
+      const wanted =
+        profiles[name]?.put(client) ?? Object.assign({}, ...Object.values(profiles).map(({ take }) => take))
       const decision = changeIntegration(client, wanted, knownTo(config, declared), operatorContext())
       const [before, after] = [client, 'result' in decision ? decision.result : client].map((one) =>
         describeClient(one, knownTo(config, declared)),

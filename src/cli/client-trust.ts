@@ -96,8 +96,12 @@ async function changeTrust(
   await withStore(flags, async (store, config) => {
     const decide = (found: Client | undefined): Decision<Client> => {
       const trusted = change(trustedBy(requireClient(found)))
-      const description = { trusted_issuers: trusted }
-      return changeIntegration(found, { description }, knownTo(config, declared), operatorContext())
+      return changeIntegration(
+        found,
+        { trusted_issuers: trusted },
+        knownTo(config, declared),
+        operatorContext(),
+      )
     }
     const changed = await store.transact('client', clientId, decide).catch(subjectTaken)
     print(trustedBy(changed), flags)

@@ -94,11 +94,8 @@ Examples:
 export function addClientCommands(program: Command): void {
   const group = program.command('client').description('add, list, show, change and remove clients')
   const command = (name: string, description: string) => group.command(name).description(description)
-  const add = command('add', 'add a client with https callbacks, or a resource server').requiredOption(
-    '--name <text>',
-    'the name that users see',
-  )
-  addOperatorFlags(addMetadataFlags(add), addHelp).action(clientAdd)
+  const add = command('add', 'add a client with https callbacks, or a resource server')
+  addOperatorFlags(addMetadataFlags(add, ['client_name']), addHelp).action(clientAdd)
   const list = command('list', 'list every client, oldest first, with the days it was added and last used')
     .addOption(new Option('--origin <name>', 'only clients of this origin').choices(clientOrigins))
     .option(
@@ -109,10 +106,7 @@ export function addClientCommands(program: Command): void {
   addOperatorFlags(list, listHelp).action(clientList)
   const show = command('show <client_id>', 'show what is stored about a client; never its secret')
   addOperatorFlags(show, '\nExample:\n  lychgate client show client_x1f8…\n').action(clientShow)
-  const set = command('set <client_id>', 'change a client that an operator added').option(
-    '--name <text>',
-    'the name that users see',
-  )
+  const set = command('set <client_id>', 'change a client that an operator added')
   addOperatorFlags(acceptRemoval(addMetadataFlags(set)), setHelp).action(clientSet)
   const rotate = command('rotate-secret <client_id>', 'replace the secret and print the new one once').option(
     '--keep-old <duration>',

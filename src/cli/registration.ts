@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { membersByToken } from '../clients/integration-members.ts'
+import { membersByToken } from '../clients/core-members.ts'
 import { assertText } from '../clients/members.ts'
 import type { InitialTokenRequest } from '../domain/initial-token.ts'
 import type { Seconds } from '../domain/model.ts'

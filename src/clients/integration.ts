@@ -3,26 +3,15 @@ import { check } from '../domain/check.ts'
 import { isDeceptive } from '../domain/deceptive.ts'
 import { accept, type Decision, insert, remove, update, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { type Client, defaultGrantTypes, type Seconds, type SigningAlgorithm } from '../domain/model.ts'
+import { type Client, defaultGrantTypes, type Scope, type Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from '../domain/redirect-uri.ts'
+import { isScope, parseScope } from '../domain/scope.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
-import { changedMembers, integrationDefaults } from './integration-members.ts'
-import { type IntegrationChange, type IntegrationRequest, requestOf } from './integration-request.ts'
-import { type ClientDeclarations, lastingMembers, readExtra, recordWrites } from './members.ts'
-import { readDescription } from './metadata.ts'
-
-/** What this server knows, for a request to stay within. */
-export interface Known {
-  readonly scopes: readonly string[]
-  /** The scopes that a client may have without an operator; absent: all of them. */
-  readonly openScopes?: readonly string[]
-  /** Resource identifiers, the issuer among them. */
-  readonly resources: readonly string[]
-  /** The algorithms that the server signs with; absent: all. */
-  readonly algorithms?: readonly SigningAlgorithm[]
-  readonly declared: ClientDeclarations
-}
+import type { IntegrationMembers } from './core-members.ts'
+import { changedMembers, configuredOf } from './describe.ts'
+import { type Known, lastingMembers, recordWrites } from './members.ts'
+import { readMembers } from './read-members.ts'
 
 /** The form of a client id that an operator chooses. */
 export const clientIdPattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$'
@@ -38,7 +27,7 @@ export interface FreshClient {
  * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`.
  */
 export function addIntegration(
-  request: IntegrationRequest,
+  request: IntegrationMembers,
   known: Known,
   fresh: FreshClient,
   now: Seconds,
@@ -66,15 +55,11 @@ export function addIntegration(
  */
 export function changeIntegration(
   client: Client | undefined,
-  { removed = [], ...change }: IntegrationChange,
+  change: IntegrationMembers,
   known: Known,
   context: AuditContext,
 ): Decision<Client> {
-  const before = requestOf(requireClient(client))
-  const description = { ...before.description, ...change.description }
-  const defaults: IntegrationChange = integrationDefaults
-  const reset = Object.fromEntries(removed.map((name) => [name, defaults[name]]))
-  const request = { ...before, ...reset, ...omitUndefined(change), description }
+  const request = omitUndefined({ ...configuredOf(requireClient(client)), ...change })
   return replaceIntegration(client, request, known, context)
 }
 
@@ -84,7 +69,7 @@ export function changeIntegration(
  */
 export function replaceIntegration(
   client: Client | undefined,
-  request: IntegrationRequest,
+  request: IntegrationMembers,
   known: Known,
   context: AuditContext,
 ): Decision<Client> {
@@ -115,7 +100,7 @@ export function changeEvents(
 ): readonly Write[] {
   const { id: clientId, name = clientId } = after
   if (before === undefined) return [auditEvent('client-added', context, { clientId, name })]
-  const names = changedMembers(requestOf(before), requestOf(after))
+  const names = changedMembers(before, after)
   if (names.length === 0) return []
   const more = names.map((name) =>
     declared.clientMetadata[name]?.factsOf?.(before.extra?.[name], after.extra?.[name]),
@@ -125,34 +110,31 @@ export function changeEvents(
 }
 
 /** What a request comes to: everything about a client but its identity and its secret. */
-function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
-  const { resources = [] } = request
+function settle(request: IntegrationMembers, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
+  const { resources = [], redirect_uris: redirectUris = [] } = request
   const isResourceServer = asksForResourceServer(request, known)
-  const isConfidential = request.authenticationMethod !== 'none'
-  requireName(request.name)
+  const isConfidential = request.token_endpoint_auth_method !== 'none'
+  const scope = readScope(request.scope ?? '')
+  requireName(request.client_name ?? '')
   requireRedirectUris(request, isResourceServer)
   requirePolicy(request, isResourceServer, isConfidential)
   requireConfidential(request, isConfidential, known)
-  if (actsForItself(request, known)) requireMachine(request, isConfidential)
-  requireKnown(request, known)
-  const extra = readExtra(request.description ?? {}, known.declared, known.algorithms)
-  const { authenticationMethod = 'client_secret_basic' } = request
-  known.declared.clientAuthentication[authenticationMethod]?.assertRegistered?.(extra.extra ?? {})
+  if (actsForItself(request, known)) requireMachine(scope, isConfidential)
+  requireKnown(request, scope, known)
+  const { token_endpoint_auth_method: authenticationMethod = 'client_secret_basic' } = request
+  const members = readMembers(request, known.declared, known.algorithms)
+  known.declared.clientAuthentication[authenticationMethod]?.assertRegistered?.(members.extra ?? {})
   return {
+    ...members,
     origin: isResourceServer ? 'resource-server' : 'integration',
-    name: request.name,
-    ...readDescription(request.description ?? {}),
-    ...extra,
     // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
-    applicationType: request.redirectUris.some(isLoopbackUri) ? 'native' : 'web',
-    redirectUris: request.redirectUris,
-    postLogoutRedirectUris: request.postLogoutRedirectUris,
+    applicationType: redirectUris.some(isLoopbackUri) ? 'native' : 'web',
+    redirectUris,
+    postLogoutRedirectUris: request.post_logout_redirect_uris ?? [],
     authenticationMethod,
-    ...(request.authenticationMethod === undefined && { anySecretMethod: true }),
+    ...(request.token_endpoint_auth_method === undefined && { anySecretMethod: true }),
     grantTypes: grantTypesOf(request, isResourceServer, known),
-    ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),
-    idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
-    requireAuthTime: false,
+    ...(scope.length > 0 && { scope }),
     pkceOptional: request.pkce === 'optional',
     consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
     introspects: isResourceServer ? resources : [],
@@ -162,7 +144,7 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
 
 /** A resource server has no grants but those by tokens that it received. */
 function grantTypesOf(
-  { grantTypes }: IntegrationRequest,
+  { grant_types: grantTypes }: IntegrationMembers,
   isResourceServer: boolean,
   { declared }: Known,
 ): readonly string[] {
@@ -170,8 +152,19 @@ function grantTypesOf(
   return grantTypes?.filter((name) => declared.grantTypes[name]?.fromToken) ?? []
 }
 
-function assertSameKind(client: Client, request: IntegrationRequest, known: Known): void {
-  const { authenticationMethod } = request
+/** As at registration: what is wrong is the metadata, not the scope of a request. */
+function readScope(text: string): Scope {
+  check(
+    isScope(text),
+    'rfc7591-2-scope-string',
+    'invalid_client_metadata',
+    'scope must be a string of scope names separated by spaces',
+  )
+  return parseScope(text)
+}
+
+function assertSameKind(client: Client, request: IntegrationMembers, known: Known): void {
+  const { token_endpoint_auth_method: authenticationMethod } = request
   check(
     usesSecret(request, known) === (client.secretHash !== undefined) &&
       (authenticationMethod === 'none') === (client.authenticationMethod === 'none'),
@@ -257,10 +250,8 @@ function requireName(name: string): void {
   )
 }
 
-function requireRedirectUris(
-  { redirectUris, postLogoutRedirectUris, grantTypes = defaultGrantTypes }: IntegrationRequest,
-  isResourceServer: boolean,
-): void {
+function requireRedirectUris(request: IntegrationMembers, isResourceServer: boolean): void {
+  const { redirect_uris: redirectUris = [], post_logout_redirect_uris: postLogoutRedirectUris = [] } = request
   check(
     !isResourceServer || redirectUris.length + postLogoutRedirectUris.length <= 0,
     'lychgate-integration-resource-server',
@@ -268,7 +259,9 @@ function requireRedirectUris(
     'a resource server has no redirect URIs',
   )
   check(
-    isResourceServer || !grantTypes.includes('authorization_code') || redirectUris.length !== 0,
+    isResourceServer ||
+      !(request.grant_types ?? defaultGrantTypes).includes('authorization_code') ||
+      redirectUris.length !== 0,
     'rfc6749-3.1.2.2-all-register',
     'invalid_redirect_uri',
     'redirect-uri is missing',
@@ -300,7 +293,7 @@ function requireRedirectUris(
 }
 
 function requirePolicy(
-  request: IntegrationRequest,
+  request: IntegrationMembers,
   isResourceServer: boolean,
   isConfidential: boolean,
 ): void {
@@ -326,7 +319,7 @@ function requirePolicy(
 
 /** RFC 8693 §2.1: who exchanges a token is known by its authentication alone. */
 function requireConfidential(
-  { grantTypes = [] }: IntegrationRequest,
+  { grant_types: grantTypes = [] }: IntegrationMembers,
   isConfidential: boolean,
   { declared }: Known,
 ): void {
@@ -339,7 +332,7 @@ function requireConfidential(
 }
 
 /** RFC 6749 §4.4: the client acts for itself, so an operator says what it may do. */
-function requireMachine({ scope = [] }: IntegrationRequest, isConfidential: boolean): void {
+function requireMachine(scope: Scope, isConfidential: boolean): void {
   check(
     isConfidential,
     'rfc6749-4.4-client-credentials-confidential',
@@ -354,14 +347,14 @@ function requireMachine({ scope = [] }: IntegrationRequest, isConfidential: bool
   )
 }
 
-function requireKnown(request: IntegrationRequest, known: Known): void {
+function requireKnown(request: IntegrationMembers, scope: Scope, known: Known): void {
   check(
-    !request.grantTypes?.some((name) => !Object.hasOwn(known.declared.grantTypes, name)),
+    !request.grant_types?.some((name) => !Object.hasOwn(known.declared.grantTypes, name)),
     'rfc7591-2.1-grant-response-consistency',
     'invalid_client_metadata',
     'grant-type is not one that this server offers',
   )
-  const { authenticationMethod = 'client_secret_basic' } = request
+  const { token_endpoint_auth_method: authenticationMethod = 'client_secret_basic' } = request
   check(
     Object.hasOwn(known.declared.clientAuthentication, authenticationMethod),
     'lychgate-integration-auth',
@@ -373,17 +366,18 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
     },
   )
   check(
-    !request.scope?.some((name) => !known.scopes.includes(name)),
+    !scope.some((name) => !known.scopes.includes(name)),
     'rfc7591-2-scope-string',
     'invalid_client_metadata',
     'scope names something that is not in the scope catalogue',
   )
+  const { id_token_signed_response_alg: algorithm = 'RS256' } = request
   check(
-    known.algorithms?.includes(request.idTokenSignedResponseAlg) ?? true,
+    known.algorithms?.includes(algorithm) ?? true,
     'oidc-reg-2-id-token-alg',
     'invalid_client_metadata',
     'id-token-alg is not one that this server signs with: keys.ed25519 is off',
-    { received: request.idTokenSignedResponseAlg, ...(known.algorithms && { stored: known.algorithms }) },
+    { received: algorithm, ...(known.algorithms && { stored: known.algorithms }) },
   )
   check(
     !request.resources?.some((identifier) => !known.resources.includes(identifier)),
@@ -393,11 +387,11 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
   )
 }
 
-function asksForResourceServer(request: IntegrationRequest, known: Known): boolean {
+function asksForResourceServer(request: IntegrationMembers, known: Known): boolean {
   return request.resources !== undefined && request.resources.length > 0 && !actsForItself(request, known)
 }
 
-function actsForItself({ grantTypes = [] }: IntegrationRequest, { declared }: Known): boolean {
+function actsForItself({ grant_types: grantTypes = [] }: IntegrationMembers, { declared }: Known): boolean {
   return grantTypes.some((name) => declared.grantTypes[name]?.withoutUser)
 }
 
@@ -412,7 +406,10 @@ function secretOf(fresh: FreshClient['secret']): string {
   return fresh
 }
 
-function usesSecret({ authenticationMethod }: IntegrationRequest, { declared }: Known): boolean {
+function usesSecret(
+  { token_endpoint_auth_method: authenticationMethod }: IntegrationMembers,
+  { declared }: Known,
+): boolean {
   return (
     authenticationMethod === undefined ||
     declared.clientAuthentication[authenticationMethod]?.usesSecret === true
@@ -420,6 +417,9 @@ function usesSecret({ authenticationMethod }: IntegrationRequest, { declared }: 
 }
 
 /** Whether the identity of the client is assured (RFC 8252 §8.6): by its secret or by https callbacks. */
-function isAssured({ authenticationMethod, redirectUris }: IntegrationRequest): boolean {
-  return authenticationMethod !== 'none' || redirectUris.every(isHttpsRedirect)
+function isAssured({
+  token_endpoint_auth_method: method,
+  redirect_uris: uris = [],
+}: IntegrationMembers): boolean {
+  return method !== 'none' || uris.every(isHttpsRedirect)
 }

@@ -11,14 +11,23 @@ export type JsonObject = Readonly<Record<string, unknown>>
 
 /** How a member of client metadata is read and checked; undefined: the client did not send it. */
 export interface ClientMember {
+  /** Where a client has it; absent: in `extra`, under its name on the wire. */
+  readonly property?: keyof Client
+  /** It may have a language tag, RFC 7591 §2.2: `client_name#fr`. */
+  readonly localizable?: true
+  /** It follows from the other members: registration checks what is sent, and no operator sets it. */
+  readonly isDerived?: true
   /** Clients that register themselves cannot have it: what they send is ignored. */
   readonly operatorOnly?: true
   /** They can with an initial access token, RFC 7591 §3. */
   readonly withToken?: true
   /** An operator may set it for all clients of an initial access token. */
   readonly byToken?: true
-  /** @param offered The algorithms that the server signs with; absent: all. */
-  read(members: JsonObject, name: string, offered?: readonly SigningAlgorithm[]): unknown
+  /**
+   * Absent: it depends on other members, and the rules of registration and those of operators read it.
+   * @param offered The algorithms that the server signs with; absent: all.
+   */
+  read?(members: JsonObject, name: string, offered?: readonly SigningAlgorithm[]): unknown
   /** What the audit log says of a change besides the name of the member. */
   readonly factsOf?: (before: unknown, after: unknown) => Readonly<Record<string, string>>
   /** The records by which clients are found by this member. They must have the client as their owner. */
@@ -59,6 +68,18 @@ export interface ClientDeclarations {
       }
     >
   >
+}
+
+/** What this server knows, for a request to stay within. */
+export interface Known {
+  readonly scopes: readonly string[]
+  /** The scopes that a client may have without an operator; absent: all of them. */
+  readonly openScopes?: readonly string[]
+  /** Resource identifiers, the issuer among them. */
+  readonly resources: readonly string[]
+  /** The algorithms that the server signs with; absent: all. */
+  readonly algorithms?: readonly SigningAlgorithm[]
+  readonly declared: ClientDeclarations
 }
 
 /** What clients that register themselves can have of what features declare. */
@@ -108,20 +129,6 @@ export function lastingMembers({
   }
 }
 
-/** The members of features that a client sends, by their names on the wire. */
-export function readExtra(
-  members: JsonObject,
-  { clientMetadata }: Pick<ClientDeclarations, 'clientMetadata'>,
-  offered?: readonly SigningAlgorithm[],
-): Pick<Client, 'extra'> {
-  const extra: Record<string, unknown> = {}
-  for (const [name, { read }] of Object.entries(clientMetadata)) {
-    const value = read(members, name, offered)
-    if (value !== undefined) extra[name] = value
-  }
-  return Object.keys(extra).length > 0 ? { extra } : {}
-}
-
 /**
  * Returns the writes that bring the records by which a client is found in line with its members. Removing the client
  * removes the records.
@@ -168,7 +175,7 @@ export function readText(members: JsonObject, name: string): string | undefined 
 
 /** Rejects a text that is too long or has deceptive characters. */
 export function assertText(text: string, name: string): void {
-  if (text.length > longestText) throw rejection(`${name} is longer than ${longestText} characters`)
+  if ([...text].length > longestText) throw rejection(`${name} is longer than ${longestText} characters`)
   if (isDeceptive(text)) throw rejection(`${name} has control or invisible characters`)
 }
 

@@ -14,22 +14,18 @@ import {
   isLoopbackRedirect,
   missingOfLoopback,
 } from '../domain/redirect-uri.ts'
-import { formatScope, isScope, narrowScope, parseScope } from '../domain/scope.ts'
+import { isScope, narrowScope, parseScope } from '../domain/scope.ts'
 import {
-  assertText,
   type ClientDeclarations,
   isTextList,
   type JsonObject,
   openToAll,
   openWithToken,
   readChoice,
-  readExtra,
-  readFlag,
-  readSeconds,
-  readText,
   readUri,
   rejection,
 } from './members.ts'
+import { type ReadMembers, readMembers } from './read-members.ts'
 
 /** What registration allows. */
 export interface RegistrationPolicy {
@@ -53,44 +49,10 @@ export interface RegistrationPolicy {
 }
 
 /** The metadata that a client registers (RFC 7591 §2). */
-export type ClientMetadata = Pick<
-  Client,
-  | 'name'
-  | 'localized'
-  | 'applicationType'
-  | 'redirectUris'
-  | 'postLogoutRedirectUris'
-  | 'grantTypes'
-  | 'scope'
-  | 'contacts'
-  | 'clientUri'
-  | 'logoUri'
-  | 'policyUri'
-  | 'tosUri'
-  | 'softwareId'
-  | 'softwareVersion'
-  | 'idTokenSignedResponseAlg'
-  | 'defaultMaxAgeSeconds'
-  | 'requireAuthTime'
-  | 'extra'
-> & { readonly authenticationMethod?: string }
-
-const mostContacts = 20
-const mostLocalized = 20
-/** RFC 5646 §4.4.1: every tag in use is shorter. */
-const longestLanguageTag = 35
-
-/** The members that may carry a language tag, RFC 7591 §2.2, each with how it is read. */
-const readLocalizable: Readonly<Record<string, (members: JsonObject, name: string) => string | undefined>> = {
-  client_name: readText,
-  client_uri: readUri,
-  logo_uri: readUri,
-  policy_uri: readUri,
-  tos_uri: readUri,
-}
-
-/** The members that may have a language tag, RFC 7591 §2.2: `client_name#fr`. */
-export const localizableMembers = Object.keys(readLocalizable)
+export type ClientMetadata = Omit<ReadMembers, 'authenticationMethod'> &
+  Pick<Client, 'applicationType' | 'redirectUris' | 'postLogoutRedirectUris' | 'grantTypes'> & {
+    readonly authenticationMethod?: string
+  }
 
 /**
  * Reads the metadata of a client that registers itself, RFC 7591 §2 and OpenID Connect Registration §2. A member that
@@ -107,14 +69,11 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
   // The redirects decide, so another type is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
   readChoice(members, 'application_type', ['native', 'web'], 'oidc-reg-2-application-type-values')
   const metadata: ClientMetadata = {
+    ...readMembers(members, { clientMetadata }, policy.algorithms),
     applicationType: redirectUris.length > 0 && redirectUris.every(isHttpsRedirect) ? 'web' : 'native',
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
     grantTypes,
-    ...readDescription(members),
-    idTokenSignedResponseAlg: readAlgorithm(members, policy),
-    requireAuthTime: readFlag(members, 'require_auth_time'),
-    ...readExtra(members, { clientMetadata }, policy.algorithms),
     ...omitUndefined({
       authenticationMethod: readChoice(
         members,
@@ -122,11 +81,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
         Object.keys(clientAuthentication),
         'service-2-reg-auth-other',
       ),
-      name: readText(members, 'client_name'),
       scope: readCeiling(members, policy.scopes),
-      softwareId: readText(members, 'software_id'),
-      softwareVersion: readText(members, 'software_version'),
-      defaultMaxAgeSeconds: readSeconds(members, 'default_max_age'),
     }),
   }
   clientAuthentication[metadata.authenticationMethod ?? '']?.assertRegistered?.(metadata.extra ?? {})
@@ -151,61 +106,6 @@ function assertSize(metadata: ClientMetadata, { metadataBytes }: RegistrationPol
     stored: metadataBytes,
     received: bytes,
   })
-}
-
-/** The members for users besides the name, RFC 7591 §2; only a logo may be fetched, see client-logo.ts. */
-export type ClientDescription = Pick<
-  Client,
-  'contacts' | 'localized' | 'clientUri' | 'logoUri' | 'policyUri' | 'tosUri'
->
-
-/**
- * Reads those members, by their names on the wire.
- * @throws {OAuthError} `invalid_client_metadata`
- */
-export function readDescription(members: JsonObject): ClientDescription {
-  return {
-    contacts: readContacts(members),
-    localized: readLocalized(members),
-    ...omitUndefined({
-      clientUri: readUri(members, 'client_uri'),
-      logoUri: readUri(members, 'logo_uri'),
-      policyUri: readUri(members, 'policy_uri'),
-      tosUri: readUri(members, 'tos_uri'),
-    }),
-  }
-}
-
-/**
- * The wire form of everything that is registered about a client, RFC 7591 §3.2.1; absent members stay absent.
- * @param open The scopes that a client may have without an operator: the effective scope of one without a ceiling.
- * @param catalogue Names of the scope catalogue.
- */
-export function clientMetadata(client: Client, open: Scope, catalogue: Scope = open) {
-  return {
-    client_id: client.id,
-    client_id_issued_at: client.issuedAt,
-    ...(client.secretHash !== undefined && { client_secret_expires_at: 0 }),
-    redirect_uris: client.redirectUris,
-    token_endpoint_auth_method: client.authenticationMethod,
-    grant_types: client.grantTypes,
-    response_types: client.grantTypes.includes('authorization_code') ? ['code'] : [],
-    application_type: client.applicationType,
-    scope: formatScope(client.scope === undefined ? open : narrowScope(client.scope, catalogue)),
-    subject_type: 'public',
-    id_token_signed_response_alg: client.idTokenSignedResponseAlg,
-    require_auth_time: client.requireAuthTime,
-    ...omitUndefined({ client_name: client.name, default_max_age: client.defaultMaxAgeSeconds }),
-    ...omitUndefined({ client_uri: client.clientUri, logo_uri: client.logoUri }),
-    ...omitUndefined({ policy_uri: client.policyUri, tos_uri: client.tosUri }),
-    ...omitUndefined({ software_id: client.softwareId, software_version: client.softwareVersion }),
-    ...(client.contacts.length > 0 && { contacts: client.contacts }),
-    ...(client.postLogoutRedirectUris.length > 0 && {
-      post_logout_redirect_uris: client.postLogoutRedirectUris,
-    }),
-    ...client.localized,
-    ...client.extra,
-  }
 }
 
 // RFC 7591 §5: they are required of a client that browsers are redirected to. OpenID Connect Registration §3.2: they
@@ -327,10 +227,6 @@ function readGrantTypes(
   })
 }
 
-function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy): SigningAlgorithm {
-  return readChoice(members, 'id_token_signed_response_alg', algorithms, 'oidc-reg-2-id-token-alg') ?? 'RS256'
-}
-
 function assertResponseTypes(members: JsonObject, grantTypes: readonly string[]): void {
   const hasCode = grantTypes.includes('authorization_code')
   const responseTypes = members['response_types'] ?? (hasCode ? ['code'] : [])
@@ -372,36 +268,4 @@ function readCeiling(members: JsonObject, catalogue: Scope): Scope | undefined {
     rule: 'rfc7591-2-scope-string',
     received: asked,
   })
-}
-
-function readContacts(members: JsonObject): readonly string[] {
-  const contacts = members['contacts'] ?? []
-  if (!isTextList(contacts)) throw rejection('contacts must be an array of strings')
-  if (contacts.length > mostContacts) throw rejection(`contacts has more than ${mostContacts} entries`)
-  for (const contact of contacts) assertText(contact, 'contacts')
-  return contacts
-}
-
-function readLocalized(members: JsonObject): Readonly<Record<string, string>> {
-  const localized: [string, string][] = []
-  for (const name of Object.keys(members)) {
-    const [plain = '', tag, ...rest] = name.split('#')
-    const read = Object.hasOwn(readLocalizable, plain) ? readLocalizable[plain] : undefined
-    if (read === undefined || tag === undefined || rest.length > 0 || !isLanguageTag(tag)) continue
-    const text = read(members, name)
-    if (text !== undefined) localized.push([name, text])
-  }
-  if (localized.length <= mostLocalized) return Object.fromEntries(localized)
-  throw rejection(`more than ${mostLocalized} members have a language tag`, {
-    rule: 'rfc7591-2.2-language-tags',
-  })
-}
-
-/** Returns whether `tag` is a language tag (BCP 47) and not too long. */
-export function isLanguageTag(tag: string): boolean {
-  try {
-    return tag.length <= longestLanguageTag && Intl.getCanonicalLocales(tag).length === 1
-  } catch {
-    return false
-  }
 }

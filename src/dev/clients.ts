@@ -1,14 +1,15 @@
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
+import type { IntegrationMembers } from '../clients/core-members.ts'
 import { addIntegration } from '../clients/integration.ts'
-import { recordWrites } from '../clients/members.ts'
+import { type JsonObject, recordWrites } from '../clients/members.ts'
+import { localizableOf } from '../clients/read-members.ts'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { signingAlgorithms } from '../domain/key-term.ts'
+import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
-import { parseScope } from '../domain/scope.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { catalogueOf } from '../feature/service.ts'
 import { declared } from '../features.ts'
@@ -16,33 +17,30 @@ import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system/system.ts'
 import { faultsOf } from './json-body.ts'
 
-const choice = <T extends string>(...names: readonly T[]) =>
-  Type.Optional(Type.Union(names.map((name) => Type.Literal(name))))
+const choice = (names: readonly string[]) => Type.Union(names.map((name) => Type.Literal(name)))
 
 /**
  * A client that a development server adds at start, RFC 7591 §2. As for `lychgate client add`, one with `resources` and
  * without redirect URIs is a resource server, unless a grant type without a user is among its `grant_types`.
  */
-export const DevelopmentClient = Type.Object(
+const DevelopmentClient = Type.Object(
   {
+    ...Object.fromEntries(
+      Object.entries(declared.clientMetadata)
+        .filter(([, { isDerived }]) => !isDerived)
+        .map(([name, { schema, choices }]) => {
+          const names = choices === 'clientAuthentication' ? Object.keys(declared[choices]) : schema['enum']
+          return [name, Type.Optional(names === undefined ? schema : choice(names))]
+        }),
+    ),
     client_id: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]{1,64}$' })),
     client_secret: Type.Optional(Type.String({ minLength: 1 })),
     client_name: Type.String({ minLength: 1 }),
-    redirect_uris: Type.Optional(Type.Array(Type.String())),
-    grant_types: Type.Optional(Type.Array(Type.String())),
-    resources: Type.Optional(Type.Array(Type.String())),
-    post_logout_redirect_uris: Type.Optional(Type.Array(Type.String())),
-    token_endpoint_auth_method: choice(...Object.keys(declared.clientAuthentication)),
-    scope: Type.Optional(Type.String()),
-    id_token_signed_response_alg: choice(...signingAlgorithms),
-    consent: choice('always', 'remember', 'skip'),
-    ...Object.fromEntries(
-      Object.entries(declared.clientMetadata).map(([name, { schema }]) => [name, Type.Optional(schema)]),
-    ),
   },
   { additionalProperties: false },
 )
-export type DevelopmentClient = Static<typeof DevelopmentClient>
+type DevelopmentClient = Pick<Static<typeof DevelopmentClient>, 'client_id' | 'client_secret'> &
+  IntegrationMembers
 
 /** The credentials of an application. */
 export interface ClientCredentials {
@@ -67,7 +65,7 @@ export async function seedClients(
   }
   const added = clients.map((said, index) => {
     const where = `clients.${index}`
-    const [fault] = faultsOf(DevelopmentClient, said)
+    const [fault] = faultsOf(DevelopmentClient, isObject(said) ? withoutTags(said) : said)
     if (fault !== undefined)
       throw new ConfigError(`${[where, fault.where].filter(Boolean).join('.')} ${fault.why}`)
     try {
@@ -90,33 +88,29 @@ export async function seedClients(
   }))
 }
 
+/** Leaves out what is there in another language, RFC 7591 §2.2: the schema cannot name it. */
+function withoutTags(said: JsonObject): JsonObject {
+  const localizable = localizableOf(declared.clientMetadata)
+  const isTagged = (name: string) => name.includes('#') && localizable.includes(name.replace(/#.*/s, ''))
+  return Object.fromEntries(Object.entries(said).filter(([name]) => !isTagged(name)))
+}
+
 function clientOf(
-  said: DevelopmentClient,
+  { client_id: ownId, client_secret: chosen, ...said }: DevelopmentClient,
   known: Parameters<typeof addIntegration>[1],
   fresh: Buffer,
   now: number,
 ): { readonly client: Client; readonly secret: string | undefined } {
   const id = hash('sha256', `lychgate dev ${said.client_name}`, 'buffer').subarray(0, 16)
-  const request = {
-    name: said.client_name,
-    redirectUris: said.redirect_uris ?? [],
-    postLogoutRedirectUris: said.post_logout_redirect_uris ?? [],
-    // Without redirect URIs it is a machine or a resource server, and has a secret.
-    authenticationMethod: said.token_endpoint_auth_method ?? (said.redirect_uris && 'none'),
-    grantTypes: said.grant_types,
-    resources: said.resources,
-    pkce: 'required',
-    consent: said.consent,
-    scope: said.scope === undefined ? undefined : parseScope(said.scope),
-    idTokenSignedResponseAlg: said.id_token_signed_response_alg ?? 'RS256',
-    description: Object.fromEntries(Object.entries(said).filter(([name]) => name in declared.clientMetadata)),
-  } as const
+  // Without redirect URIs it is a machine or a resource server, and has a secret.
+  const method = said.redirect_uris && 'none'
+  const request = { token_endpoint_auth_method: method, ...said }
   const { client, secret } = addIntegration(request, known, { id, secret: fresh }, now)
-  const ownSecret = secret === undefined ? undefined : (said.client_secret ?? secret)
+  const ownSecret = secret === undefined ? undefined : (chosen ?? secret)
   return {
     client: {
       ...client,
-      ...(said.client_id !== undefined && { id: said.client_id }),
+      ...(ownId !== undefined && { id: ownId }),
       ...(ownSecret !== undefined && { secretHash: hashSecret(ownSecret) }),
     },
     secret: ownSecret,

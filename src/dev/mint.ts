@@ -190,13 +190,10 @@ async function ownClient({
   declared,
 }: Pick<AppDeps, 'store' | 'clock' | 'declared'>): Promise<Client> {
   const request = {
-    name: 'lychgate token',
-    redirectUris: [ownRedirectUri],
-    postLogoutRedirectUris: [],
-    authenticationMethod: 'none',
-    pkce: 'required',
-    idTokenSignedResponseAlg: 'RS256',
-  } as const
+    client_name: 'lychgate token',
+    redirect_uris: [ownRedirectUri],
+    token_endpoint_auth_method: 'none',
+  }
   const fresh = { id: hash('sha256', 'lychgate token', 'buffer').subarray(0, 16), secret: Buffer.alloc(32) }
   const { client } = addIntegration(request, { declared, scopes: [], resources: [] }, fresh, clock())
   const known = await store.find('client', client.id)

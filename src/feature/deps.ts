@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import type { DeclaredClientMember } from '../clients/integration-members.ts'
+import type { DeclaredClientMember } from '../clients/core-members.ts'
 import type { ClientDeclarations } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import type { Origins, Setting } from '../config/setting.ts'

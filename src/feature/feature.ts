@@ -1,7 +1,6 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import type { DeclaredClientMember } from '../clients/integration-members.ts'
-import type { IntegrationChange } from '../clients/integration-request.ts'
+import { coreMembers, type DeclaredClientMember, type IntegrationMembers } from '../clients/core-members.ts'
 import { readFlag } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import type { Client } from '../domain/model.ts'
@@ -75,9 +74,9 @@ export interface ClientProfile {
    * Returns what to change about a client that an operator chooses.
    * @throws {OAuthError} for a client that cannot conform to it.
    */
-  readonly put: (client: Client) => IntegrationChange
+  readonly put: (client: Client) => IntegrationMembers
   /** What to change about a client that an operator chooses no longer. */
-  readonly take: IntegrationChange
+  readonly take: IntegrationMembers
   /** Returns what of it a configuration and clients fall short of, for `lychgate doctor`. */
   readonly shortcomings: (config: Config, clients: readonly Client[]) => readonly Shortcoming[]
 }
@@ -123,23 +122,24 @@ export function repeatableOf(parameters: Schemas): readonly string[] {
 }
 
 /** Declares a boolean member of client metadata; undefined if the client does not send it. */
-export function flag(description: string): DeclaredClientMember {
+export function flag(description: string) {
   return {
     schema: Type.Boolean({ description }),
     read: (members, name) =>
       (members[name] ?? undefined) === undefined ? undefined : readFlag(members, name),
-  }
+  } satisfies DeclaredClientMember
 }
 
 /**
- * Joins what features add under one heading.
- * @throws {Error} if two features add the same name.
+ * Joins what features add under one heading to what the core has.
+ * @throws {Error} if two features add the same name, or one that the core has.
  */
 export function joined<T>(
   features: readonly Feature[],
   heading: (feature: Feature) => Readonly<Record<string, T>> | undefined,
+  core: Readonly<Record<string, T>> = {},
 ): Readonly<Record<string, T>> {
-  const all: Record<string, T> = {}
+  const all: Record<string, T> = { ...core }
   for (const feature of features) {
     for (const [name, value] of Object.entries(heading(feature) ?? {})) {
       if (name in all) throw new Error(`${feature.spec}: another feature has ${name}, too`)
@@ -158,7 +158,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     declared: Readonly<Record<string, { readonly parameters?: Schemas }>> = {},
   ): Schemas => Object.assign({}, ...Object.values(declared).map(({ parameters }) => parameters))
   return {
-    clientMetadata: joined(features, (feature) => feature.clientMetadata),
+    clientMetadata: joined(features, (feature) => feature.clientMetadata, coreMembers),
     grantTypes: joined(features, (feature) => feature.grantTypes),
     clientAuthentication: joined(features, (feature) => feature.clientAuthentication),
     authorizationParameters: joined(features, (feature) => feature.authorizationParameters),

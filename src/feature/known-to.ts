@@ -1,4 +1,4 @@
-import type { Known } from '../clients/integration.ts'
+import type { Known } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import { offeredAlgorithms } from '../domain/key-term.ts'
 import type { Declared } from './deps.ts'

@@ -1,10 +1,10 @@
 import t from 'tap'
-import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { put, removeAll } from '../../src/domain/decision.ts'
 import { finishedDeliveryKind, logoutDeliveryKind } from '../../src/domain/logout-delivery.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { logoutPauseKind } from '../../src/specs/oidc-backchannel-logout/pause.ts'
 import { ask, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
+import type { IntegrationRequest } from '../helpers/client-request.ts'
 import {
   authorizationUrl,
   claimsOf,

@@ -1,8 +1,8 @@
 /** RFC 6749 §4.4: a client that an operator added gets tokens for itself, and what those are worth. */
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
-import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { remove, update } from '../../src/domain/decision.ts'
+import type { IntegrationRequest } from '../helpers/client-request.ts'
 import { callApi, claimsOf, type Fields, post, postAs, register, type TestClient } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { addClient, assertRejected, challengeOf, introspect, json } from '../helpers/wire.ts'

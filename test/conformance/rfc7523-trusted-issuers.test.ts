@@ -1,11 +1,11 @@
 /** Tokens of another issuer in place of a key, RFC 7521 §3 and RFC 7523 §3: workloads in GitHub Actions and Kubernetes. */
 import { createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { changeIntegration } from '../../src/clients/integration.ts'
 import { remove } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'
 import { RecordExists } from '../../src/storage/store.ts'
 import { type AssertionChange, makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
+import { changeIntegration } from '../helpers/client-request.ts'
 import { type Fields, post } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { startStandInIssuer } from '../helpers/stand-in-issuer.ts'

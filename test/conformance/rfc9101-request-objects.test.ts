@@ -1,7 +1,7 @@
 /** Signed authorization requests, RFC 9101, by value, by reference and pushed. */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import { changeIntegration, lockClient } from '../../src/clients/integration.ts'
+import { lockClient } from '../../src/clients/integration.ts'
 import { declared } from '../../src/features.ts'
 import {
   type AssertionAlgorithm,
@@ -10,6 +10,7 @@ import {
   signAssertion,
 } from '../helpers/assertions.ts'
 import { assertErrorPage, assertErrorRedirect } from '../helpers/authorization.ts'
+import { changeIntegration } from '../helpers/client-request.ts'
 import {
   answerOf,
   authorizationUrl,

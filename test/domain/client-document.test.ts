@@ -1,4 +1,5 @@
 import t from 'tap'
+import { coreMembers } from '../../src/clients/core-members.ts'
 import type { ClientMember } from '../../src/clients/members.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { clientOf, type DocumentPolicy, readDocument } from '../../src/specs/client-id-metadata/rules.ts'
@@ -22,6 +23,7 @@ const policy: DocumentPolicy = {
   algorithms: ['RS256', 'ES256'],
   declared: {
     clientMetadata: {
+      ...coreMembers,
       open_member: asSent,
       operator_member: ofOperator,
       jwks: ofOperator,

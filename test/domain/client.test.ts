@@ -1,6 +1,7 @@
 import t from 'tap'
+import { clientMetadata } from '../../src/clients/describe.ts'
 import type { JsonObject } from '../../src/clients/members.ts'
-import { clientMetadata, type RegistrationPolicy } from '../../src/clients/metadata.ts'
+import type { RegistrationPolicy } from '../../src/clients/metadata.ts'
 import { readToken } from '../../src/domain/bearer.ts'
 import { hashSecret, secretMatches } from '../../src/domain/secret.ts'
 import { declared } from '../../src/features.ts'
@@ -133,7 +134,7 @@ t.test('the wire form has the effective scope and no absent members', async (t) 
     require_auth_time: false,
   })
   const { client: narrow } = register({ scope: 'courses:read openid' })
-  t.equal(clientMetadata(narrow, ['openid']).scope, 'openid')
+  t.equal(clientMetadata(narrow, ['openid'])['scope'], 'openid')
 })
 
 t.test('null members and empty strings count as absent', async (t) => {

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { addIntegration, changeIntegration, rotateClientSecret } from '../../src/clients/integration.ts'
-import type { IntegrationChange, IntegrationRequest } from '../../src/clients/integration-request.ts'
+import { rotateClientSecret } from '../../src/clients/integration.ts'
 import { secretMatches } from '../../src/domain/secret.ts'
 import { declared } from '../../src/features.ts'
+import { addIntegration, changeIntegration, type IntegrationRequest } from '../helpers/client-request.ts'
 
 const fresh = { id: Buffer.alloc(16, 1), secret: Buffer.alloc(32, 2) }
 const known = {
@@ -54,7 +54,7 @@ t.test('without a registered method a client may send its secret either way', as
   const { client, secret } = addIntegration({ ...web, authenticationMethod: undefined }, known, fresh, 50)
   t.match(client, { authenticationMethod: 'client_secret_basic', anySecretMethod: true })
   t.ok(secretMatches(String(secret), client.secretHash))
-  const changed = (change: IntegrationChange, before = client) => {
+  const changed = (change: Partial<IntegrationRequest>, before = client) => {
     const decision = changeIntegration(before, change, known, { by: 'operator', at: 60 })
     if (!('result' in decision)) throw new Error('refused')
     return decision.result

@@ -1,9 +1,9 @@
 import Fastify, { type FastifyInstance } from 'fastify'
-import { addIntegration } from '../../src/clients/integration.ts'
 import { insert } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'
 import { type GuardOptions, guard, protectedResourceMetadata } from '../../src/guard/guard.ts'
 import { systemRandom } from '../../src/system/system.ts'
+import { addIntegration } from './client-request.ts'
 import type { TestServer } from './server.ts'
 
 /** The part of tap's `t` that a teardown needs. */

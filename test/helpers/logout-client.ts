@@ -1,8 +1,8 @@
-import { addIntegration } from '../../src/clients/integration.ts'
 import { insert } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock, systemRandom } from '../../src/system/system.ts'
+import { addIntegration } from './client-request.ts'
 import type { TestClient } from './flow.ts'
 
 /** Adds a client with this logout URI to a store that no server has open. */

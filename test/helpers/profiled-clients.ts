@@ -1,4 +1,3 @@
-import { changeIntegration } from '../../src/clients/integration.ts'
 import { declared } from '../../src/features.ts'
 import {
   type AssertionAlgorithm,
@@ -8,6 +7,7 @@ import {
   signAssertion,
   withAssertion,
 } from './assertions.ts'
+import { changeIntegration } from './client-request.ts'
 import { type Fields, pkce, signInAndApprove, type TestClient } from './flow.ts'
 import { postProven, signProof, tokenPath } from './proofs.ts'
 import type { TestServer } from './server.ts'

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
-import { addIntegration } from '../../src/clients/integration.ts'
-import type { IntegrationRequest } from '../../src/clients/integration-request.ts'
 import { declared } from '../../src/features.ts'
+import { addIntegration, type IntegrationRequest } from './client-request.ts'
 import {
   callApi,
   type Fields,

@@ -210,24 +210,11 @@ export const mustFaults: readonly RuleFault[] = [
       "['native', 'web'], 'oidc-reg-2-application-type-values'",
       "['native', 'web', 'desktop', 'browser'], 'oidc-reg-2-application-type-values'",
     ],
-    ['oidc-reg-2-application-type-default', 'application_type: client.applicationType,', ''],
-    [
-      'service-2-reg-application-type-native',
-      'application_type: client.applicationType',
-      "application_type: 'web'",
-    ],
     [
       'oidc-reg-2-subject-type',
       "readChoice(members, 'subject_type', ['public'], 'oidc-reg-2-subject-type')",
       '',
     ],
-    ['oidc-reg-2-id-token-alg', "?? 'RS256'", "?? 'ES256'"],
-    [
-      'rfc7591-3.2.1-issued-at-number',
-      'client_id_issued_at: client.issuedAt',
-      'client_id_issued_at: client.issuedAt * 1000',
-    ],
-    ['service-2-reg-client-name', 'client_name: client.name, ', ''],
     [
       'rfc6749-3.1.2.2-public-must-register',
       "members['redirect_uris'] ?? undefined",
@@ -239,6 +226,21 @@ export const mustFaults: readonly RuleFault[] = [
     ['rfc8252-8.4-complete-uri', foreign, 'if (foreign >= -1) return uris'],
     ['rfc6749-3.1.2-redirect-absolute', foreign, 'if (foreign >= -1) return uris'],
     ['rfc6749-3.1.2-redirect-no-fragment', foreign, 'if (foreign >= -1) return uris'],
+  ),
+  ...breaking(
+    'src/clients/core-members.ts',
+    ['oidc-reg-2-application-type-default', "    property: 'applicationType',\n", ''],
+    ['service-2-reg-application-type-native', "property: 'applicationType'", "show: () => 'web'"],
+    ['oidc-reg-2-id-token-alg', "?? 'RS256'", "?? 'ES256'"],
+    ['service-2-reg-client-name', "    property: 'name',\n", ''],
+  ),
+  ...breaking(
+    'src/clients/describe.ts',
+    [
+      'rfc7591-3.2.1-issued-at-number',
+      'client_id_issued_at: client.issuedAt',
+      'client_id_issued_at: client.issuedAt * 1000',
+    ],
     ['service-2-reg-response-client-id', 'client_id: client.id,', ''],
   ),
   ...breaking(

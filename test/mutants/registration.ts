@@ -94,8 +94,8 @@ export const registrationFaults = [
   {
     id: 'substitution-not-told',
     rule: 'rfc7591-3.2.1-all-metadata-returned',
-    file: metadata,
-    find: '    grant_types: client.grantTypes,\n',
+    file: 'src/clients/core-members.ts',
+    find: "    property: 'grantTypes',\n",
     replace: '',
   },
   {

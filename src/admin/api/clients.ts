@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
-import { describeClient } from '../../clients/describe.ts'
+import { clientMembers, type IntegrationMembers } from '../../clients/core-members.ts'
+import { configuredOf, describeClient } from '../../clients/describe.ts'
 import {
   addIntegration,
   changeIntegration,
@@ -11,13 +12,6 @@ import {
   rotateClientSecret,
   unlockClient,
 } from '../../clients/integration.ts'
-import {
-  clientMembers,
-  readClientMembers,
-  readIntegration,
-  writeClientMembers,
-} from '../../clients/integration-members.ts'
-import { requestOf } from '../../clients/integration-request.ts'
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { type Decision, withWrites } from '../../domain/decision.ts'
@@ -65,7 +59,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
   const describe = (client: Client) => ({
     ...describeClient(client, known),
     client_id: client.id,
-    ...(client.origin !== 'registered' && { configured: writeClientMembers(requestOf(client)) }),
+    ...(client.origin !== 'registered' && { configured: configuredOf(client) }),
   })
   const shown = (client: Client) => ({ body: describe(client), tag: tagOfClient(client) })
   const one = '/clients/:client_id'
@@ -88,7 +82,6 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     },
   )
 
-  const newClient = clientMembers(declared, 'NewClient', ['client_name'])
   create(
     '/clients',
     {
@@ -96,26 +89,21 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       operationId: 'addClient',
       summary: 'Add a client; the response has a secret that was made, which is shown once',
       response,
-      body: Type.Unsafe<NewClient>({
-        ...newClient,
-        properties: {
-          ...newClient['properties'],
-          client_id: Type.String({
-            pattern: clientIdPattern,
-            description: 'The client id, if you choose one.',
-          }),
-          client_secret: secretMember,
-        },
+      body: clientMembers<NewClient>(declared, 'NewClient', ['client_name'], {
+        client_id: Type.String({
+          pattern: clientIdPattern,
+          description: 'The client id, if you choose one.',
+        }),
+        client_secret: secretMember,
       }),
     },
     async ({ body, caller, context, request, store: writing }, keep) => {
       const { client_id: id = random(16), client_secret: given, ...members } = body
-      const wanted = readIntegration(members)
-      const added = addIntegration(wanted, known, { id, secret: given ?? random(32) }, context.at)
+      const added = addIntegration(members, known, { id, secret: given ?? random(32) }, context.at)
       const { client, secret, writes } = added
       assertWithin(client, caller)
       if (given !== undefined) assertSecretUsed(secret)
-      const event = auditEvent('client-added', context, { clientId: client.id, name: wanted.name })
+      const event = auditEvent('client-added', context, { clientId: client.id, name: client.name ?? '' })
       const headers = { location: `${request.url}/${client.id}`, etag: tagOfClient(client) }
       const kept = { status: 201, body: describe(client), headers, clientId: client.id }
       await writing.write(...writes, event, ...keep(kept))
@@ -130,8 +118,8 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
 
   /** Changes a client that an operator added. */
   const changing =
-    (decide: (client: Client, body: Record<string, unknown>, context: AuditContext) => Decision<Client>) =>
-    async ({ param, body, caller, context, assertSeen, store }: HttpCall<Record<string, unknown>>) => {
+    (decide: (client: Client, body: IntegrationMembers, context: AuditContext) => Decision<Client>) =>
+    async ({ param, body, caller, context, assertSeen, store }: HttpCall<IntegrationMembers>) => {
       const clientId = param('client_id')
       const client = await store.transact('client', clientId, (found) => {
         const current = requireWithin(found, caller)
@@ -153,9 +141,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       response,
       body: clientMembers(declared, 'ChangedClient'),
     },
-    changing((client, members, context) =>
-      changeIntegration(client, readClientMembers(members), known, context),
-    ),
+    changing((client, members, context) => changeIntegration(client, members, known, context)),
   )
   replace(
     one,
@@ -166,9 +152,7 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       response,
       body: clientMembers(declared, 'ReplacedClient', ['client_name']),
     },
-    changing((client, members, context) =>
-      replaceIntegration(client, readIntegration(members), known, context),
-    ),
+    changing((client, members, context) => replaceIntegration(client, members, known, context)),
   )
 
   remove(
@@ -246,7 +230,10 @@ export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     )
 }
 
-type NewClient = Record<string, unknown> & { readonly client_id?: string; readonly client_secret?: string }
+interface NewClient {
+  readonly client_id?: string
+  readonly client_secret?: string
+}
 
 /** A secret that would be ignored is an error. */
 function assertSecretUsed(secret: string | undefined): void {

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { membersByToken } from '../../clients/integration-members.ts'
+import { membersByToken } from '../../clients/core-members.ts'
 import { assertText } from '../../clients/members.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { insert, remove } from '../../domain/decision.ts'

@@ -11,12 +11,11 @@ import { RecordExists } from '../../storage/store.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import {
   type ClientKind,
-  clientFields,
+  clientForm,
   clientKinds,
+  type ListedMember,
   offeredKinds,
-  readClientForm,
   repeatedClientFields,
-  requestFor,
   type TypedClient,
 } from './client-form.ts'
 
@@ -24,6 +23,7 @@ import {
 export interface ClientChoices {
   readonly kind: ClientKind
   readonly typed: TypedClient
+  readonly listed: readonly ListedMember[]
   readonly scopes: readonly { readonly name: string; readonly group: string; readonly description: string }[]
   readonly resources: readonly { readonly identifier: string; readonly name: string }[]
 }
@@ -48,10 +48,12 @@ declare module '../../pages/pages.ts' {
 
 /** Returns what the form of a client offers, in the language of the request. */
 export function clientChoices(app: FastifyInstance, { service, declared }: AppDeps) {
+  const { listed } = clientForm(declared)
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   return (kind: ClientKind, typed: TypedClient, language: string): ClientChoices => ({
     kind,
     typed,
+    listed,
     scopes: scopesIn(language).map(({ name, group, description }) => ({ name, group, description })),
     resources: service.allResources.map((resource) => ({
       identifier: resource.identifier,
@@ -68,23 +70,20 @@ export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
   const { config, service, random, declared } = deps
   const known = knownTo(config, declared)
   const choices = clientChoices(app, deps)
+  const { fields, read, requestFor } = clientForm(declared)
   const url = service.prefix + adminPath('clients')
   const show = ({ query, form, request, render }: AdminVisit, problem?: Text) => {
     const wanted = single(form, 'kind') ?? single(query, 'kind')
     const kind = offeredKinds(declared).find((one) => one === wanted)
     if (kind === undefined) return render('admin/client-kind', { kinds: offeredKinds(declared) })
     const hidden = { kind, once: single(form, 'once') ?? random(16).toString('base64url') }
-    return render(
-      'admin/client-add',
-      { ...choices(kind, readClientForm(form), request.language), hidden },
-      problem,
-    )
+    return render('admin/client-add', { ...choices(kind, read(form), request.language), hidden }, problem)
   }
   return {
     path: '/clients/add',
     section: 'clients',
     isForm: true,
-    kept: { kind: undefined, once: undefined, ...clientFields },
+    kept: { kind: undefined, once: undefined, ...fields },
     repeats: repeatedClientFields,
     show,
     submit: async (visit) => {
@@ -93,7 +92,7 @@ export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
       const once = single(form, 'once') ?? ''
       if (kind === undefined || !/^[\w-]{22}$/.test(once)) return done('gone', '/clients')
       const fresh = { id: Buffer.from(once, 'base64url'), secret: random(32) }
-      const added = addIntegration(requestFor(kind, readClientForm(form)), known, fresh, now)
+      const added = addIntegration(requestFor(kind, read(form)), known, fresh, now)
       const { client, secret, writes } = added
       const { id: clientId, name = clientId } = client
       try {

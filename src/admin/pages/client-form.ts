@@ -1,5 +1,10 @@
-import type { IntegrationChange, IntegrationRequest } from '../../clients/integration-request.ts'
-import { type Client, consentRules } from '../../domain/model.ts'
+import type { DeclaredClientMember, IntegrationMembers } from '../../clients/core-members.ts'
+import { configuredOf } from '../../clients/describe.ts'
+import { rejection } from '../../clients/members.ts'
+import { choicesOf, isTextMember, readTyped, writeTyped } from '../../clients/typed-members.ts'
+import { KeySetFault } from '../../domain/key-set.ts'
+import type { Client } from '../../domain/model.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { every, type Parameters, single } from '../../domain/parameters.ts'
 import type { Declared } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
@@ -12,7 +17,7 @@ const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 const clientCredentials = 'client_credentials'
 
 /** Returns the kinds that this server can add: some need a grant type of a feature. */
-export function offeredKinds({ grantTypes }: Declared): readonly ClientKind[] {
+export function offeredKinds({ grantTypes }: Pick<Declared, 'grantTypes'>): readonly ClientKind[] {
   const needed: Partial<Record<ClientKind, string>> = { machine: clientCredentials, device: deviceGrant }
   return clientKinds.filter((kind) => needed[kind] === undefined || Object.hasOwn(grantTypes, needed[kind]))
 }
@@ -26,107 +31,138 @@ export function kindOf({ origin, grantTypes, authenticationMethod }: Client): Cl
 }
 
 /** What a kind is, as the client model says it: the explanation of each choice is on its page. */
-const fixed: Readonly<Record<ClientKind, IntegrationChange>> = {
+const fixed: Readonly<Record<ClientKind, IntegrationMembers>> = {
   web: {},
-  native: { authenticationMethod: 'none' },
-  machine: { grantTypes: [clientCredentials] },
-  device: { authenticationMethod: 'none', grantTypes: [deviceGrant, 'refresh_token'] },
+  native: { token_endpoint_auth_method: 'none' },
+  machine: { grant_types: [clientCredentials] },
+  device: { token_endpoint_auth_method: 'none', grant_types: [deviceGrant, 'refresh_token'] },
   api: {},
 }
 
-/** The fields of the form, as they were typed. */
-export interface TypedClient {
-  readonly name: string
-  readonly redirectUris: string
-  readonly postLogoutRedirectUris: string
-  readonly consent: Client['consent'] | ''
-  readonly scope: readonly string[]
-  readonly resources: readonly string[]
-  readonly clientUri: string
-  readonly policyUri: string
-  readonly tosUri: string
-}
-
-/** The fields that are several check boxes. */
-export const repeatedClientFields: readonly string[] = ['scope', 'resource']
-
-/** The fields with their labels. None is for a secret. */
-export const clientFields = {
-  name: msg('admin.name'),
+/** The members with a field made for them, and their labels. The others are in a list. */
+const labels = {
+  client_name: msg('admin.name'),
   redirect_uris: msg('admin.client.redirects'),
   post_logout_redirect_uris: msg('admin.client.postLogout'),
   consent: msg('admin.client.consent'),
   scope: msg('admin.client.scope'),
-  resource: msg('admin.client.resources'),
+  resources: msg('admin.client.resources'),
   client_uri: msg('consent.website'),
   policy_uri: msg('consent.privacy'),
   tos_uri: msg('consent.terms'),
 }
+type Labelled = keyof typeof labels
 
-/** Reads the form. */
-export function readClientForm(form: Parameters): TypedClient {
-  const text = (name: string) => (single(form, name) ?? '').trim()
-  const consent = consentRules.find((rule) => rule === single(form, 'consent')) ?? ''
+/** The members whose fields of their own a kind has not. */
+const without: Readonly<Record<ClientKind, readonly string[]>> = {
+  web: ['resources'],
+  native: ['resources'],
+  machine: atBrowser(),
+  device: [...atBrowser(), 'resources'],
+  api: [...atBrowser(), 'scope'],
+}
+
+function atBrowser(): readonly Labelled[] {
+  return ['redirect_uris', 'post_logout_redirect_uris', 'consent', 'client_uri', 'policy_uri', 'tos_uri']
+}
+
+/** The members that a page of their own changes. */
+const elsewhere: readonly string[] = ['allowed_groups']
+
+const fieldNames: Readonly<Record<string, string>> = { client_name: 'name', resources: 'resource' }
+const fieldOf = (member: string) => fieldNames[member] ?? member
+
+/** The fields that are several check boxes. */
+const boxes: readonly string[] = ['scope', 'resources']
+export const repeatedClientFields = boxes.map(fieldOf)
+
+/** A field by which a form says that it has the list of the other members. */
+const listMark = 'listed'
+
+/** The members of the form, as they were typed. */
+export type TypedClient = Readonly<Record<string, string | readonly string[]>>
+
+/** A member in the list of those without a field made for them. */
+export interface ListedMember {
+  readonly name: string
+  readonly description: string
+  readonly choices?: readonly string[]
+  readonly isLong: boolean
+}
+
+/** The form of a client, with a field for every member that an operator sets. */
+export function clientForm(declared: Declared) {
+  const listed = Object.entries(declared.clientMetadata).filter(
+    ([name, { isDerived }]) => !isDerived && !Object.hasOwn(labels, name) && !elsewhere.includes(name),
+  )
+  const members = [...Object.keys(labels), ...listed.map(([name]) => name)]
+  const textsOf = (text: string) => text.split(/\s+/).filter((line) => line !== '')
+  const typedValue = (name: string, typed: string | readonly string[] = ''): unknown => {
+    if (name === 'scope') return [typed].flat().join(' ')
+    if (typeof typed !== 'string') return typed
+    const member = declared.clientMetadata[name]
+    if (member === undefined || typed === '') return undefined
+    if (isTextMember(member)) return linesOf(name, typed)
+    try {
+      return readTyped(member, typed)
+    } catch (error) {
+      throw rejection(`${name} ${error instanceof KeySetFault ? error.message : 'cannot be read'}`)
+    }
+  }
+  const linesOf = (name: string, text: string) =>
+    Object.hasOwn(labels, name) ? textsOf(text) : text.split('\n').flatMap((line) => line.trim() || [])
+  /** Returns what the form changes about a client of a kind: what the form of the kind does not have stays. */
+  const changeOf = (kind: ClientKind, typed: TypedClient): IntegrationMembers =>
+    Object.fromEntries(
+      members
+        .filter((name) => name in typed && !without[kind].includes(name))
+        .map((name) => [name, typedValue(name, typed[name])]),
+    )
+  const readMember = (form: Parameters, name: string) =>
+    boxes.includes(name) ? every(form, fieldOf(name)) : (single(form, fieldOf(name)) ?? '').trim()
+  /** Reads the form. A sender that does not know the list leaves its members as they are. */
+  const read = (form: Parameters): TypedClient => {
+    const sent = single(form, listMark) === undefined ? Object.keys(labels) : members
+    return Object.fromEntries(sent.map((name) => [name, readMember(form, name)]))
+  }
+  /** Returns what the form shows about a client. */
+  const formOf = (client: Client): TypedClient => {
+    const configured = configuredOf(client)
+    const typed = members.map((name) => [name, writeTyped(configured[name])])
+    const { scope = '', resources = [] } = configured
+    return { ...Object.fromEntries(typed), scope: textsOf(scope), resources }
+  }
+  // What is read from a file could be a private key, by mistake.
+  const isKept = ([, { readFile }]: (typeof listed)[number]) => readFile === undefined
+  const unkept = listed.filter((one) => !isKept(one)).map(([name]) => name)
   return {
-    name: text('name'),
-    redirectUris: text('redirect_uris'),
-    postLogoutRedirectUris: text('post_logout_redirect_uris'),
-    consent,
-    scope: every(form, 'scope'),
-    resources: every(form, 'resource'),
-    clientUri: text('client_uri'),
-    policyUri: text('policy_uri'),
-    tosUri: text('tos_uri'),
+    /** The fields with their labels. None is for a secret. */
+    fields: {
+      ...Object.fromEntries(Object.entries(labels).map(([name, label]) => [fieldOf(name), label])),
+      ...Object.fromEntries(listed.filter(isKept).map(([name]) => [name, name])),
+      [listMark]: undefined,
+    },
+    listed: listed.map(([name, member]) => listedOf(name, member, declared)),
+    changeOf,
+    read,
+    formOf,
+    /** Returns what a form shows that comes back for a correction, or after a sign-in. */
+    typedAgain(client: Client, form: Parameters): TypedClient {
+      const [shown, typed] = [formOf(client), read(form)]
+      const isGone = (name: string) =>
+        typed[name] === undefined || (typed[name] === '' && unkept.includes(name))
+      return Object.fromEntries(members.map((name) => [name, (isGone(name) ? shown : typed)[name] ?? '']))
+    },
+    /** Returns what a new client of a kind is. */
+    requestFor: (kind: ClientKind, typed: TypedClient): IntegrationMembers => ({
+      ...fixed[kind],
+      ...omitUndefined(changeOf(kind, typed)),
+    }),
   }
 }
 
-/** Returns what the form shows about a client. */
-export function formOf(client: Client): TypedClient {
-  return {
-    name: client.name ?? '',
-    redirectUris: client.redirectUris.join('\n'),
-    postLogoutRedirectUris: client.postLogoutRedirectUris.join('\n'),
-    consent: client.consent,
-    scope: client.scope ?? [],
-    resources: client.resources ?? client.introspects,
-    clientUri: client.clientUri ?? '',
-    policyUri: client.policyUri ?? '',
-    tosUri: client.tosUri ?? '',
-  }
-}
-
-/** Returns what the form changes about a client of a kind: what the form of the kind does not have stays. */
-export function changeOf(kind: ClientKind, typed: TypedClient): IntegrationChange {
-  const isAtBrowser = kind === 'web' || kind === 'native'
-  return {
-    name: typed.name,
-    ...(isAtBrowser && {
-      redirectUris: linesOf(typed.redirectUris),
-      postLogoutRedirectUris: linesOf(typed.postLogoutRedirectUris),
-      ...(typed.consent !== '' && { consent: typed.consent }),
-    }),
-    ...(kind !== 'api' && { scope: typed.scope }),
-    ...((kind === 'api' || (kind === 'machine' && typed.resources.length > 0)) && {
-      resources: typed.resources,
-    }),
-    ...(kind !== 'api' && {
-      description: { client_uri: typed.clientUri, policy_uri: typed.policyUri, tos_uri: typed.tosUri },
-    }),
-  }
-}
-
-/** Returns the request for a new client of a kind. */
-export function requestFor(kind: ClientKind, typed: TypedClient): IntegrationRequest {
-  return {
-    redirectUris: [],
-    postLogoutRedirectUris: [],
-    pkce: 'required',
-    idTokenSignedResponseAlg: 'RS256',
-    ...fixed[kind],
-    ...changeOf(kind, typed),
-  } as IntegrationRequest // neither has a member that is undefined
-}
-
-function linesOf(text: string): readonly string[] {
-  return text.split(/\s+/).filter((line) => line !== '')
+function listedOf(name: string, member: DeclaredClientMember, declared: Declared): ListedMember {
+  const { type, description = '' } = member.schema
+  const choices = isTextMember(member) ? undefined : choicesOf(member, declared)
+  return { name, description, isLong: ['array', 'object'].includes(type), ...(choices && { choices }) }
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
+import type { IntegrationMembers } from '../../clients/core-members.ts'
 import { changeIntegration } from '../../clients/integration.ts'
-import type { IntegrationChange } from '../../clients/integration-request.ts'
 import { addKeys, keysOf, readKeyText, removeKey } from '../../clients/keys.ts'
 import { algorithmOf } from '../../domain/key-set.ts'
 import type { Client } from '../../domain/model.ts'
@@ -50,7 +50,7 @@ export function clientKeysPage(
     })
   }
   /** By value or by reference: the one replaces the other. */
-  const changeOf = ({ form }: AdminVisit, { extra = {} }: Client): IntegrationChange['description'] => {
+  const changeOf = ({ form }: AdminVisit, { extra = {} }: Client): IntegrationMembers => {
     const [added, removed, uri = ''] = ['add', 'remove', 'uri'].map((name) => single(form, name)?.trim())
     const keys = keysOf(extra['jwks'])
     if (added !== undefined) return { jwks: { keys: addKeys(keys, readKeyText(added)) }, jwks_uri: '' }
@@ -69,8 +69,7 @@ export function clientKeysPage(
       await visit.store.transact('client', clientId, (found) => {
         const client = requireFound(found, 'client')
         assertVersion(visit.form, shownOf(client))
-        const description = changeOf(visit, client)
-        return changeIntegration(client, { ...(description && { description }) }, known, visit.context)
+        return changeIntegration(client, changeOf(visit, client), known, visit.context)
       })
       return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
     },

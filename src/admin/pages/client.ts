@@ -21,15 +21,7 @@ import { msg } from '../../pages/i18n/i18n.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { type ClientChoices, clientChoices } from './client-add.ts'
-import {
-  type ClientKind,
-  changeOf,
-  clientFields,
-  formOf,
-  kindOf,
-  readClientForm,
-  repeatedClientFields,
-} from './client-form.ts'
+import { type ClientKind, clientForm, kindOf, repeatedClientFields } from './client-form.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
@@ -129,8 +121,8 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
     const clientId = visit.param('id')
     await visit.store.transact('client', clientId, (found) => {
       const client = requireFound(found, 'client')
-      const description = { [accessMember]: change(allowedGroupsOf(client) ?? []) }
-      return changeIntegration(client, { description }, known, visit.context)
+      const members = { [accessMember]: change(allowedGroupsOf(client) ?? []) }
+      return changeIntegration(client, members, known, visit.context)
     })
     return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
   }
@@ -169,13 +161,14 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
   const { config, service, store, declared } = deps
   const known = knownTo(config, declared)
   const choices = clientChoices(app, deps)
+  const { fields, read, formOf, typedAgain, changeOf } = clientForm(declared)
   const show = async ({ param, form, request, render }: AdminVisit, problem?: Text) => {
     const client = requireFound(await store.find('client', param('id')), 'client')
     const isTyped = single(form, 'name') !== undefined
     return render(
       'admin/client-edit',
       {
-        ...choices(kindOf(client), isTyped ? readClientForm(form) : formOf(client), request.language),
+        ...choices(kindOf(client), isTyped ? typedAgain(client, form) : formOf(client), request.language),
         hidden: versionField(form, formOf(client)),
         name: client.name ?? client.id,
         url: `${service.prefix}${adminPath('clients')}/${encodeURIComponent(client.id)}`,
@@ -187,7 +180,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
     path: '/clients/:id/edit',
     section: 'clients',
     isForm: true,
-    kept: { version: undefined, ...clientFields },
+    kept: { version: undefined, ...fields },
     repeats: repeatedClientFields,
     show,
     submit: async ({ store, param, form, context, done }) => {
@@ -195,7 +188,7 @@ export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
       await store.transact('client', clientId, (found) => {
         const client = requireFound(found, 'client')
         assertVersion(form, formOf(client))
-        return changeIntegration(client, changeOf(kindOf(client), readClientForm(form)), known, context)
+        return changeIntegration(client, changeOf(kindOf(client), read(form)), known, context)
       })
       return done('saved', `/clients/${encodeURIComponent(clientId)}`)
     },

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { IntegrationMembers } from '../../clients/core-members.ts'
+import { configuredOf } from '../../clients/describe.ts'
 import { addIntegration } from '../../clients/integration.ts'
-import { readIntegration, writeClientMembers } from '../../clients/integration-members.ts'
-import { requestOf } from '../../clients/integration-request.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import type { Group } from '../../domain/group.ts'
 import { isObject } from '../../domain/is-object.ts'
 import type { Client, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
+import { parseScope } from '../../domain/scope.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import { declared } from '../../features.ts'
 import { CommandFailed, TryAgain } from '../failure.ts'
@@ -131,14 +132,14 @@ export function apiTarget(api: AdminApi, isPrinted: boolean): Target {
       const body = {
         client_id: client.id,
         ...(secret !== undefined && { client_secret: secret }),
-        ...writeClientMembers(requestOf(client)),
+        ...configuredOf(client),
       }
       await api.send('POST', '/clients', what, { body, context })
       if (client.lockedAt !== undefined) await act(clientPath(client), 'lock', what, context)
     },
     async changeClient({ before, after, context }, secret) {
       const what = `client ${after.id}`
-      const [old, body] = [before, after].map((one) => writeClientMembers(requestOf(one)))
+      const [old, body] = [before, after].map(configuredOf)
       if (!isDeepStrictEqual(old, body)) await change('PUT', clientPath(after), what, context, body)
       const [was, is] = [before.lockedAt !== undefined, after.lockedAt !== undefined]
       if (was !== is) await act(clientPath(after), is ? 'lock' : 'unlock', what, context)
@@ -252,9 +253,9 @@ function clientOf(one: Json, secret: string | undefined): Client {
     throw new CommandFailed(
       'the server is older than this command: its admin API does not say what is configured',
     )
-  const request = readIntegration(configured)
+  const request = configured as IntegrationMembers
   // What it refers to may be gone from the configuration by now.
-  const known = { scopes: request.scope ?? [], resources: request.resources ?? [], declared }
+  const known = { scopes: parseScope(request.scope ?? ''), resources: request.resources ?? [], declared }
   const fresh = { id: String(id), secret: secret ?? Buffer.alloc(32) }
   const { client } = addIntegration(request, known, fresh, Number(one['client_id_issued_at']))
   return {

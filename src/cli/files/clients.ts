@@ -1,15 +1,14 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { IntegrationMembers } from '../../clients/core-members.ts'
 import {
   addIntegration,
-  type Known,
   lockClient,
   replaceIntegration,
   rotateClientSecret,
   unlockClient,
 } from '../../clients/integration.ts'
-import { readIntegration } from '../../clients/integration-members.ts'
-import type { IntegrationRequest } from '../../clients/integration-request.ts'
+import type { Known } from '../../clients/members.ts'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
@@ -41,7 +40,7 @@ type Entry = Placed<ClientEntry>
 
 /** What an entry says: the metadata, and the secret if it names one. */
 interface Said {
-  readonly request: IntegrationRequest
+  readonly request: IntegrationMembers
   readonly secret: Secret | undefined
 }
 
@@ -78,17 +77,17 @@ export function planClients(
   })
 }
 
-function requestOf(entry: ClientEntry, groups: readonly Group[]): IntegrationRequest {
+function requestOf(entry: ClientEntry, groups: readonly Group[]): IntegrationMembers {
   const { client_id: _, locked: __, secret: ___, secretFile: ____, newSecretFile: _____, ...members } = entry
   const { allowed_groups: allowed, token_claims: rules, ...metadata } = members
   // One that was deleted is named by its id: the client stays closed to everyone else.
   const idOf = (member: string) => (name: string) =>
     /^group_[\w-]{22}$/.test(name) ? name : requireAmong(groups, name, member)
-  return readIntegration({
+  return {
     ...metadata,
     ...(Array.isArray(allowed) && { allowed_groups: allowed.map(String).map(idOf('allowed_groups')) }),
     ...(Array.isArray(rules) && { token_claims: mapRoles(rules, idOf('token_claims')) }),
-  })
+  }
 }
 
 export function secretOf({ entry, folder }: Entry): Secret | undefined {
@@ -130,7 +129,7 @@ function addition(
   const lock = locked === true ? lockClient(client, context.at) : accept(client)
   const entry = { ...entryOf(resultOf(lock)), ...(secret !== undefined && { secret: newSecret(given) }) }
   const events = [
-    auditEvent('client-added', context, { clientId, name: request.name }),
+    auditEvent('client-added', context, { clientId, name: client.name ?? '' }),
     ...(locked === true ? [auditEvent('client-locked', context, { clientId })] : []),
   ]
   return {

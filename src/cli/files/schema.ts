@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { clientMembers } from '../../clients/core-members.ts'
 import { clientIdPattern } from '../../clients/integration.ts'
-import { clientMembers } from '../../clients/integration-members.ts'
 import { textClaims } from '../../domain/claims.ts'
 import { groupIdPattern } from '../../domain/group.ts'
 import type { Declared } from '../../feature/deps.ts'
@@ -120,15 +120,15 @@ export interface Entries {
 
 /** The JSON Schema of a file. Editors complete and check files with it, and lychgate apply checks them. */
 export function filesSchema(declared: Declared): TSchema {
-  const client: TSchema = clientMembers(declared, 'Client', ['client_id', 'client_name'])
-  const renamed = Object.entries(byName).filter(([name]) => Object.hasOwn(client['properties'], name))
-  const properties = { ...client['properties'], ...Object.fromEntries(renamed), ...clientExtras }
+  const named = Object.entries(byName).filter(([name]) => Object.hasOwn(declared.clientMetadata, name))
+  const more = { ...Object.fromEntries(named), ...clientExtras }
+  const client = clientMembers(declared, 'Client', ['client_id', 'client_name'], more)
   const list = (items: TSchema, description: string) => Type.Optional(Type.Array(items, { description }))
   const file = Type.Object(
     {
       groups: list(GroupEntry, 'Groups of users.'),
       users: list(UserEntry, 'Users. New ones get an invitation.'),
-      clients: list(Type.Unsafe({ ...client, properties }), 'Clients that an operator adds.'),
+      clients: list(client, 'Clients that an operator adds.'),
     },
     { ...closed, title: 'Lychgate: users, groups and clients' },
   )

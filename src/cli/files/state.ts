@@ -1,5 +1,4 @@
-import { writeClientMembers } from '../../clients/integration-members.ts'
-import { requestOf } from '../../clients/integration-request.ts'
+import { configuredOf } from '../../clients/describe.ts'
 import { textClaims } from '../../domain/claims.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Client, User } from '../../domain/model.ts'
@@ -42,7 +41,7 @@ export function userEntry(
 
 /** Writes a client as an entry of a file, without its secret. */
 export function clientEntry(client: Client, nameOf: (id: string) => string): ClientEntry {
-  const { allowed_groups: allowed, token_claims: rules, ...members } = writeClientMembers(requestOf(client))
+  const { allowed_groups: allowed, token_claims: rules, ...members } = configuredOf(client)
   return {
     client_id: client.id,
     ...members,

@@ -1,4 +1,4 @@
-import type { Known } from '../../clients/integration.ts'
+import type { Known } from '../../clients/members.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import type { Decision, Write } from '../../domain/decision.ts'

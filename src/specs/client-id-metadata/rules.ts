@@ -1,12 +1,5 @@
-import {
-  type ClientDeclarations,
-  type JsonObject,
-  openToAll,
-  readChoice,
-  readExtra,
-  readText,
-} from '../../clients/members.ts'
-import { readDescription } from '../../clients/metadata.ts'
+import { type ClientDeclarations, type JsonObject, openToAll } from '../../clients/members.ts'
+import { readMembers } from '../../clients/read-members.ts'
 import { check } from '../../domain/check.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { isObject } from '../../domain/is-object.ts'
@@ -146,12 +139,16 @@ function metadataOf(json: JsonObject, clientId: string, policy: DocumentPolicy):
   const published = Object.fromEntries(
     Object.entries(declared.clientMetadata).filter(([name]) => keyMembers.includes(name)),
   )
-  const { extra } = readExtra(json, {
-    clientMetadata: { ...openToAll(declared.clientMetadata), ...published },
-  })
+  const members = readMembers(
+    { ...json, require_auth_time: json['require_auth_time'] === true },
+    { clientMetadata: { ...openToAll(declared.clientMetadata), ...published } },
+    policy.algorithms,
+  )
+  const { extra } = members
   declared.clientAuthentication[authenticationMethod]?.assertRegistered?.(extra ?? {})
   const keys = keyMembers.map((name) => extra?.[name])
   return {
+    ...members,
     origin: 'registered',
     // It decides about loopback redirects alone: any port of them matches, RFC 8252 §7.3.
     applicationType: redirectUris.some((uri) => isLoopback(uri)) ? 'native' : 'web',
@@ -159,11 +156,6 @@ function metadataOf(json: JsonObject, clientId: string, policy: DocumentPolicy):
     postLogoutRedirectUris: textsOf(json['post_logout_redirect_uris']).filter(isRedirect),
     authenticationMethod,
     grantTypes: readGrantTypes(json, policy),
-    ...readDescription(json),
-    idTokenSignedResponseAlg:
-      readChoice(json, 'id_token_signed_response_alg', policy.algorithms, 'oidc-reg-2-id-token-alg') ??
-      'RS256',
-    requireAuthTime: json['require_auth_time'] === true,
     pkceOptional: false,
     consent: 'remember',
     introspects: [],
@@ -171,13 +163,7 @@ function metadataOf(json: JsonObject, clientId: string, policy: DocumentPolicy):
       host: new URL(clientId).host,
       terms: hashSecret(JSON.stringify([redirectUris, authenticationMethod, ...keys])),
     },
-    ...omitUndefined({
-      name: readText(json, 'client_name'),
-      scope: readScope(json, policy.scopes),
-      softwareId: readText(json, 'software_id'),
-      softwareVersion: readText(json, 'software_version'),
-      extra,
-    }),
+    ...omitUndefined({ scope: readScope(json, policy.scopes) }),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { IntegrationChange } from '../../clients/integration-request.ts'
+import type { IntegrationMembers } from '../../clients/core-members.ts'
 import { keysOf } from '../../clients/keys.ts'
 import { rejection } from '../../clients/members.ts'
 import type { Config } from '../../config/schema.ts'
@@ -23,7 +23,7 @@ const userInfoMember = 'userinfo_signed_response_alg'
 /** The profile as an operator sees it: what a client must have, and what it lacks. */
 export const clientProfile: ClientProfile = {
   put: changeOf,
-  take: { description: { [profileMember]: '' } },
+  take: { [profileMember]: '' },
   shortcomings,
 }
 
@@ -32,7 +32,7 @@ export const clientProfile: ClientProfile = {
  * @throws {OAuthError} `invalid_client_metadata` for a client that authenticates without a key of its own: it has to be
  * added as another one.
  */
-function changeOf(client: Client): IntegrationChange {
+function changeOf(client: Client): IntegrationMembers {
   const { authenticationMethod, extra = {} } = client
   if (authenticationMethod !== method)
     throw rejection(
@@ -45,18 +45,16 @@ function changeOf(client: Client): IntegrationChange {
     })
   return {
     pkce: 'required',
-    idTokenSignedResponseAlg: isAccepted(client.idTokenSignedResponseAlg)
+    id_token_signed_response_alg: isAccepted(client.idTokenSignedResponseAlg)
       ? client.idTokenSignedResponseAlg
       : 'ES256',
-    description: {
-      [profileMember]: profileName,
-      ...omitUndefined({
-        [signingMember]: canSign(client) ? undefined : 'PS256',
-        [requestMember]: extra[requestMember] === 'RS256' ? 'PS256' : undefined,
-        [userInfoMember]: extra[userInfoMember] === 'RS256' ? 'ES256' : undefined,
-        legacy_audience: extra['legacy_audience'] === true ? false : undefined,
-      }),
-    },
+    [profileMember]: profileName,
+    ...omitUndefined({
+      [signingMember]: canSign(client) ? undefined : 'PS256',
+      [requestMember]: extra[requestMember] === 'RS256' ? 'PS256' : undefined,
+      [userInfoMember]: extra[userInfoMember] === 'RS256' ? 'ES256' : undefined,
+      legacy_audience: extra['legacy_audience'] === true ? false : undefined,
+    }),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { clientMetadata, type RegistrationPolicy } from '../../clients/metadata.ts'
+import { clientMetadata } from '../../clients/describe.ts'
+import type { RegistrationPolicy } from '../../clients/metadata.ts'
 import type { AdmittedClient, Client } from '../../domain/model.ts'
 import { parseScope } from '../../domain/scope.ts'
 import type { AppDeps } from '../../feature/deps.ts'

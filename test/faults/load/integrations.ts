@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { addIntegration } from '../../../src/clients/integration.ts'
 import { insert } from '../../../src/domain/decision.ts'
 import { declared } from '../../../src/features.ts'
 import { loadConfig } from '../../../src/settings/load.ts'
 import { openStore } from '../../../src/storage/open.ts'
 import { systemClock } from '../../../src/system/system.ts'
+import { addIntegration } from '../../helpers/client-request.ts'
 import type { TestClient } from '../../helpers/flow.ts'
 
 /** Public and not on a loopback address, so that a consent may be remembered. */

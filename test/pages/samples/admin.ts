@@ -1,5 +1,7 @@
 import { type AdminSection, adminPath, adminSections } from '../../../src/admin/pages/admin-page.ts'
+import { clientForm } from '../../../src/admin/pages/client-form.ts'
 import type { Rejection } from '../../../src/domain/model.ts'
+import { declared } from '../../../src/features.ts'
 import { msg } from '../../../src/pages/i18n/i18n.ts'
 import type { Pages } from '../../../src/pages/pages.ts'
 import { hostileText } from './hostile-text.ts'
@@ -33,19 +35,20 @@ const errors: readonly Rejection[] = [
 ]
 const kid = 'h0RcZrOmF3qBGHvRs2V1cnYb1yQmE4wqkT5Q1o0cU9k'
 const typed = {
-  name: 'Portal',
-  redirectUris: 'https://portal.riverside.example/callback',
-  postLogoutRedirectUris: '',
+  client_name: 'Portal',
+  redirect_uris: 'https://portal.riverside.example/callback',
+  post_logout_redirect_uris: '',
   consent: 'remember',
   scope: ['courses:read'],
   resources: [],
-  clientUri: 'https://portal.riverside.example',
-  policyUri: '',
-  tosUri: '',
+  client_uri: 'https://portal.riverside.example',
+  policy_uri: '',
+  tos_uri: '',
 } as const
 const choices = {
   kind: 'web',
   typed,
+  listed: clientForm(declared).listed,
   scopes: [{ name: 'courses:read', group: 'Courses', description: 'Titles, lessons and schedules' }],
   resources: [{ identifier: 'https://api.riverside.example', name: 'Library' }],
 } as const
