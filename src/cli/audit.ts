@@ -1,13 +1,16 @@
 import { type Command, Option } from 'commander'
 import { type AuditEvent, type AuditEventName, auditEventNames, type Seconds } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { AuditFilter, Store } from '../storage/store.ts'
 import { systemClock } from '../system/system.ts'
-import { findUser, isSub } from './find.ts'
-import { addLocationFlags, type LocationFlags, parseLimit, parseSpan } from './flags.ts'
-import { withStore } from './open.ts'
+import { ifFound } from './failure.ts'
+import { addServerFlags, type ServerFlags, serverHelp } from './files/open-target.ts'
+import { isSub } from './find.ts'
+import { addLocationFlags, parseLimit, parseSpan } from './flags.ts'
+import { type Json, type Operator, withOperator } from './operate.ts'
 import { instant, jsonText, printColumns, printJson } from './print.ts'
 
-interface AuditFlags extends LocationFlags {
+interface AuditFlags extends ServerFlags {
   readonly since?: Seconds
   readonly user?: string
   readonly client?: string
@@ -40,24 +43,40 @@ export function addAuditCommand(program: Command): void {
     .option('--limit <number>', 'at most this many, newest first', parseLimit, 100)
     .option('--follow', 'print new events as they occur, until interrupted')
     .option('--json', 'print JSON; with --follow one event per line')
-    .addHelpText('after', help)
-  addLocationFlags(audit).action(auditCommand)
+    .addHelpText('after', serverHelp + help)
+  addServerFlags(addLocationFlags(audit)).action(auditCommand)
 }
 
 async function auditCommand(flags: AuditFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const filter = await filterOf(flags, store)
-    if (!flags.follow) return print(await store.audit(filter), store, flags)
-    await follow(store, filter, systemClock, (events) => print(events, store, flags))
+  await withOperator(flags, ['admin:audit:read', 'admin:users:read'], async (operator) => {
+    const filter = await filterOf(flags, operator)
+    const log = await logOf(operator)
+    if (!flags.follow) return print(await log.audit(filter), operator, flags)
+    await follow(log, filter, systemClock, (events) => print(events, operator, flags))
   })
+}
+
+/** Returns the audit log of a store or a server. */
+async function logOf({ list }: Operator): Promise<Pick<Store, 'audit'>> {
+  const { listEvents } = await import('../admin/operations/activity.ts')
+  return {
+    async audit({ since, name: event, userId: sub, clientId: client_id, limit }) {
+      const filter = omitUndefined({ event, sub, client_id, since: since > 0 ? `${since}` : undefined })
+      return (await list(listEvents, {}, filter, limit)).toReversed().map(eventOf)
+    },
+  }
+}
+
+function eventOf({ event, sub, client_id, ...rest }: Json): AuditEvent {
+  return { ...rest, ...omitUndefined({ name: event, userId: sub, clientId: client_id }) } as AuditEvent // as it is described
 }
 
 async function print(
   events: readonly AuditEvent[],
-  store: Store,
+  operator: Operator,
   { json, follow }: AuditFlags,
 ): Promise<void> {
-  const names = await namesOf(events, store)
+  const names = await namesOf(events, operator)
   const described = events.map((event) => describe(event, names))
   if (!json) printColumns(events.map((event) => lineOf(event, names)))
   else if (!follow) printJson(described)
@@ -66,30 +85,27 @@ async function print(
 
 async function filterOf(
   { since, user, client, event, limit }: AuditFlags,
-  store: Store,
+  { findUser }: Operator,
 ): Promise<AuditFilter> {
   return {
     since: since === undefined ? 0 : systemClock() - since,
     name: event,
-    userId: user === undefined ? undefined : await userIdOf(user, store),
+    // A removed user has no name any more, but can be found by `sub`.
+    userId: user === undefined || isSub(user) ? user : (await findUser(user)).sub,
     clientId: client,
     limit,
   }
 }
 
-/** Returns the id. A removed user has no name any more, but can be found by `sub`. */
-async function userIdOf(user: string, store: Store): Promise<string> {
-  return isSub(user) ? user : (await findUser(store, user)).id
-}
-
 type Names = ReadonlyMap<string, string>
 
 /** Returns user names by `sub`. The log does not contain names, so they disappear with their users. */
-async function namesOf(events: readonly AuditEvent[], store: Store): Promise<Names> {
+async function namesOf(events: readonly AuditEvent[], { perform }: Operator): Promise<Names> {
+  const { readUser } = await import('../admin/operations/users.ts')
   const names = new Map<string, string>()
-  for (const id of new Set(events.flatMap(({ userId }) => userId ?? []))) {
-    const user = await store.find('user', id)
-    if (user !== undefined) names.set(id, user.username)
+  for (const sub of new Set(events.flatMap(({ userId }) => userId ?? []))) {
+    const user = await ifFound(perform(readUser, { sub }))
+    if (user !== undefined) names.set(sub, String(user['username']))
   }
   return names
 }

@@ -4,10 +4,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { AuditEvent } from '../../src/domain/model.ts'
-import { integrate } from '../helpers/authorization.ts'
+import { integrate, signedIn } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere } from '../helpers/commands.ts'
-import { startServer } from '../helpers/server.ts'
+import { alice, startServer } from '../helpers/server.ts'
 import { startStandInDocuments } from '../helpers/stand-in-documents.ts'
 
 const data = newFolder(t)
@@ -95,6 +95,8 @@ const sameOnBoth: Readonly<
   },
 }
 
+await signedIn(server, await integrate(server), alice)
+
 for (const [what, lines] of Object.entries(sameOnBoth))
   t.test(`lychgate ${what} does and says the same on a store and on a server`, async (t) => {
     const [one, other] = [await outcomesOn('store', lines), await outcomesOn('server', lines)]
@@ -103,3 +105,18 @@ for (const [what, lines] of Object.entries(sameOnBoth))
     t.not(one.events.length, 0)
     t.match(one.outputs[0], /→ [01]\n./, 'it is a command')
   })
+
+t.test('the audit log of a server is that of its store', async (t) => {
+  for (const line of [
+    ['--client', `${site.origin}/by-server.json`],
+    ['--client', `${site.origin}/by-store.json`, '--limit', '2', '--json'],
+    ['--event', 'client-unlocked', '--since', '1h'],
+    ['--event', 'sign-in', '--user', 'alice', '--json'],
+    ['--event', 'sign-in', '--user', `user_${'A'.repeat(22)}`, '--json'],
+    ['--user', 'nobody'],
+  ]) {
+    const one = await runHere(['audit', ...line, ...doors.store])
+    t.strictSame(await runHere(['audit', ...line, ...doors.server]), one, line.join(' '))
+    t.equal(one.code, line.includes('nobody') ? 1 : 0)
+  }
+})
