@@ -6,7 +6,7 @@ import ts from 'typescript'
 const words = [
   ...['nobody', 'somebody', 'everybody', 'whoever', 'whom', 'anew', 'meanwhile', 'thereby', 'persons?'],
   ...['refus(?:als?|es?|ed)', 'letters?', 'e-mails?', 'wish(?:es)?', 'ruling', 'beside', 'told', 'people'],
-  ...['answer(?:s|ed)?', 'logins?', 'approvals?'],
+  ...['answer(?:s|ed)?', 'logins?', 'approvals?', 'integrations?', 'of late'],
 ]
 const banned = new RegExp(`(?<![\\w=-])(?:${words.join('|')})(?![\\w-])`, 'i')
 

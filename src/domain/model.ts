@@ -73,9 +73,9 @@ export interface Client {
   readonly registrationTokenHash?: Hash
   /** The key that the registration access token is bound to; absent: it is a bearer token. */
   readonly registrationKey?: Confirmation
-  /** Integrations only: PKCE may be left out, for the OpenID basic certification plan. */
+  /** Clients added by an operator only: PKCE may be left out, for the OpenID basic certification plan. */
   readonly pkceOptional: boolean
-  /** Other than `always` for integrations only. */
+  /** Other than `always` for clients added by an operator only. */
   readonly consent: (typeof consentRules)[number]
   /** Resource servers only: the resource identifiers whose tokens it may introspect, RFC 7662 §4. */
   readonly introspects: readonly string[]

@@ -360,7 +360,7 @@ export interface StoreFacts {
   readonly integrations?: readonly Client[]
   /** Clients that registered themselves, a thousand of them at most. */
   readonly registeredClients?: readonly Client[]
-  /** Client ids of those that took no logout token of late, and failed to take some. */
+  /** Clients whose recent logout deliveries all failed. */
   readonly unreachableClients?: readonly string[]
   /** The quickest of a few commits; absent when none could be made. */
   readonly commitMilliseconds?: number

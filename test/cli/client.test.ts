@@ -20,7 +20,7 @@ async function add(data: string, ...flags: string[]) {
   return { ...result, client: result.code === 0 ? JSON.parse(result.stdout) : undefined }
 }
 
-t.test('an integration has a new id and a secret that is stored as its hash', async (t) => {
+t.test('a client that is added has a new id and a secret that is stored as its hash', async (t) => {
   const data = newFolder(t)
   const { client } = await add(
     data,

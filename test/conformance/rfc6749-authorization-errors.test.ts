@@ -96,7 +96,7 @@ t.test(
       const { status } = await authorize(server, several, { redirect_uri: `http://127.0.0.1/${path}` })
       t.equal(status, 303)
     }
-    // One alone would do for an integration, so these fail only because there are several.
+    // One alone would do for a client added by an operator, so these fail only because there are several.
     const portal = await integrate(server, { redirectUris: [callback, `${callback}/other`] })
     const ambiguous = await authorize(server, portal, { redirect_uri: undefined, scope: 'profile' })
     await assertErrorPage(t, ambiguous, 'invalid_request')
@@ -104,7 +104,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1.2.3-omitted-single] an omitted redirect_uri is the only URI of an integration; a loopback client must send it, for its port',
+  '[rfc6749-3.1.2.3-omitted-single] an omitted redirect_uri is the only URI of a client added by an operator; a loopback client must send it, for its port',
   async (t) => {
     const portal = await integrate(server)
     const response = await authorize(server, portal, {

@@ -28,7 +28,7 @@ import { json } from '../helpers/wire.ts'
 const server = await startServer(t)
 const client = await register(server)
 const user = await signedIn(server, client)
-/** An integration that never asks, so that a signed-in browser is redirected at once. */
+/** A client that never asks, so that a signed-in browser is redirected at once. */
 const firstParty = await integrate(server, { consent: 'skip' })
 
 /** The scope of the tokens at the end of a flow. */

@@ -30,7 +30,7 @@ async function dev(method: string, path: string, body?: object, at: Issuer = ser
   return { status: response.status, body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>) }
 }
 
-/** An integration, as its consent is remembered. */
+/** Added by an operator, as its consent is remembered. */
 async function addIntegration(): Promise<TestClient> {
   const { id } = await register(server)
   await server.deps.store.transact('client', id, (client) => {

@@ -21,7 +21,7 @@ const web: IntegrationRequest = {
 const loopback = { ...web, redirectUris: ['http://127.0.0.1/callback'] }
 const api = { ...web, redirectUris: [], resources: ['https://api.example.com'] }
 
-t.test('an integration is a web client with a secret', async (t) => {
+t.test('a client added by an operator is a web client with a secret', async (t) => {
   const { client, secret } = addIntegration(web, known, fresh, 50)
   t.match(client, {
     id: `client_${fresh.id.toString('base64url')}`,
@@ -66,7 +66,7 @@ t.test('without a registered method a client may send its secret either way', as
   t.notOk('anySecretMethod' in changed({ name: 'Other' }, addIntegration(web, known, fresh, 50).client))
 })
 
-t.test('a public integration has no secret', async (t) => {
+t.test('a public client added by an operator has no secret', async (t) => {
   const { client, secret } = addIntegration({ ...web, authenticationMethod: 'none' }, known, fresh, 50)
   t.equal(secret, undefined)
   t.notOk('secretHash' in client)
@@ -82,7 +82,7 @@ t.test('a client with loopback redirects is native', async (t) => {
   }
 })
 
-t.test('an integration has the grant types that the operator names', async (t) => {
+t.test('a client has the grant types that the operator names', async (t) => {
   const grantTypes = ['authorization_code']
   t.strictSame(addIntegration({ ...web, grantTypes }, known, fresh, 50).client.grantTypes, grantTypes)
   const described = { grantTypes: { service: { operatorOnly: true } }, clientMetadata: {} } as const

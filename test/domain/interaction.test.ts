@@ -50,7 +50,7 @@ const rows: readonly Row[] = [
   ['consent', {}, noProgress, publicClient, someone],
   ['consent', {}, noProgress, publicClient, someone, consent],
   ['consent', {}, noProgress, { ...publicClient, consent: 'skip' }, someone, consent],
-  // An integration, by its policy.
+  // Added by an operator, by its policy.
   ['respond', {}, noProgress, skip, someone],
   ['consent', {}, noProgress, always, someone, consent],
   ['consent', {}, noProgress, integration, someone],

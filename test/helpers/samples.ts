@@ -56,7 +56,7 @@ export const publicClient: Client = {
 
 export const otherClient: Client = { ...publicClient, id: 'client-2' }
 
-/** An integration whose identity was verified. */
+/** A client added by an operator, whose identity was verified. */
 export const integration: Client = {
   ...publicClient,
   id: 'integration-1',
@@ -195,7 +195,7 @@ export const authorizationRequest: AuthorizationRequest = {
   claims: { userinfo: [], idToken: [] },
 }
 
-/** The remembered consent to this request, of the integration. */
+/** The remembered consent to this request, of `integration`. */
 export const consent: Consent = {
   userId: 'alice',
   clientId: integration.id,

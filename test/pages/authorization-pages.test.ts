@@ -28,7 +28,7 @@ async function everyPage(): Promise<Readonly<Record<string, readonly [Page, stri
   return {
     login: [login, leading],
     'failed sign-in': [failed, leading],
-    'sign-in for an integration': [await open({}, undefined, portal), leading],
+    'sign-in for an app added by an operator': [await open({}, undefined, portal), leading],
     'sign-in for an IPv6 port': [
       await open({ redirect_uri: 'http://[::1]:7000/cb' }, undefined, v6),
       leading,

@@ -48,7 +48,7 @@ const weights = {
   revokeOne: 2,
 }
 
-/** A load on this server; each of the integrations is consented to once. */
+/** A load on this server; each of the clients is consented to once. */
 export function createLoad(
   server: Issuer,
   dice: Dice,

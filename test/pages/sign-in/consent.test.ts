@@ -120,7 +120,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7591-5-self-asserted] the page of a self-registered client states that it is unverified; that of an integration does not',
+  '[rfc7591-5-self-asserted] the page of a self-registered client states that it is unverified; that of one added by an operator does not',
   async (t) => {
     const page = await consentPage()
     t.match(page.html, 'This app named itself.')
@@ -333,7 +333,7 @@ t.test('a consent page is invalid in another browser, and once it was submitted'
   }
 })
 
-t.test('consent for an integration is remembered: only new scopes and resources ask again', async (t) => {
+t.test('consent for an added app is remembered: only new scopes and resources ask again', async (t) => {
   const portal = await integrate(server)
   const silent = (scope: string, resource?: string) =>
     authorize(server, portal, { scope, prompt: 'none', resource }, user)
