@@ -3,7 +3,7 @@ import type { Origins } from '../config/setting.ts'
 import { clientExaminer } from '../doctor/clients.ts'
 import { examineInside } from '../doctor/inside.ts'
 import { signInOf, subjectOf } from '../domain/jwt-access-token.ts'
-import type { AppDeps, Deps, Development } from '../feature/deps.ts'
+import type { AppDeps, Deps, Development, Needs } from '../feature/deps.ts'
 import { describeService } from '../feature/service.ts'
 import { declared, features } from '../features.ts'
 import { authenticationOf, callerKind } from '../guard/access.ts'
@@ -46,7 +46,7 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
 }
 
 /** The guard of this server's own API: it reads tokens from the store instead of introspecting over HTTP. */
-function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): AppDeps['guard'] {
+function ownGuard(deps: Needs<'keys' | 'store' | 'service' | 'clock'>): AppDeps['guard'] {
   const { resources, resourceMetadataUrl: resourceMetadata } = deps.service
   const readToken = tokenReader(deps)
   const verifyToken = async (text: string): Promise<Access | Refused> => {

@@ -1,14 +1,10 @@
-import type { FastifyPluginAsync } from 'fastify'
 import type { Seconds } from '../domain/model.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Plugin } from '../feature/deps.ts'
 import { repeat } from '../http/repeat.ts'
 import type { SweepBounds } from '../storage/store.ts'
 
 /** Deletes what has expired, a small batch at a time, so that no table grows for ever and no request waits long. */
-export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clock'>> = async (
-  app,
-  { config, store, clock },
-) => {
+export const sweeper: Plugin<'config' | 'store' | 'clock'> = async (app, { config, store, clock }) => {
   const rest = config.sweepSeconds * 1000
   const { unusedClientSeconds, idleClientSeconds, refreshTokenIdleSeconds } = config.lifetimes
   // No client goes before its last refresh token has ended; uses are noted to the day.
@@ -56,10 +52,7 @@ const pauseMilliseconds = 100
  * Keeps the keys of a running server up to date: rotates those that are old enough, and loads what another node or an
  * operator's command added or retired. A failure is retried; the current keys stay in use in the meantime.
  */
-export const keyUpkeep: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = async (
-  app,
-  { config, keys },
-) => {
+export const keyUpkeep: Plugin<'config' | 'keys'> = async (app, { config, keys }) => {
   const pause = config.keys.reloadSeconds * 1000
   const server = repeat(app, pause, async () => {
     try {

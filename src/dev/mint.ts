@@ -11,7 +11,7 @@ import { insert } from '../domain/decision.ts'
 import { openHandle } from '../domain/handle.ts'
 import type { Client, Seconds, User } from '../domain/model.ts'
 import type { Resource, Resources } from '../domain/resource.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { RecordExists } from '../storage/store.ts'
 import { beginSession } from '../users/rules/session.ts'
 import { canonicalLogin } from '../users/rules/user.ts'
@@ -53,7 +53,10 @@ export const tokenRoutes: DevPart = async (app, deps) => {
  * can be revoked, introspected and explained like any others.
  * @throws {OAuthError} the errors of the authorization and the token endpoint.
  */
-function tokenMint(app: FastifyInstance, deps: AppDeps) {
+function tokenMint(
+  app: FastifyInstance,
+  deps: Needs<'config' | 'store' | 'keys' | 'clock' | 'random' | 'service' | 'declared'>,
+) {
   const { config, service, store, keys, clock, random } = deps
   return async (order: TokenOrder, request: FastifyRequest, reply: FastifyReply) => {
     const now = clock()
@@ -114,7 +117,7 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
   }
 }
 
-async function requireUser({ store }: Pick<AppDeps, 'store'>, login: string): Promise<User> {
+async function requireUser({ store }: Needs<'store'>, login: string): Promise<User> {
   const canonical = canonicalLogin(login)
   const named = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
   const user = named ?? (await store.find('user', login))
@@ -122,7 +125,7 @@ async function requireUser({ store }: Pick<AppDeps, 'store'>, login: string): Pr
   return user
 }
 
-async function requireClient({ store }: Pick<AppDeps, 'store'>, clientId: string): Promise<Client> {
+async function requireClient({ store }: Needs<'store'>, clientId: string): Promise<Client> {
   const client = await store.find('client', clientId)
   const received = clientId.slice(0, 100)
   check(client !== undefined, rule, 'invalid_client', 'client_id is not known here', {
@@ -136,7 +139,7 @@ async function requireClient({ store }: Pick<AppDeps, 'store'>, clientId: string
 const ownRedirectUri = 'http://127.0.0.1/lychgate-token'
 
 /** Returns the client as one that gets codes: a client of another grant type may have no redirect URI. */
-function withRedirect(client: Client, { declared }: Pick<AppDeps, 'declared'>): Client {
+function withRedirect(client: Client, { declared }: Needs<'declared'>): Client {
   const { grantTypes, redirectUris } = client
   check(
     grantTypes.some((name) => {
@@ -184,11 +187,7 @@ function withLifetime(resources: Resources, accessTokenSeconds: Seconds): Resour
 }
 
 /** The client of token requests without `client_id`: public, with every scope, the same in every store. */
-async function ownClient({
-  store,
-  clock,
-  declared,
-}: Pick<AppDeps, 'store' | 'clock' | 'declared'>): Promise<Client> {
+async function ownClient({ store, clock, declared }: Needs<'store' | 'clock' | 'declared'>): Promise<Client> {
   const request = {
     client_name: 'lychgate token',
     redirect_uris: [ownRedirectUri],

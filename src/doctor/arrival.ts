@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Seconds } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { nothingHere } from '../http/errors.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey, pseudonymsBy } from '../keys/seal.ts'
@@ -45,7 +45,7 @@ export function proofAt(at: Seconds, pseudonym: KeyRing['pseudonym']): string {
 }
 
 /** Tells who has the secret of the server how a request arrived: what a proxy sends is seen by the server alone. */
-export const arrival = fp<Pick<AppDeps, 'config' | 'keys' | 'clock' | 'service'>>(
+export const arrival = fp<Needs<'config' | 'keys' | 'clock' | 'service'>>(
   async (app, { config, keys, clock, service }) => {
     const isTrusted = addressesIn(config.trustProxy)
     app.decorate('arrivalOf', ({ headers, socket: { remoteAddress: peer = '' } }: FastifyRequest) => ({

@@ -24,7 +24,7 @@ declare module 'fastify' {
   }
 }
 
-/** Everything the application needs from outside; a plugin takes `Pick<Deps, …>`, which shows what it can use. */
+/** Everything the application needs from outside; a plugin takes `Plugin<…>` of it, see below. */
 export interface Deps {
   readonly config: Config
   readonly store: Store
@@ -97,6 +97,15 @@ export interface AppDeps extends Deps {
   /** Guards the routes that are registered in the same scope with this server's own tokens, RFC 6750. */
   readonly guard: FastifyPluginCallback<GuardedScope>
 }
+
+/** What a part of the application takes of it, by name. */
+export type Needs<K extends keyof AppDeps> = Pick<AppDeps, K>
+
+/** What the operations of operators, their pages and those of users take. */
+export type PageDeps = Omit<AppDeps, 'fetchUrl' | 'guard'>
+
+/** A plugin that takes only what it names. */
+export type Plugin<K extends keyof AppDeps> = FastifyPluginAsync<Needs<K>>
 
 /** Schemas by the names that clients use. */
 export type Schemas = Readonly<Record<string, TSchema>>

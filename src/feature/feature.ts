@@ -96,13 +96,13 @@ export interface Shortcoming {
 export type FeaturePlugin = FastifyPluginAsync<AppDeps> | FastifyPluginCallback<AppDeps>
 
 /** Registers plugins in this order. */
-export async function registerAll<Options extends AppDeps>(
+export async function registerAll<Options extends object>(
   scope: FastifyInstance,
   options: Options,
   plugins: readonly (FastifyPluginAsync<Options> | FastifyPluginCallback<Options>)[],
 ): Promise<void> {
-  // `as`: the plugins take these options.
-  for (const plugin of plugins) await scope.register(plugin as FeaturePlugin, options)
+  // `as`: one of both kinds, which Fastify tells apart.
+  for (const plugin of plugins) await scope.register(plugin as FastifyPluginAsync<Options>, options)
 }
 
 /** How a section of the configuration is described: it is optional, and accepts no other option. */

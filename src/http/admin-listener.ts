@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { nothingHere } from './errors.ts'
 
 declare module 'fastify' {
@@ -18,7 +18,7 @@ declare module 'fastify' {
 export const adminApiRoot = '/api/admin/v1'
 
 /** Hides the admin API from the main listener if `admin.listener` is `management`. */
-export const adminListener = fp<AppDeps>(
+export const adminListener = fp<Needs<'config' | 'service'>>(
   async (app: FastifyInstance, { config, service }) => {
     if (config.admin.listener !== 'management') return
     const below = `${service.prefix}${adminApiRoot}/`

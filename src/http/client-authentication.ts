@@ -9,7 +9,7 @@ import {
 import type { Client } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 import type { LookupReason } from '../feature/contributions.ts'
-import type { AppDeps, Declared } from '../feature/deps.ts'
+import type { Declared, Needs } from '../feature/deps.ts'
 import { addressPrefix } from './address-prefix.ts'
 import { parametersOf } from './parameters.ts'
 
@@ -39,7 +39,7 @@ declare module 'fastify' {
 }
 
 /** How clients are found and authenticated. */
-export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
+export const clientAuthentication = fp<Needs<'store' | 'declared'>>(
   async (app, { store, declared }) => {
     const { seams } = app
     let methods: readonly AuthenticationMethod[] = []

@@ -2,7 +2,7 @@ import fp from 'fastify-plugin'
 import { keysOf } from '../clients/keys.ts'
 import type { PublicKey } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { spenderFor } from '../outbound/budgets.ts'
 import { createKeySets, type KeySets } from '../outbound/key-sets.ts'
 
@@ -23,7 +23,7 @@ export interface ClientKeys extends Pick<KeySets, 'keysOfIssuer'> {
 }
 
 /** Finds the keys of clients, RFC 7591 §2; those that are fetched are kept once for all specifications. */
-export const clientKeys = fp<Pick<AppDeps, 'config' | 'clock' | 'fetchUrl'>>(
+export const clientKeys = fp<Needs<'config' | 'clock' | 'fetchUrl'>>(
   async (app, { config, clock, fetchUrl }) => {
     const create = () =>
       createKeySets({

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Seconds } from '../domain/model.ts'
 import { hashSecret } from '../domain/secret.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -44,7 +44,7 @@ function formerName(issuer: string, kind: CookieKind): string {
 }
 
 /** Decorates `app.cookies`. On https the cookies carry the `__Host-` prefix. */
-export const cookies = fp<Pick<AppDeps, 'service'>>(
+export const cookies = fp<Needs<'service'>>(
   async (app, { service: { issuer, https } }) => {
     // Cookies are parsed lazily: most requests do not come from a browser.
     await app.register(cookie, { hook: false })

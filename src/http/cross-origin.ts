@@ -1,6 +1,6 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -26,7 +26,7 @@ interface AnyOrigin {
 const longestNames = 2000
 
 /** Decorates `app.anyOrigin`. Without it an endpoint is for pages of its own origin only. */
-export const anyOrigin = fp<Pick<AppDeps, 'declared' | 'service'>>(
+export const anyOrigin = fp<Needs<'declared' | 'service'>>(
   async (app, { declared, service: { prefix } }) => {
     const bindings = Object.values(declared.tokenBindings)
     const headers = {

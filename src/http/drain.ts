@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Plugin } from '../feature/deps.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 import { endWithin } from '../system/system.ts'
@@ -96,7 +96,7 @@ export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stoppin
 }
 
 /** Serves `/livez` (the process runs) and `/readyz` (it has keys, its store responds and it is not stopping). */
-export const health: FastifyPluginAsync<Pick<AppDeps, 'store' | 'keys'>> = async (app, { store, keys }) => {
+export const health: Plugin<'store' | 'keys'> = async (app, { store, keys }) => {
   app.get('/livez', { logLevel: 'silent', schema: { hide: true } }, async () => ({ status: 'live' }))
   app.get('/readyz', { logLevel: 'silent', schema: { hide: true } }, async (_request, reply) => {
     const status = await readinessOf(app, store, keys)

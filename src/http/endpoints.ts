@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -28,7 +28,7 @@ declare module 'fastify' {
  * Collects the endpoints of all plugins from the `config` of their routes.
  * @throws {Error} at start if two paths have the same name.
  */
-export const endpoints = fp<Pick<AppDeps, 'service'>>(
+export const endpoints = fp<Needs<'service'>>(
   async (app, { service: { issuer, prefix } }) => {
     const paths = new Map<string, string>()
     const names = new Map<string, string>()

@@ -2,10 +2,10 @@ import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:
 import { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 import helmet from 'helmet'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 
 /** Sets the headers of every response. A response is not cached unless its endpoint changes that, RFC 6749 §5.1. */
-export const securityHeaders = fp<Pick<AppDeps, 'service'>>(
+export const securityHeaders = fp<Needs<'service'>>(
   async (app, { service: { https } }) => {
     const headers = { ...helmetHeaders(https), 'cache-control': 'no-store', pragma: 'no-cache' }
     app.addHook('onRequest', (_request, reply, done) => {

@@ -1,6 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Plugin } from '../feature/deps.ts'
 import type { Service } from '../feature/service.ts'
 import { readTextAsset } from '../system/assets.ts'
 import { documentResponses, serveDocument } from './document.ts'
@@ -51,10 +50,7 @@ export function securityFor(scope: string) {
  * `/openapi.json`: the checked-in description, generated from the route schemas, with this service as its server and
  * without what it does not serve.
  */
-export const apiDescription: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
-  app,
-  { config, service },
-) => {
+export const apiDescription: Plugin<'config' | 'service'> = async (app, { config, service }) => {
   const describe = (): object => {
     const whole = JSON.parse(readTextAsset('openapi/openapi.json'))
     // An operator's scope catalogue may lack areas that the shipped one has.

@@ -10,7 +10,7 @@ import { type AccessPolicy, isLoss, type Loss } from '../domain/current-grant.ts
 import type { OpenedHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
 import type { ExchangedToken, GrantOfToken, Seconds } from '../domain/model.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
 
 /** An invalid token, and why: only for the log, never for the response. */
@@ -29,7 +29,7 @@ export type OpenedToken = { readonly key: string } & (
 )
 
 /** Opens every kind of token this server issues; undefined for any other text. */
-export function tokenOpener({ keys, service: { issuer } }: Pick<AppDeps, 'keys' | 'service'>) {
+export function tokenOpener({ keys, service: { issuer } }: Needs<'keys' | 'service'>) {
   return async (token: string): Promise<OpenedToken | undefined> => {
     const handle = await keys.open(token, 'access', 'refresh')
     if (handle !== undefined) return { key: grantOfTokenKey(handle.grantId, handle.tokenId), handle }
@@ -57,7 +57,7 @@ export function stateOfToken(
  * A reader of every kind of token this server issues, whatever a hint says, RFC 7662 §2.1: authenticated first, then
  * one point read, and one more for each token that it was exchanged for.
  */
-export function tokenReader(deps: Pick<AppDeps, 'keys' | 'store' | 'service'>): TokenReader {
+export function tokenReader(deps: Needs<'keys' | 'store' | 'service'>): TokenReader {
   const { store, service } = deps
   const open = tokenOpener(deps)
   return async (token, now) => {

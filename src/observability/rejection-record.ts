@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 import { insert } from '../domain/decision.ts'
 import type { Rejection, Seconds } from '../domain/model.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { isUnserved } from '../http/errors.ts'
 import { exchangeOf, reasonOf } from '../http/log.ts'
@@ -19,7 +19,7 @@ const mostAtOnce = 100
  * those of the others. 404 and 405 without a page of their own are not stored: anyone can cause them without limit, and
  * the response says all there is to know.
  */
-export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
+export const rejectionRecord = fp<Needs<'config' | 'store' | 'clock'>>(
   async (app, { config, store, clock }) => {
     if (config.refusalsKept === 0) return
     // Where requests are not limited by network, everything comes from one computer.

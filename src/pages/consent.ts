@@ -8,7 +8,7 @@ import type { AuthorizationRequest, Client, Scope, Seconds, User } from '../doma
 import { every, type Parameters, single } from '../domain/parameters.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import { hashSecret } from '../domain/secret.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import {
   type ClientLink,
   clientLinks,
@@ -85,7 +85,7 @@ interface AskedConsent {
 }
 
 /** Returns a function that returns the model of a page that asks for consent, RFC 6749 §10.2. */
-export function consentModel(app: FastifyInstance, deps: AppDeps) {
+export function consentModel(app: FastifyInstance, deps: Needs<'config' | 'clock' | 'service' | 'declared'>) {
   const { config, service, declared } = deps
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   return async (

@@ -4,7 +4,7 @@ import { OAuthError } from '../domain/errors.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { recordRejection } from '../http/errors.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { passwordFault, preparePassword } from '../users/passwords.ts'
@@ -31,7 +31,7 @@ export function isFromElsewhere({ headers }: FastifyRequest): boolean {
  * Accepts only forms of our pages in this scope: none that another site sent, and none that repeats a field which its
  * route does not declare as `repeats`.
  */
-export async function acceptOwnForms(app: FastifyInstance, { config }: Pick<AppDeps, 'config'>) {
+export async function acceptOwnForms(app: FastifyInstance, { config }: Needs<'config'>) {
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
   app.addHook('preValidation', assertForm)

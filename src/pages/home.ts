@@ -1,6 +1,5 @@
-import type { FastifyPluginAsync } from 'fastify'
 import type { Text } from '../domain/text.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Plugin } from '../feature/deps.ts'
 import { msg } from './i18n/i18n.ts'
 
 declare module './pages.ts' {
@@ -13,7 +12,7 @@ declare module './pages.ts' {
 }
 
 /** Serves the issuer's address in a browser: what this is, and links for developers. */
-export const homePage: FastifyPluginAsync<Pick<AppDeps, 'service'>> = async (app, { service }) => {
+export const homePage: Plugin<'service'> = async (app, { service }) => {
   const { issuer } = service
   const links = [
     { label: msg('home.metadata'), url: `${issuer}/.well-known/oauth-authorization-server` },

@@ -5,7 +5,7 @@ import { OAuthError } from '../domain/errors.ts'
 import type { Seconds, Session, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { displayName, type NamedUser } from './describe.ts'
 import { assertOwnForm, type FormModel, isFromElsewhere } from './forms.ts'
@@ -126,7 +126,7 @@ export function openPage<Model extends FormModel>(
  */
 export async function findSignedIn(
   app: FastifyInstance,
-  { store }: Pick<AppDeps, 'store'>,
+  { store }: Needs<'store'>,
   request: FastifyRequest,
   now: Seconds,
 ): Promise<SignedIn | undefined> {

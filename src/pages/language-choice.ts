@@ -1,12 +1,12 @@
 /** The choice of a language at the foot of every page, which a cookie keeps, and the profile of who is signed in. */
 
-import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { accept } from '../domain/decision.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Plugin } from '../feature/deps.ts'
 import { userContext } from '../http/address-prefix.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { editProfile } from '../users/rules/edit-profile.ts'
@@ -21,7 +21,7 @@ const yearSeconds = 365 * 86_400
 const longestReturn = 2000
 
 /** Serves the form, and sets `app.languageChoice`, from which pages take it. */
-export const languageChoice: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const languageChoice: Plugin<'config' | 'store' | 'clock' | 'service'> = async (app, deps) => {
   const { service, store, clock } = deps
   const { languages } = app.texts
   const origin = new URL(service.issuer).origin

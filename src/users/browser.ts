@@ -11,7 +11,7 @@ import {
 import type { Seconds, Session, User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { passkeyKind } from './rules/passkey.ts'
 import { secondFactorKind } from './rules/second-factor.ts'
@@ -61,7 +61,7 @@ export interface Browser {
 }
 
 /** Decorates `app.browser`. */
-export const browser = fp<AppDeps>(
+export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
   async (app, { config, store, random, keys }) => {
     const { cookies } = app
     const secretIn = (request: FastifyRequest, kind: 'session' | 'browser') =>

@@ -3,7 +3,7 @@ import { auditEvent } from '../domain/audit.ts'
 import { accept, remove } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds, User } from '../domain/model.ts'
-import type { AppDeps } from '../feature/deps.ts'
+import type { Needs } from '../feature/deps.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import type { Store } from '../storage/store.ts'
 import { PasswordQueueFull } from './passwords.ts'
@@ -35,7 +35,7 @@ export interface PasswordAttempt {
  */
 export function passwordAttempts(
   app: FastifyInstance,
-  { config, store, checkPassword }: Pick<AppDeps, 'config' | 'store' | 'checkPassword'>,
+  { config, store, checkPassword }: Needs<'config' | 'store' | 'checkPassword'>,
 ) {
   const networks = networkUsers(store)
   /** A right password ends failures in a row, also those made elsewhere. */

@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
 import {
@@ -84,4 +85,17 @@ t.test(
 t.test('every feature names its document and loads a plugin', async (t) => {
   t.equal(new Set(features.map(({ spec }) => spec)).size, features.length)
   for (const { load, spec } of features) t.type(await load(), 'function', spec)
+})
+
+t.test('a plugin names what it takes of the application', async (t) => {
+  const whole = globSync('src/**/*.ts').filter((file) => {
+    const code = readFileSync(file, 'utf8').replace(/import type \{[^}]*\} from '[^']*'/g, '')
+    // The type of one member, such as AppDeps['store'], names it.
+    return /\bAppDeps\b(?!\[)/.test(code)
+  })
+  t.strictSame(
+    whole.filter((file) => !/^src\/(feature|app)\/|^src\/features\.ts$/.test(file)),
+    // The development server builds applications like its own.
+    ['src/dev/part.ts', 'src/dev/plugin.ts'],
+  )
 })

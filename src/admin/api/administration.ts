@@ -6,7 +6,7 @@ import { check } from '../../domain/check.ts'
 import type { Write } from '../../domain/decision.ts'
 import type { OAuthError } from '../../domain/errors.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import type { Store } from '../../storage/store.ts'
 import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/administrators.ts'
@@ -53,7 +53,7 @@ export interface Administration {
 }
 
 /** Decorates `app.administration`. */
-export const administration = fp<AppDeps>(
+export const administration = fp<Needs<'config' | 'store' | 'clock' | 'service'>>(
   async (app, { config, store, clock, service }) => {
     const { group, secondFactorSeconds } = config.admin
     const isStrict = needsSecondFactor(config)

@@ -18,7 +18,7 @@ import { type Decision, withWrites } from '../../domain/decision.ts'
 import { type Client, clientOrigins } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
 import { listedRows, responding } from '../operations/operation.ts'
 import { assertWithin, requireFound, requireWithin, tagOfClient } from '../operations/rules.ts'
@@ -52,7 +52,7 @@ const Compared = Type.Object(
 )
 
 /** `/clients`: list, add, read, change, lock, unlock, delete, and rotate the secret. */
-export const clientResource: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const clientResource: FastifyPluginAsync<PageDeps> = async (app, deps) => {
   const { config, store, random, declared } = deps
   const { page, create, read, change, replace, delete: remove, act } = operationsOf(app, deps, 'clients')
   const known = knownTo(config, declared)

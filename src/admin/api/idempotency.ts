@@ -5,7 +5,7 @@ import { insert, put, type Write } from '../../domain/decision.ts'
 import type { Seconds } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { recordKind } from '../../domain/record.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { RecordExists } from '../../storage/store.ts'
 import type { Keep, KeptResponse } from '../operations/operation.ts'
 import { conflict } from '../operations/rules.ts'
@@ -37,7 +37,7 @@ type Perform = (keep: Keep) => Promise<KeptResponse>
 export async function once(
   request: FastifyRequest,
   reply: FastifyReply,
-  { config, store, clock }: Pick<AppDeps, 'config' | 'store' | 'clock'>,
+  { config, store, clock }: Needs<'config' | 'store' | 'clock'>,
   taken: string,
   perform: Perform,
 ): Promise<object> {

@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps, PublishedClients } from '../../feature/deps.ts'
+import type { PageDeps, PublishedClients } from '../../feature/deps.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
 import type { Subject } from '../operations/authority.ts'
@@ -40,13 +40,13 @@ type Described = Pick<
 }
 
 /** Adds the route of an operation. Its status, headers and checks follow from its kind. */
-export function addOperation<Body>(app: FastifyInstance, deps: AppDeps, operation: Operation<Body>): void {
+export function addOperation<Body>(app: FastifyInstance, deps: PageDeps, operation: Operation<Body>): void {
   const { area, kind, url, perform } = operation
   operationsOf(app, deps, area).add(kind, url, operation, perform)
 }
 
 /** Adds the operations of a resource. Their statuses, headers and checks follow from the kind of each. */
-export function operationsOf(app: FastifyInstance, deps: AppDeps, area: Area) {
+export function operationsOf(app: FastifyInstance, deps: PageDeps, area: Area) {
   const admin = app.administration
 
   function add<Body>(

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs, PageDeps } from '../../feature/deps.ts'
 import { adminApiRoot } from '../../http/admin-listener.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 import { securitySchemes } from '../../http/openapi.ts'
@@ -26,7 +26,7 @@ import { isOffered } from './scopes.ts'
  * The admin API: users and clients, as the command line has them. It is a protected resource of this server (RFC 6750),
  * for administrators, and for clients to which an operator gave a scope of it.
  */
-export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const adminApi: FastifyPluginAsync<PageDeps & Needs<'guard'>> = async (app, deps) => {
   if (!isOffered(deps.config)) return
   await app.register(deps.guard, { anonymous: 'challenge' })
   await app.register(administration, deps)
@@ -36,7 +36,7 @@ export const adminApi: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 }
 
 /** Adds the routes of what is defined once for all doors. */
-const operations: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
   for (const operation of [
     ...Object.values(users),
     ...Object.values(userChanges),
@@ -55,7 +55,7 @@ const operations: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 }
 
 /** Serves the description of the API, OpenAPI 3.1, with this service as its server. */
-function describe(app: FastifyInstance, { config, service }: AppDeps): void {
+function describe(app: FastifyInstance, { config, service }: Needs<'config' | 'service'>): void {
   let content: object | undefined
   const write = (): object => {
     const whole = JSON.parse(readTextAsset('openapi/admin.json'))

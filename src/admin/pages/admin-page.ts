@@ -7,7 +7,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { Seconds, Session, SignInRequest, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { isSameText } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { recordRejection } from '../../http/errors.ts'
 import { parametersOf } from '../../http/parameters.ts'
@@ -94,7 +94,7 @@ export interface AdminVisit extends PageVisit<AdminModel> {
 }
 
 /** Serves a page for administrators: who is one is read at every request. */
-export function addAdminPage(app: FastifyInstance, deps: AppDeps, page: AdminPage): void {
+export function addAdminPage(app: FastifyInstance, deps: PageDeps, page: AdminPage): void {
   const { config, store, service } = deps
   const { prefix } = service
   const root = prefix + adminRoot

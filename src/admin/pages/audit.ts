@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type AuditEvent, type AuditEventName, auditEventNames } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { AppDeps, PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { isoInstant } from '../../system/system.ts'
 import { findByLogin } from '../../users/search.ts'
@@ -54,7 +54,7 @@ async function filterOf(query: Parameters, store: AppDeps['store']) {
 }
 
 /** The audit log, newest first. */
-export function auditPage(_app: FastifyInstance, { service, store }: AppDeps): AdminPage {
+export function auditPage(_app: FastifyInstance, { service, store }: PageDeps): AdminPage {
   const url = service.prefix + adminPath('audit')
   return {
     path: '/audit',
@@ -91,7 +91,7 @@ export function auditPage(_app: FastifyInstance, { service, store }: AppDeps): A
 }
 
 /** The newest events of the log as a file, a line of JSON each. */
-export function auditExport(_app: FastifyInstance, { store }: AppDeps): AdminPage {
+export function auditExport(_app: FastifyInstance, { store }: PageDeps): AdminPage {
   return {
     path: '/audit/export',
     section: 'audit',

@@ -1,5 +1,5 @@
 import { OAuthError } from '../../domain/errors.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import type { Call, Operation } from '../operations/operation.ts'
 import type { AdminVisit } from './admin-page.ts'
 
@@ -8,7 +8,7 @@ import type { AdminVisit } from './admin-page.ts'
  * @param assertSeen Checks that the form showed the record as it is.
  */
 export function callOf<Body>(
-  deps: AppDeps,
+  deps: PageDeps,
   { user, context, store, request, requireAdministrator }: AdminVisit,
   params: Readonly<Record<string, string>>,
   body?: Body,
@@ -40,7 +40,7 @@ export function callOf<Body>(
 
 /** Performs an operation for an administrator at a page, and returns the body of its response. */
 export async function performAt<Body>(
-  deps: AppDeps,
+  deps: PageDeps,
   visit: AdminVisit,
   operation: Operation<Body>,
   params: Readonly<Record<string, string>>,

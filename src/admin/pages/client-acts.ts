@@ -3,7 +3,7 @@ import { lockClient, removeClient, rotateClientSecret, unlockClient } from '../.
 import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
 import type { Client } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { type Act, actPage, requireFound } from './act-page.ts'
 import { type AdminPage, adminPath } from './admin-page.ts'
@@ -15,7 +15,7 @@ const keepSeconds = 86_400
 /** What an administrator does to a client, a page each. */
 export function clientActPages(
   _app: FastifyInstance,
-  { service, store, random }: AppDeps,
+  { service, store, random }: PageDeps,
 ): readonly AdminPage[] {
   const urlOf = (id: string) => `${service.prefix}${adminPath('clients')}/${encodeURIComponent(id)}`
   const find = async (id: string) => {

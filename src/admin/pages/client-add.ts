@@ -4,7 +4,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { resourceName } from '../../domain/localized.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
 import { scopesFor } from '../../pages/scopes.ts'
 import { RecordExists } from '../../storage/store.ts'
@@ -47,7 +47,7 @@ declare module '../../pages/pages.ts' {
 }
 
 /** Returns what the form of a client offers, in the language of the request. */
-export function clientChoices(app: FastifyInstance, { service, declared }: AppDeps) {
+export function clientChoices(app: FastifyInstance, { service, declared }: PageDeps) {
   const { listed } = clientForm(declared)
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   return (kind: ClientKind, typed: TypedClient, language: string): ClientChoices => ({
@@ -66,7 +66,7 @@ export function clientChoices(app: FastifyInstance, { service, declared }: AppDe
  * Adds a client: first what it is, then the fields of that. The identifier comes with the form, so that sending it
  * twice adds one client.
  */
-export function clientAddPage(app: FastifyInstance, deps: AppDeps): AdminPage {
+export function clientAddPage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, random, declared } = deps
   const known = knownTo(config, declared)
   const choices = clientChoices(app, deps)

@@ -5,7 +5,7 @@ import { addKeys, keysOf, readKeyText, removeKey } from '../../clients/keys.ts'
 import { algorithmOf } from '../../domain/key-set.ts'
 import type { Client } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { requireFound } from './act-page.ts'
@@ -26,7 +26,7 @@ declare module '../../pages/pages.ts' {
 /** The public keys of an app: added and removed one by one, so that they can be replaced without a pause, or a URL. */
 export function clientKeysPage(
   _app: FastifyInstance,
-  { config, service, store, declared }: AppDeps,
+  { config, service, store, declared }: PageDeps,
 ): AdminPage {
   const known = knownTo(config, declared)
   const find = async (id: string) => requireFound(await store.find('client', id), 'client')

@@ -14,7 +14,7 @@ import { algorithmOf } from '../../domain/key-set.ts'
 import type { Client, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
 import { ago } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
@@ -63,7 +63,7 @@ const accessMember = 'allowed_groups'
 const keyMember = 'jwks'
 
 /** A client: where it came from, what it may do, and which groups may use it. */
-export function clientPage(_app: FastifyInstance, { config, service, store, declared }: AppDeps): AdminPage {
+export function clientPage(_app: FastifyInstance, { config, service, store, declared }: PageDeps): AdminPage {
   const known = knownTo(config, declared)
   const prefix = service.prefix
   const find = async (id: string) => requireFound(await store.find('client', id), 'client')
@@ -157,7 +157,7 @@ function without(ids: readonly string[], denied: string): readonly string[] {
 }
 
 /** Changes a client that an operator added. */
-export function clientEditPage(app: FastifyInstance, deps: AppDeps): AdminPage {
+export function clientEditPage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store, declared } = deps
   const known = knownTo(config, declared)
   const choices = clientChoices(app, deps)

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { isUnusedSince } from '../../clients/use.ts'
 import { type Client, type ClientOrigin, clientOrigins, type Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { ago } from '../../pages/describe.ts'
 import { type AdminModel, type AdminPage, adminPath } from './admin-page.ts'
@@ -38,7 +38,7 @@ const searched = 500
 const unusedSeconds: Seconds = 90 * 86_400
 
 /** Every client, in the order in which they were added. */
-export function clientsPage(_app: FastifyInstance, { service, store }: AppDeps): AdminPage {
+export function clientsPage(_app: FastifyInstance, { service, store }: PageDeps): AdminPage {
   const url = service.prefix + adminPath('clients')
   const describe = (client: Client, now: Seconds): ListedClient => ({
     id: client.id,

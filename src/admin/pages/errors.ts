@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Rejection } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { type Explanation, explainRejection, explainToken } from '../../observability/explain.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
@@ -25,7 +25,7 @@ const longestToken = 8000
 /**
  * The rejected requests, newest first, and why each was rejected. Its form takes a token: that must not be in a URL.
  */
-export function errorsPage(_app: FastifyInstance, { service, store, keys, clock }: AppDeps): AdminPage {
+export function errorsPage(_app: FastifyInstance, { service, store, keys, clock }: PageDeps): AdminPage {
   const url = service.prefix + adminPath('errors')
 
   const show = async ({ query, render }: AdminVisit, explained?: Explanation, isUnknown?: boolean) => {

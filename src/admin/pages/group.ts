@@ -9,7 +9,7 @@ import {
 } from '../../domain/group.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { displayName, type NamedUser } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { findByLogin } from '../../users/search.ts'
@@ -38,7 +38,7 @@ declare module '../../pages/pages.ts' {
 const onPage = 50
 
 /** A group: its members, and its name, description and parent. */
-export function groupPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+export function groupPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store } = deps
   const find = async (id: string) => requireFound(await store.find(groupKind, id), 'group')
   const idNamed = async (name: string) =>
@@ -134,7 +134,7 @@ function shownOf({ name, description = '', parentId = '' }: Group): object {
 }
 
 /** Deletes a group; its members stay users. */
-export function groupDeletePage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+export function groupDeletePage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const { service, store } = deps
   return actPage<Group>({
     path: '/groups/:id/delete',

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { canonicalGroupName, groupKind, groupNameKind } from '../../domain/group.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { addGroup } from '../operations/groups.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
@@ -31,7 +31,7 @@ interface ListedGroup {
 const onPage = 50
 
 /** The groups in the order of their names, and a form for another one. */
-export function groupsPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+export function groupsPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store } = deps
   const url = service.prefix + adminPath('groups')
   const show = async ({ query, form, render }: AdminVisit, problem?: Text) => {

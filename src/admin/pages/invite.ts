@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs, PageDeps } from '../../feature/deps.ts'
 import type { DeliveredInvitation } from '../../pages/emails/invitation.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { RecordExists } from '../../storage/store.ts'
@@ -30,7 +30,7 @@ declare module '../../pages/pages.ts' {
 }
 
 /** Adds a user, who sets a password by a link. */
-export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
+export function invitePage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const showLink = linkShower(deps)
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
     const text = (name: string) => (single(form, name) ?? '').trim()
@@ -68,7 +68,7 @@ export function invitePage(app: FastifyInstance, deps: AppDeps): AdminPage {
 }
 
 /** Gives a user another link: an invitation as long as they have no password, and then one to a new password. */
-export function userLinkPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+export function userLinkPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const { service, store } = deps
   const showLink = linkShower(deps)
   return actPage<User>({
@@ -92,7 +92,7 @@ export function userLinkPage(_app: FastifyInstance, deps: AppDeps): AdminPage {
   })
 }
 
-function linkShower({ service }: Pick<AppDeps, 'service'>) {
+function linkShower({ service }: Needs<'service'>) {
   return ({ render }: AdminVisit, { sub, username: name, invitation }: Readonly<Record<string, unknown>>) => {
     const userUrl = `${service.prefix}${adminPath('users')}/${encodeURIComponent(String(sub))}`
     const link = invitation as DeliveredInvitation // as the operation responds

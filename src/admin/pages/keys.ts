@@ -3,7 +3,7 @@ import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf } from '../../
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { every, single } from '../../domain/parameters.ts'
 import type { Text, Value } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { ago } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { retireServerKey, rotateServerKeys } from '../operations/keys.ts'
@@ -40,7 +40,7 @@ declare module '../../pages/pages.ts' {
 }
 
 /** The keys of the server, those of an algorithm together, the newest first. */
-export function keysPage(_app: FastifyInstance, { config, service, store }: AppDeps): AdminPage {
+export function keysPage(_app: FastifyInstance, { config, service, store }: PageDeps): AdminPage {
   const root = service.prefix + adminPath('keys')
   return {
     path: '/keys',
@@ -82,7 +82,7 @@ function nameOf(algorithm: KeyAlgorithm): Value {
 }
 
 /** Gives the keys of some algorithms a successor. */
-export function keysRotatePage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+export function keysRotatePage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service } = deps
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
     const isSent = problem !== undefined || form['algorithm'] !== undefined
@@ -124,7 +124,7 @@ export function keysRotatePage(_app: FastifyInstance, deps: AppDeps): AdminPage 
 const typedLength = 8
 
 /** Retires a key, which invalidates everything that it signed or sealed. */
-export function keyRetirePage(_app: FastifyInstance, deps: AppDeps): AdminPage {
+export function keyRetirePage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store, clock } = deps
   const lost = async (key: StoredKey, ring: readonly StoredKey[]) => {
     const { lifetimes } = config

@@ -5,7 +5,7 @@ import { every, type Parameters, single } from '../../domain/parameters.ts'
 import { recordKind } from '../../domain/record.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Value } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 
 /**
  * The fields of a form with their labels: they are kept when the form comes too late. One without a label is not shown.
@@ -30,7 +30,7 @@ const lateFormKind = recordKind<LateForm>('admin-form', {
 
 /** Stores what was typed, for as long as a sign-in may take, and returns where the page shows it again. */
 export async function keepForm(
-  { config, store, clock, random }: Pick<AppDeps, 'config' | 'store' | 'clock' | 'random'>,
+  { config, store, clock, random }: Needs<'config' | 'store' | 'clock' | 'random'>,
   path: string,
   typed: { readonly form: Parameters; readonly fields: KeptFields; readonly browserSecret: string },
 ): Promise<string> {
@@ -53,7 +53,7 @@ export async function keepForm(
 /** Returns what this browser typed into the form of this page before its user signed in. */
 export async function keptForm(
   app: FastifyInstance,
-  { store }: Pick<AppDeps, 'store'>,
+  { store }: Needs<'store'>,
   request: FastifyRequest,
   at: { readonly query: Parameters; readonly path: string; readonly now: Seconds },
 ): Promise<Parameters> {

@@ -3,7 +3,7 @@ import { availableAcrs, multiFactor } from '../../domain/authentication-context.
 import type { Finding } from '../../domain/finding.ts'
 import { type KeyAlgorithm, keyAlgorithms, termsOf } from '../../domain/key-term.ts'
 import type { Rejection, Seconds } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { ago } from '../../pages/describe.ts'
 import type { Counts, DayCount } from '../../storage/store.ts'
 import { needsSecondFactor } from '../../users/administrators.ts'
@@ -45,7 +45,7 @@ const shownDays = 7
 const shownErrors = 5
 
 /** The first page: what there is, what happened, and what to do next. */
-export function overviewPage(app: FastifyInstance, deps: AppDeps): AdminPage {
+export function overviewPage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store } = deps
   const { prefix } = service
   const isFactorNeeded = needsSecondFactor(config)

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { acceptOwnForms } from '../../pages/forms.ts'
 import { type AdminPage, addAdminPage, adminRoot } from './admin-page.ts'
 import { auditExport, auditPage } from './audit.ts'
@@ -19,7 +19,7 @@ import { userActPages } from './user-acts.ts'
 import { userAttributesPage } from './user-attributes.ts'
 import { usersPage } from './users.ts'
 
-type PageOf = (app: FastifyInstance, deps: AppDeps) => AdminPage | readonly AdminPage[]
+type PageOf = (app: FastifyInstance, deps: PageDeps) => AdminPage | readonly AdminPage[]
 
 const adminPageOf: readonly PageOf[] = [
   overviewPage,
@@ -47,7 +47,7 @@ const adminPageOf: readonly PageOf[] = [
 ]
 
 /** The admin pages. A file describes a page; admin-page.ts serves it. */
-export const adminPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const adminPages: FastifyPluginAsync<PageDeps> = async (app, deps) => {
   if (deps.config.admin.pages === 'off') return
   app.adminPages.url = deps.service.prefix + adminRoot
   await acceptOwnForms(app, deps)

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { User } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { type Key, msg } from '../../pages/i18n/i18n.ts'
 import { type UserAct, userActs } from '../operations/user-acts.ts'
 import { type Act, actPage, requireFound } from './act-page.ts'
@@ -11,7 +11,7 @@ import { performAt } from './call.ts'
 type Name = keyof typeof userActs
 
 /** What an administrator does to a user, a page each. */
-export function userActPages(_app: FastifyInstance, deps: AppDeps): readonly AdminPage[] {
+export function userActPages(_app: FastifyInstance, deps: PageDeps): readonly AdminPage[] {
   const { service, store } = deps
   const find = async (id: string) => {
     const subject = requireFound(await store.find('user', id), 'user')

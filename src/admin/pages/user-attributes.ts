@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { attributeChange, attributesOf, changedAttributes } from '../../domain/attributes.ts'
 import type { UserAttributes } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import {
   type AttributeField,
   type AttributeTexts,
@@ -28,7 +28,7 @@ declare module '../../pages/pages.ts' {
 }
 
 /** The custom attributes of a user: administrators see and change all that are declared. */
-export function userAttributesPage(_app: FastifyInstance, deps: AppDeps): readonly AdminPage[] {
+export function userAttributesPage(_app: FastifyInstance, deps: PageDeps): readonly AdminPage[] {
   const { config, service, store } = deps
   const declared = config.accounts.attributes
   if (declared.length === 0) return []

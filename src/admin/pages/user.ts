@@ -11,7 +11,7 @@ import { clientWords } from '../../domain/localized.ts'
 import type { Seconds, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { type AttributeField, attributeField } from '../../pages/attributes.ts'
 import { ago, displayName, type NamedUser } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
@@ -67,7 +67,7 @@ const offeredGroups = 200
 const shownApps = 20
 
 /** A user: how they sign in, their groups, sessions and apps. Its forms change the groups and disconnect apps. */
-export function userPage(app: FastifyInstance, deps: AppDeps): AdminPage {
+export function userPage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store } = deps
   const declared = config.accounts.attributes
   const show = async ({ param, form, request, now, render }: AdminVisit, problem?: Text) => {

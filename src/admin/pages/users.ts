@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Seconds, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor, readKeyCursor } from '../../http/cursor.ts'
 import { ago, displayName, type NamedUser } from '../../pages/describe.ts'
 import { searchUsers } from '../../users/search.ts'
@@ -31,7 +31,7 @@ interface ListedUser extends NamedUser {
 const onPage = 50
 
 /** Lists users: all, oldest first, or those whose user name or email address begins with what was typed. */
-export function usersPage(_app: FastifyInstance, { service, store }: AppDeps): AdminPage {
+export function usersPage(_app: FastifyInstance, { service, store }: PageDeps): AdminPage {
   const url = service.prefix + adminPath('users')
   const describe = (user: User, now: Seconds): ListedUser => ({
     ...displayName(user),

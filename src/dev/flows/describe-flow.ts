@@ -1,7 +1,7 @@
 import { whyInactive } from '../../domain/access-token.ts'
 import type { AccessPolicy } from '../../domain/current-grant.ts'
 import type { GrantOfToken, Seconds } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { grantOfTokenKey } from '../../storage/store.ts'
 import type { Exchange, Flow, TokenNode, TokenSight } from './flow.ts'
 import type { KeptExchange, KeptFlow } from './flow-book.ts'
@@ -12,7 +12,7 @@ const mostApart: Seconds = 5
 /** Describes a flow, with names from the store, and for each token whether the server would accept it now. */
 export async function describeFlow(
   kept: KeptFlow,
-  { store, service, clock }: Pick<AppDeps, 'store' | 'service' | 'clock'>,
+  { store, service, clock }: Needs<'store' | 'service' | 'clock'>,
 ): Promise<Flow> {
   const [first, last] = [kept.exchanges[0], kept.exchanges.at(-1)]
   const tokens = kept.exchanges.flatMap(({ issued }) => issued)

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from '@sinclair/typebox'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { securityFor } from '../../http/openapi.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
 
@@ -22,7 +22,7 @@ const methods = { read: ['GET'], write: ['POST', 'PUT', 'PATCH', 'DELETE'] } as 
  * The API of the service specification, §5: one resource for each area of the scope catalogue. It has no business
  * data; it returns who is calling and with which scope. `builtInApi: off` leaves these paths to nothing.
  */
-export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'guard'>> = async (
+export const protectedApi: FastifyPluginAsyncTypebox<Needs<'config' | 'guard'>> = async (
   app,
   { config, guard },
 ) => {

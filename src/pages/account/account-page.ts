@@ -4,7 +4,7 @@ import { methodsOf, multiFactor } from '../../domain/authentication-context.ts'
 import { accept } from '../../domain/decision.ts'
 import type { SignInRequest } from '../../domain/model.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs, PageDeps } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { isRecent, recentSeconds } from '../../users/rules/session.ts'
@@ -69,7 +69,7 @@ export interface Visit extends PageVisit<AccountModel> {
 }
 
 /** Serves a page of the account. */
-export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: AccountPage): void {
+export function addAccountPage(app: FastifyInstance, deps: PageDeps, page: AccountPage): void {
   const { prefix } = deps.service
   const action = prefix + page.path
   const frame = {
@@ -122,7 +122,7 @@ export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: Accoun
  */
 export async function addFactorToSession(
   app: FastifyInstance,
-  { store }: Pick<AppDeps, 'store'>,
+  { store }: Needs<'store'>,
   { session, now, request, reply }: Visit,
   factor: 'codes' | 'passkey',
 ): Promise<void> {

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { clientWords } from '../../domain/localized.ts'
 import type { AuditEvent, AuditEventName, Seconds } from '../../domain/model.ts'
 import type { Text, Value } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { ago, placeOf } from '../describe.ts'
 import { type Key, msg } from '../i18n/i18n.ts'
 import { type AccountModel, type AccountPage, sectionPath } from './account-page.ts'
@@ -27,7 +27,7 @@ declare module '../pages.ts' {
 const shown = 50
 
 /** Shows the events of an account from the audit log, newest first. */
-export function activityPage(app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+export function activityPage(app: FastifyInstance, { service, store }: PageDeps): AccountPage {
   const clientNames = async (events: readonly AuditEvent[], language: string) => {
     const ids = new Set(events.flatMap(({ clientId }) => clientId ?? []))
     const clients = await Promise.all([...ids].map((id) => app.resolveClient(id)))

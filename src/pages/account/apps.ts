@@ -5,7 +5,7 @@ import { currentGrant, isLoss } from '../../domain/current-grant.ts'
 import { accept, type Write } from '../../domain/decision.ts'
 import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs, PageDeps } from '../../feature/deps.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { leftOfSubjects } from '../../http/token-reader.ts'
 import type { ConnectionSummary } from '../../storage/store.ts'
@@ -68,7 +68,7 @@ export const everyApp = 100_000
  * The apps connected to an account. Ends one grant, all of an app, or all of them, OpenID Connect Core §16.18: every
  * token is revoked with the response, and no remembered consent grants them again.
  */
-export function appsPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+export function appsPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const { store, service } = deps
   const describe = describer(app, deps)
   const action = service.prefix + sectionPath('apps')
@@ -142,7 +142,7 @@ const nothing = { scope: [], resource: [] }
 /** Describes a connection for the page; none for a client that was deleted in the meantime. */
 function describer(
   app: FastifyInstance,
-  { store, service, declared }: Pick<AppDeps, 'store' | 'service' | 'declared'>,
+  { store, service, declared }: Needs<'store' | 'service' | 'declared'>,
 ) {
   const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
   /** @param current What is left of it. */

@@ -5,7 +5,7 @@ import { type Attribute, attributesOf } from '../../domain/attributes.ts'
 import { consentKind } from '../../domain/connections.ts'
 import { isGrantAlive } from '../../domain/grant.ts'
 import type { AuditEvent, Client, Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { AppDeps, Needs } from '../../feature/deps.ts'
 import { isoInstant } from '../../system/system.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
@@ -20,7 +20,7 @@ const [eventsAtOnce, clientsAtOnce] = [100, 20]
  */
 export async function copyOfData(
   app: FastifyInstance,
-  { config, store }: Pick<AppDeps, 'config' | 'store'>,
+  { config, store }: Needs<'config' | 'store'>,
   user: User,
   now: Seconds,
 ) {

@@ -5,7 +5,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { canonicalEmail, changeProfile, moveEmail } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
@@ -28,7 +28,7 @@ declare module '../pages.ts' {
  * sign-in was by passkey. The present address stays until the link that is sent to the new one is opened
  * (pages/links); the old address gets an email with a link that undoes the change.
  */
-export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+export function emailPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const { store } = deps
   const currentPasswordProblem = currentPasswordCheck(app, deps)
   const later = afterResponse(app, 'an email about a change of address could not be sent')

@@ -4,7 +4,7 @@ import { accept, type Decision, endSessionsOf, remove, withWrites } from '../../
 import type { SecondFactor, Seconds, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs, PageDeps } from '../../feature/deps.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../../users/one-time-codes.ts'
 import {
@@ -38,7 +38,7 @@ const path = '/account/one-time-codes'
 const picturePath = `${path}/picture.svg`
 
 /** The QR code of a secret that is not confirmed yet. */
-export function codesPicture(_app: FastifyInstance, { config, store, keys }: AppDeps): AccountPage {
+export function codesPicture(_app: FastifyInstance, { config, store, keys }: PageDeps): AccountPage {
   return {
     path: picturePath,
     section: 'security',
@@ -59,7 +59,7 @@ export function codesPicture(_app: FastifyInstance, { config, store, keys }: App
 }
 
 /** The one-time codes of a user, RFC 6238, and the recovery codes that replace them. */
-export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+export function codesPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const { service, store, keys, random } = deps
 
   const show = async ({ user, now, render }: Visit, problem?: Text, fresh?: readonly string[]) => {
@@ -168,7 +168,7 @@ export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
 }
 
 function openSecret(
-  { config, keys }: Pick<AppDeps, 'config' | 'keys'>,
+  { config, keys }: Needs<'config' | 'keys'>,
   { userId, sealedSecret }: SecondFactor,
   { username }: User,
 ) {

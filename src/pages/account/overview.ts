@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Group } from '../../domain/group.ts'
 import type { Seconds, User } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { AppDeps, PageDeps } from '../../feature/deps.ts'
 import { isAdministrator } from '../../users/administrators.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
@@ -42,7 +42,7 @@ interface WaysIn {
 }
 
 /** The first page of an account: a summary of each section. */
-export function overviewPage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
+export function overviewPage(app: FastifyInstance, { config, service, store }: PageDeps): AccountPage {
   const url = (section: AccountSection) => service.prefix + sectionPath(section)
   return {
     path: '/account',
@@ -73,7 +73,7 @@ export function overviewPage(app: FastifyInstance, { config, service, store }: A
 }
 
 /** The ways to sign in, each with a page of its own. */
-export function securityPage(_app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+export function securityPage(_app: FastifyInstance, { service, store }: PageDeps): AccountPage {
   const urls = {
     password: `${service.prefix}/account/password`,
     passkeys: `${service.prefix}/account/passkeys`,

@@ -6,7 +6,7 @@ import type { Passkey, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { keepAdministrator, lastAdministrator } from '../../users/administrators.ts'
 import { userCredentials } from '../../users/factors.ts'
@@ -47,7 +47,7 @@ const path = '/account/passkeys'
 const longestName = 60
 
 /** The passkeys of a user, Web Authentication Level 3: lists them, adds one, removes one. */
-export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+export function passkeysPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const { config, service, store, random } = deps
   const { relyingParty } = service
 

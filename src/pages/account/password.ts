@@ -5,7 +5,7 @@ import { accept, type Decision, withWrites } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { hashPassword } from '../../users/passwords.ts'
 import { changePassword } from '../../users/rules/user.ts'
@@ -33,7 +33,7 @@ const revocationRule = 'rfc9700-4.14.2-revoke-on-event'
  * Sets another password, or the first. That ends every other session and every link to a new password, and, if the user
  * wants, disconnects all apps, RFC 9700 §4.14.2.
  */
-export function passwordPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+export function passwordPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const { store, random } = deps
   const currentPasswordProblem = currentPasswordCheck(app, deps)
 
@@ -78,7 +78,7 @@ export function passwordPage(app: FastifyInstance, deps: AppDeps): AccountPage {
  * Checks the current password in a form, counted and throttled like a sign-in. Returns the problem with it; undefined
  * when it is right, or the user has none. A wrong one is an event that the user can see.
  */
-export function currentPasswordCheck(app: FastifyInstance, deps: AppDeps) {
+export function currentPasswordCheck(app: FastifyInstance, deps: PageDeps) {
   const isPassword = passwordAttempts(app, deps)
 
   return async ({ user, form, now, context, request, reply }: Visit): Promise<Text | undefined> => {

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { acceptOwnForms } from '../forms.ts'
 import { addAccountPage, sectionPath } from './account-page.ts'
 import { activityPage } from './activity.ts'
@@ -30,7 +30,7 @@ const accountPageOf = [
 ]
 
 /** The page where users manage their account. A file describes a page; account-page.ts serves it. */
-export const accountPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const accountPages: FastifyPluginAsync<PageDeps> = async (app, deps) => {
   const { accounts } = deps.config
   await acceptOwnForms(app, deps)
   for (const pageOf of accountPageOf) {

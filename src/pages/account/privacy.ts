@@ -3,7 +3,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { accept } from '../../domain/decision.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { keepAdministrator, lastAdministrator } from '../../users/administrators.ts'
 import { deleteUser, isSameName } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
@@ -31,7 +31,7 @@ declare module '../pages.ts' {
 const deletePath = '/account/delete'
 
 /** Sends a copy of everything stored about the user. Its form needs a recent sign-in. */
-export function privacyPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+export function privacyPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const { config, service, store } = deps
   const deleteUrl = config.accounts.deletion === 'on' ? { deleteUrl: service.prefix + deletePath } : {}
   return {
@@ -51,7 +51,7 @@ export function privacyPage(app: FastifyInstance, deps: AppDeps): AccountPage {
 }
 
 /** Deletes the account of a user who types their name. */
-export function deletePage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
+export function deletePage(app: FastifyInstance, { config, service, store }: PageDeps): AccountPage {
   const keepUrl = service.prefix + sectionPath('privacy')
   const show = ({ user: { username }, render }: Visit, problem?: Text) =>
     render('account-delete', { username, keepUrl }, problem)

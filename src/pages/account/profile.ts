@@ -5,7 +5,7 @@ import { accept } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { editProfile } from '../../users/rules/edit-profile.ts'
 import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
 import {
@@ -48,7 +48,7 @@ declare module '../pages.ts' {
 type TypedClaims = Readonly<Partial<Record<TextClaim, string>>>
 
 /** The claims of the user; those the operator permits can be changed. The email address has its own page. */
-export function profilePage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
+export function profilePage(app: FastifyInstance, { config, service, store }: PageDeps): AccountPage {
   const editable = config.accounts.editable.filter((claim) => claim !== 'email')
   const canSend = app.emails.canSend
   const emailUrl =

@@ -4,7 +4,7 @@ import { accept, endSession, endSessionsOf } from '../../domain/decision.ts'
 import type { Seconds, Session } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { PageDeps } from '../../feature/deps.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { ago, placeOf } from '../describe.ts'
 import type { AccountModel, AccountPage, Visit } from './account-page.ts'
@@ -38,7 +38,7 @@ const ways = [
 ] as const
 
 /** Where a user is signed in. Ends one other session, or all others. */
-export function sessionsPage(_app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+export function sessionsPage(_app: FastifyInstance, { service, store }: PageDeps): AccountPage {
   const describe = (session: Session, visit: Visit): KnownSession => {
     const from = placeOf(session.from, visit.request, service)
     return {

@@ -2,7 +2,7 @@ import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import type { Write } from '../../domain/decision.ts'
 import type { Seconds, User } from '../../domain/model.ts'
 import { secretBytes } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { MailFailed, sendEmail, senderOf } from '../../outbound/mailer.ts'
 import { givenLink } from '../../users/one-time-links.ts'
 import { insertLink, mintLink } from '../../users/rules/one-time-link.ts'
@@ -28,7 +28,7 @@ export interface DeliveredInvitation {
  * @param isSent Whether it is sent, if emails can be sent.
  */
 export function createInvitation(
-  { config, random }: Pick<AppDeps, 'config' | 'random'>,
+  { config, random }: Needs<'config' | 'random'>,
   user: User,
   isSent: boolean,
   context: AuditContext,

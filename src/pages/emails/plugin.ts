@@ -8,7 +8,7 @@ import type { AuditContext } from '../../domain/audit.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { OneTimeLink, Seconds, User } from '../../domain/model.ts'
 import { secretBytes } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { MailFailed, sendEmail, senderOf } from '../../outbound/mailer.ts'
 import { givenLink, makeLink } from '../../users/one-time-links.ts'
 import { mintLink } from '../../users/rules/one-time-link.ts'
@@ -58,7 +58,7 @@ export interface EmailHints {
 }
 
 /** Decorates `app.emails`. */
-export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
+export const emails = fp<Needs<'config' | 'store' | 'random'>>(
   async (app, deps) => {
     const { config, store, random } = deps
     const sender = senderOf(config)

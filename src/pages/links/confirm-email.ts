@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { linkPath } from '../../users/one-time-links.ts'
 import { unusableLink } from '../../users/rules/one-time-link.ts'
 import { moveEmail, verifyEmail } from '../../users/rules/user.ts'
@@ -16,7 +16,7 @@ declare module '../pages.ts' {
 }
 
 /** Verifies an address by a link that was sent to it: `email_verified`, OpenID Connect Core §5.1. */
-export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) {
+export function confirmEmail(app: FastifyInstance, { service, store }: Needs<'store' | 'service'>) {
   const { prefix } = service
 
   const verify = async ({ link, context }: OpenedLink): Promise<void> => {

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Seconds } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { parametersOf } from '../../http/parameters.ts'
@@ -30,7 +30,10 @@ interface BackLink {
  * Serves the page that asks for a link to a new password. The response is the same, and takes the same time, whether
  * the user exists or not: the user is looked up after it was sent.
  */
-export function forgotPassword(app: FastifyInstance, { config, service, store, clock }: AppDeps): void {
+export function forgotPassword(
+  app: FastifyInstance,
+  { config, service, store, clock }: Needs<'config' | 'store' | 'clock' | 'service'>,
+): void {
   const action = `${service.prefix}/forgot-password`
   const later = afterResponse(app, 'an email could not be sent')
 

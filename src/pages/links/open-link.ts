@@ -6,7 +6,7 @@ import type { LinkPurpose, OneTimeLink, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { AppDeps, Needs } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
@@ -43,7 +43,7 @@ export type OpenedLink = {
 const longestCode = 100
 
 /** Finds the link that a query or form names, and binds its form to this browser, RFC 6749 §10.12. */
-export function linkOpener(app: FastifyInstance, { store, clock }: AppDeps) {
+export function linkOpener(app: FastifyInstance, { store, clock }: Needs<'store' | 'clock'>) {
   return async (parsed: unknown, reply: FastifyReply): Promise<OpenedLink> => {
     const sent = parametersOf(parsed)
     const now = clock()
@@ -111,7 +111,10 @@ export function redirectToDone(
  * Serves the page that says what was done. It leads back to the request that waits in this browser, or to the account
  * page.
  */
-export function donePage(app: FastifyInstance, { service: { prefix }, store, clock }: AppDeps) {
+export function donePage(
+  app: FastifyInstance,
+  { service: { prefix }, store, clock }: Needs<'store' | 'clock' | 'service'>,
+) {
   const waitingUrl = async (sent: Parameters, reply: FastifyReply): Promise<string | undefined> => {
     const { interaction: id } = interactionIn(sent)
     const secret = app.browser.secret(reply.request)

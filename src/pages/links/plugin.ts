@@ -3,9 +3,8 @@
  * line, the start of a server on an empty store, and app.emails.
  */
 
-import type { FastifyPluginAsync } from 'fastify'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { linkPath } from '../../users/one-time-links.ts'
 import { acceptOwnForms, assertOwnForm } from '../forms.ts'
@@ -18,7 +17,10 @@ import { setPassword } from './set-password.ts'
  * Opening a link shows a page and uses nothing up: mail scanners and previews open links, too. Its form uses it up,
  * once.
  */
-export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const oneTimeLinks: Plugin<'config' | 'store' | 'clock' | 'random' | 'service'> = async (
+  app,
+  deps,
+) => {
   const { service } = deps
   await acceptOwnForms(app, deps)
   const open = linkOpener(app, deps)

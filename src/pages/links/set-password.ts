@@ -6,7 +6,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addAdministrator } from '../../users/administrators.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { linkPath } from '../../users/one-time-links.ts'
@@ -50,7 +50,12 @@ interface Typed {
 }
 
 /** Serves the page that sets a password: of the first user, an invited one, or one who forgot it. */
-export function setPassword({ config, service, store, random }: AppDeps) {
+export function setPassword({
+  config,
+  service,
+  store,
+  random,
+}: Needs<'config' | 'store' | 'random' | 'service'>) {
   const { prefix } = service
 
   const show = (opened: OpenedLink, typed?: Typed, problem?: Text): FastifyReply => {

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { displayName, type NamedUser } from '../describe.ts'
 import type { LoginForms, SignInModel } from './login-forms.ts'
 import { changeInteraction, type Pending } from './pending.ts'
@@ -14,7 +14,7 @@ declare module '../pages.ts' {
 }
 
 /** Lets the user choose between the users signed in in this browser, or another one, OpenID Connect Core §3.1.2.1. */
-export function accountChooser(app: FastifyInstance, { store }: AppDeps, forms: LoginForms) {
+export function accountChooser(app: FastifyInstance, { store }: Needs<'store'>, forms: LoginForms) {
   const sessionsOf = ({ reply, now }: Pending) => app.browser.sessions(reply.request, now)
 
   return {

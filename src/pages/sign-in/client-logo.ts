@@ -5,7 +5,7 @@ import type { Client, Hash, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { recordKind } from '../../domain/record.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { boundedCache } from '../../outbound/bounded-cache.ts'
@@ -51,7 +51,7 @@ const path = '/client-logo'
  */
 export async function clientLogoUrl(
   app: FastifyInstance,
-  { service, clock }: Pick<AppDeps, 'service' | 'clock'>,
+  { service, clock }: Needs<'service' | 'clock'>,
   client: Client,
   isDevice?: true,
 ): Promise<string | undefined> {
@@ -77,65 +77,67 @@ function isStored({ published, issuedAt, usedAt }: Client): boolean {
  * its first bytes are those of a PNG, JPEG or WebP image. That of a client with a document is fetched when its
  * authorization request arrives, before any page, so that no browser shows when it was seen.
  */
-export const clientLogo = fp<AppDeps>(async (app, { service, store, clock, fetchUrl }) => {
-  const cache = boundedCache<ClientLogo>(mostCachedBytes)
-  const loading = new Map<Hash, Promise<ClientLogo>>()
-  app.seams.requestChecks.add((client) => {
-    if (client.published !== undefined) void prefetch(client)
-  })
-  app.decorate('knownLogo', async (client, uri) => {
-    const id = hashSecret(client.id)
-    const known = isStored(client) ? await store.find(clientLogoKind, id) : cache.get(id)
-    return known?.source === hashSecret(uri) ? known : undefined
-  })
+export const clientLogo = fp<Needs<'store' | 'clock' | 'service' | 'fetchUrl'>>(
+  async (app, { service, store, clock, fetchUrl }) => {
+    const cache = boundedCache<ClientLogo>(mostCachedBytes)
+    const loading = new Map<Hash, Promise<ClientLogo>>()
+    app.seams.requestChecks.add((client) => {
+      if (client.published !== undefined) void prefetch(client)
+    })
+    app.decorate('knownLogo', async (client, uri) => {
+      const id = hashSecret(client.id)
+      const known = isStored(client) ? await store.find(clientLogoKind, id) : cache.get(id)
+      return known?.source === hashSecret(uri) ? known : undefined
+    })
 
-  const options = { config: { limit: 'authorization' }, schema: { hide: true } } as const
-  app.get(service.prefix + path, options, async (request, reply) => {
-    const clientId = single(parametersOf(request.query), 'client_id') ?? ''
-    const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
-    const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
-    const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
-    const body = Buffer.from(logo?.image ?? '', 'base64')
-    const type = imageType(body)
-    if (type === undefined) return reply.code(404).send()
-    return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
-  })
+    const options = { config: { limit: 'authorization' }, schema: { hide: true } } as const
+    app.get(service.prefix + path, options, async (request, reply) => {
+      const clientId = single(parametersOf(request.query), 'client_id') ?? ''
+      const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
+      const uri = client === undefined || client.lockedAt !== undefined ? undefined : logoOf(client)
+      const logo = client === undefined || uri === undefined ? undefined : await load(client, uri)
+      const body = Buffer.from(logo?.image ?? '', 'base64')
+      const type = imageType(body)
+      if (type === undefined) return reply.code(404).send()
+      return reply.type(type).header('cache-control', 'private, max-age=86400').send(body)
+    })
 
-  async function prefetch(client: Client): Promise<void> {
-    const uri = logoOf(client)
-    if (uri === undefined) return
-    await load(client, uri).catch((error) => app.log.warn({ err: error }, 'a logo could not be stored'))
-  }
-
-  async function load(client: Client, uri: string): Promise<ClientLogo> {
-    const known = await app.knownLogo(client, uri)
-    if (known !== undefined && clock() < known.expiresAt) return known
-    const key = hashSecret(JSON.stringify([client.id, uri]))
-    const running = loading.get(key) ?? fetchLogo(client, uri).finally(() => loading.delete(key))
-    loading.set(key, running)
-    return running
-  }
-
-  async function fetchLogo(client: Client, uri: string): Promise<ClientLogo> {
-    const image = await fetchImage(client, uri)
-    const found = client.published === undefined ? 'image' : 'published'
-    const expiresAt = clock() + keepSeconds[image === undefined ? 'nothing' : found]
-    const id = hashSecret(client.id)
-    const source = hashSecret(uri)
-    const logo = { id, clientId: client.id, source, expiresAt, ...(image !== undefined && { image }) }
-    if (isStored(client)) await store.write(put(clientLogoKind, logo))
-    else cache.set(id, logo, image?.length ?? 0)
-    return logo
-  }
-
-  async function fetchImage(client: Client, uri: string): Promise<string | undefined> {
-    try {
-      const { body } = await fetchUrl(uri, spenderFor(client))
-      return imageType(body) === undefined ? undefined : body.toString('base64')
-    } catch (error) {
-      if (!(error instanceof FetchFailed)) throw error
-      app.log.warn({ err: error, url: uri }, 'the logo of a client could not be fetched')
-      return undefined
+    async function prefetch(client: Client): Promise<void> {
+      const uri = logoOf(client)
+      if (uri === undefined) return
+      await load(client, uri).catch((error) => app.log.warn({ err: error }, 'a logo could not be stored'))
     }
-  }
-})
+
+    async function load(client: Client, uri: string): Promise<ClientLogo> {
+      const known = await app.knownLogo(client, uri)
+      if (known !== undefined && clock() < known.expiresAt) return known
+      const key = hashSecret(JSON.stringify([client.id, uri]))
+      const running = loading.get(key) ?? fetchLogo(client, uri).finally(() => loading.delete(key))
+      loading.set(key, running)
+      return running
+    }
+
+    async function fetchLogo(client: Client, uri: string): Promise<ClientLogo> {
+      const image = await fetchImage(client, uri)
+      const found = client.published === undefined ? 'image' : 'published'
+      const expiresAt = clock() + keepSeconds[image === undefined ? 'nothing' : found]
+      const id = hashSecret(client.id)
+      const source = hashSecret(uri)
+      const logo = { id, clientId: client.id, source, expiresAt, ...(image !== undefined && { image }) }
+      if (isStored(client)) await store.write(put(clientLogoKind, logo))
+      else cache.set(id, logo, image?.length ?? 0)
+      return logo
+    }
+
+    async function fetchImage(client: Client, uri: string): Promise<string | undefined> {
+      try {
+        const { body } = await fetchUrl(uri, spenderFor(client))
+        return imageType(body) === undefined ? undefined : body.toString('base64')
+      } catch (error) {
+        if (!(error instanceof FetchFailed)) throw error
+        app.log.warn({ err: error, url: uri }, 'the logo of a client could not be fetched')
+        return undefined
+      }
+    }
+  },
+)

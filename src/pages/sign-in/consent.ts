@@ -14,7 +14,7 @@ import {
 } from '../../domain/interaction.ts'
 import type { Scope, Session, User } from '../../domain/model.ts'
 import { narrowScope } from '../../domain/scope.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import {
   type ConsentModel,
@@ -55,7 +55,7 @@ declare module '../pages.ts' {
  */
 export function consentPage(
   app: FastifyInstance,
-  deps: AppDeps,
+  deps: Needs<'config' | 'store' | 'clock' | 'service' | 'declared'>,
   continueFlow: ContinueFlow,
   issueCode: ReturnType<typeof codeIssuer>,
 ): void {

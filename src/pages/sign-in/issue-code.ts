@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { ClaimsRequest, Scope, Session } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { toOAuthError } from '../../http/errors.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
 import { interactionUrl, type PendingAuthorization, removeInteraction } from './pending.ts'
@@ -18,7 +18,7 @@ export interface Agreement {
 }
 
 /** Completes a pending request with a code, RFC 6749 §4.1.2: once, in however many tabs the user approves it. */
-export function codeIssuer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
+export function codeIssuer(app: FastifyInstance, { service, store }: Needs<'service' | 'store'>) {
   return async (
     pending: PendingAuthorization,
     { session, scope, claims = pending.request.claims, writes = [] }: Agreement,

@@ -4,7 +4,7 @@ import { clientWords } from '../../domain/localized.ts'
 import type { AuthorizationRequest, PageRequest, Passkey, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { assertionOptions } from '../../users/passkeys/passkeys.ts'
 import { type ClientLink, clientLinks, displayName, type NamedUser } from '../describe.ts'
@@ -63,7 +63,7 @@ export interface Shown {
 }
 
 /** What the forms of the sign-in have in common, and the first of them. */
-export function loginForms(app: FastifyInstance, deps: AppDeps) {
+export function loginForms(app: FastifyInstance, deps: Needs<'store' | 'clock' | 'random' | 'service'>) {
   const { service, store, random } = deps
   const { relyingParty, prefix } = service
 

@@ -3,7 +3,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { methodsOf } from '../../domain/authentication-context.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { secondStepOf } from '../../users/rules/second-factor.ts'
@@ -19,7 +19,11 @@ import { secondStep } from './second-step.ts'
 import { type LoginProof, sessionStarter } from './start-session.ts'
 
 /** Serves the sign-in and the choice of an account, OpenID Connect Core §3.1.2.3. */
-export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: ContinueFlow): void {
+export function loginPage(
+  app: FastifyInstance,
+  deps: Needs<'config' | 'store' | 'keys' | 'clock' | 'random' | 'service' | 'checkPassword'>,
+  continueFlow: ContinueFlow,
+): void {
   const { store } = deps
   const load = pendingLoader(app, deps)
   const isPassword = passwordAttempts(app, deps)

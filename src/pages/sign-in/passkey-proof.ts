@@ -1,7 +1,7 @@
 import type { Passkey, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { readAssertion } from '../../users/passkeys/browser-response.ts'
 import { verifyAssertion } from '../../users/passkeys/passkeys.ts'
@@ -26,7 +26,10 @@ export interface ShownPasskey {
 export type PasskeyProof = (pending: Pending, owner?: User) => Promise<ShownPasskey | Text>
 
 /** Verifies passkeys for pending requests of this browser. */
-export function passkeyProof({ service, store }: AppDeps, forms: LoginForms): PasskeyProof {
+export function passkeyProof(
+  { service, store }: Needs<'store' | 'service'>,
+  forms: LoginForms,
+): PasskeyProof {
   return async (pending, owner) => {
     const { sent, reply, now } = pending
     const { relyingParty } = service

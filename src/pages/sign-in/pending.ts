@@ -24,7 +24,7 @@ import type {
 } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { AppDeps, Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
@@ -86,7 +86,7 @@ export function interactionUrl(prefix: string, page: 'login' | 'consent', intera
 }
 
 /** Decorates `reply.startInteraction`. The browser has only a handle of its request. */
-export const interactionStarter = fp<Pick<AppDeps, 'config' | 'service' | 'store' | 'clock' | 'random'>>(
+export const interactionStarter = fp<Needs<'config' | 'service' | 'store' | 'clock' | 'random'>>(
   async (app, { config, service, store, clock, random }) => {
     app.decorateReply('startInteraction', async function (this: FastifyReply, wanted, page) {
       const now = clock()
@@ -106,7 +106,7 @@ export const interactionStarter = fp<Pick<AppDeps, 'config' | 'service' | 'store
 )
 
 /** Loads the pending request that a query or form names. Its handle works only with the cookie it is bound to. */
-export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' | 'service' | 'clock'>) {
+export function pendingLoader(app: FastifyInstance, deps: Needs<'store' | 'service' | 'clock'>) {
   const { store, clock } = deps
   return async (parsed: unknown, reply: FastifyReply): Promise<Pending> => {
     const sent = parametersOf(parsed)

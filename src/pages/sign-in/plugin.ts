@@ -1,6 +1,5 @@
-import type { FastifyPluginAsync } from 'fastify'
 import { errorOf } from '../../domain/interaction.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { toOAuthError } from '../../http/errors.ts'
 import { acceptOwnForms } from '../forms.ts'
 import { errorPage } from '../page-errors.ts'
@@ -14,7 +13,9 @@ import { wayBack } from './way-back.ts'
  * Serves the pages between an authorization request and its response. domain/interaction.ts decides which is next:
  * each GET redirects there unless it is that page, and so does each POST when it is done.
  */
-export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const interaction: Plugin<
+  'config' | 'store' | 'keys' | 'clock' | 'random' | 'service' | 'checkPassword' | 'declared'
+> = async (app, deps) => {
   const { service, store } = deps
   const { prefix } = service
   await acceptOwnForms(app, deps)

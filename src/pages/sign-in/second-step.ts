@@ -7,7 +7,7 @@ import type { Session, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
@@ -61,7 +61,7 @@ interface Shown {
 /** The step after the password: a one-time code, a recovery code or a passkey. */
 export function secondStep(
   app: FastifyInstance,
-  deps: AppDeps,
+  deps: Needs<'config' | 'store' | 'keys' | 'service'>,
   forms: LoginForms,
   provePasskey: PasskeyProof,
 ) {

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, endSession, insert } from '../../domain/decision.ts'
 import type { Session, User, UserCredentials } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
@@ -27,7 +27,7 @@ export interface LoginProof {
  * Returns false, and starts none, if the user was locked or lost a factor of the sign-in since it was verified: what
  * removes a factor ends its sessions, and this one would outlive it.
  */
-export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
+export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'store'>) {
   const { config, store } = deps
 
   return async (pending: Pending, proof: LoginProof): Promise<boolean> => {

@@ -6,7 +6,7 @@ import type { Client, Hash, Interaction } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { isLoopbackUri } from '../../domain/redirect-uri.ts'
 import { hashSecret, isSameText } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { msg } from '../i18n/i18n.ts'
@@ -43,7 +43,7 @@ function macOf(id: string, browserHash: Hash, target: string): string {
  * Adds to the error of a request that has ended what happened, where that is known, and a link that starts again: to
  * the app, by its registered metadata alone, or to the page of this server. Other errors stay as they are.
  */
-export function wayBack(app: FastifyInstance, { service, clock }: Pick<AppDeps, 'service' | 'clock'>) {
+export function wayBack(app: FastifyInstance, { service, clock }: Needs<'service' | 'clock'>) {
   return async (error: OAuthError, request: FastifyRequest): Promise<OAuthError> => {
     if (error.detail.rule !== openRule) return error
     const from = openHandle(parametersOf(request.body ?? request.query), app.browser.secret(request))

@@ -3,7 +3,7 @@ import { documentDigest, documentDigestOf } from '../../domain/client-document.t
 import { OAuthError } from '../../domain/errors.ts'
 import type { Client } from '../../domain/model.ts'
 import type { ClientResolver } from '../../feature/contributions.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { publishedClients } from './documents.ts'
 import { documentPolicy } from './policy.ts'
 import { isDocumentUrl } from './rules.ts'
@@ -13,7 +13,7 @@ import { isDocumentUrl } from './rules.ts'
  * authorization request fetches it unless it is fresh, and is rejected if it cannot be used. Nothing of it is stored
  * before a signed-in user approves: until then the request has its URL and digest.
  */
-export const clientIdMetadata = fp<AppDeps>(
+export const clientIdMetadata = fp<Needs<'config' | 'store' | 'keys' | 'clock' | 'declared' | 'fetchUrl'>>(
   async (app, deps) => {
     const clients = publishedClients(deps)
     app.decorate('publishedClients', clients)

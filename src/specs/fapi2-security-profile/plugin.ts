@@ -1,6 +1,5 @@
-import type { FastifyPluginAsync } from 'fastify'
 import type { Client } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { clientOf } from '../../http/client-authentication.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import {
@@ -19,7 +18,7 @@ import {
  * comes, whatever the client was when an operator chose it: who authenticates, what is pushed, and what proves a key.
  * The rest of the profile is how this server treats every client.
  */
-export const securityProfile: FastifyPluginAsync<AppDeps> = async (app, { config, service }) => {
+export const securityProfile: Plugin<'config' | 'service'> = async (app, { config, service }) => {
   const isConcerned = (client: Client) => isProfiled(client, config.profile)
   app.seams.authenticatedClient.add((authenticated) => {
     if (isConcerned(authenticated.client)) assertAuthentication(authenticated, service.issuer)

@@ -1,8 +1,7 @@
-import type { FastifyPluginAsync } from 'fastify'
 import { put } from '../../domain/decision.ts'
 import type { Client, Grant, Session } from '../../domain/model.ts'
 import { atSessionEndKind } from '../../domain/session-end.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { dueAtSessionEnd, endsWithSession, logoutUriOf, sidOf } from './rules.ts'
 import { startSender } from './sender.ts'
 
@@ -11,7 +10,9 @@ import { startSender } from './sender.ts'
  * user signed in to in a session, once that has ended. What is to be done then is stored with the grant, and done by
  * storage (domain/session-end.ts); sender.ts sends the tokens, on any node.
  */
-export const backchannelLogout: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const backchannelLogout: Plugin<
+  'config' | 'store' | 'keys' | 'clock' | 'random' | 'service' | 'fetchUrl'
+> = async (app, deps) => {
   const { store, keys } = deps
   app.seams.metadata.add({ backchannel_logout_supported: true, backchannel_logout_session_supported: true })
 

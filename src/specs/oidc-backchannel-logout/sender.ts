@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type LogoutDelivery, logoutDeliveryKind } from '../../domain/logout-delivery.ts'
 import type { Seconds } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { finishAtClose } from '../../http/drain.ts'
 // Brings `app.outgoing`.
 import type {} from '../../http/outgoing.ts'
@@ -36,7 +36,10 @@ const perOriginPerMinute = 600
  * one sends a delivery. Closing the server waits for the requests that are under way, and leaves the others to the
  * next node.
  */
-export function startSender(app: FastifyInstance, deps: AppDeps): void {
+export function startSender(
+  app: FastifyInstance,
+  deps: Needs<'config' | 'store' | 'keys' | 'clock' | 'random' | 'service' | 'fetchUrl'>,
+): void {
   const { config, service, store, keys, clock, random, fetchUrl } = deps
   /** By sid. */
   const underWay = new Map<string, { readonly clientId: string; readonly running: Promise<void> }>()

@@ -1,9 +1,8 @@
-import type { FastifyPluginAsync } from 'fastify'
 import { attributesOf } from '../../domain/attributes.ts'
 import { contextClasses } from '../../domain/authentication-context.ts'
 import { idTokenClaims } from '../../domain/claims.ts'
 import { offeredAlgorithms } from '../../domain/key-term.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { idTokenPayload } from './rules.ts'
 import { userInfo } from './userinfo.ts'
 
@@ -11,7 +10,10 @@ import { userInfo } from './userinfo.ts'
  * OpenID Connect Core §2 and OpenID Connect Core §5.3: ID Tokens and UserInfo, and what a client may expect of them:
  * subjects are public, OpenID Connect Core §8.
  */
-export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const openidConnect: Plugin<'config' | 'store' | 'keys' | 'service' | 'declared' | 'guard'> = async (
+  app,
+  deps,
+) => {
   const { service, store, keys } = deps
   app.seams.metadata.add({
     subject_types_supported: ['public'],

@@ -4,7 +4,7 @@ import { errorCodes, type FastifyReply, type FastifyRequest } from 'fastify'
 import { bearerError, readToken } from '../../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../../domain/claims.ts'
 import { offeredAlgorithms, signingAlgorithms } from '../../domain/key-term.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { securityFor } from '../../http/openapi.ts'
 import { assertForm, formBodies, isFormEncoded } from '../../http/parameters.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
@@ -23,7 +23,7 @@ const UserInfoResponse = Type.Object(
  * or the form.
  */
 export const userInfo: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'declared'>
+  Needs<'config' | 'service' | 'store' | 'keys' | 'declared'>
 > = async (app, { config, service, store, keys, declared }) => {
   app.seams.metadata.add({
     userinfo_signing_alg_values_supported: offeredAlgorithms(config.keys),

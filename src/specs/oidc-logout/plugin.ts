@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { endSession } from '../../domain/decision.ts'
 import { parseUiLocales } from '../../domain/language.ts'
@@ -7,7 +7,7 @@ import type { Client, Session } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../../domain/parameters.ts'
 import { isSameText } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { recordRejection } from '../../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../../http/parameters.ts'
@@ -37,7 +37,10 @@ declare module '../../pages/pages.ts' {
  * user signed in here, the user confirms; without any ID Token, a redirect follows only after that. Whatever is not valid
  * of a request costs its redirect, and never the sign-out.
  */
-export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
+export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> = async (
+  app,
+  { config, service, store, keys, clock },
+) => {
   const action = `${service.prefix}/oauth/logout`
   await app.register(formBodies, { config })
 

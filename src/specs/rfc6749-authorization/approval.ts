@@ -4,7 +4,7 @@ import type { GrantInsertion, Write } from '../../domain/decision.ts'
 import { approveGrant, mintGrantId } from '../../domain/grant.ts'
 import { denialError } from '../../domain/interaction.ts'
 import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { grantLimit } from '../../users/sessions.ts'
 
 declare module 'fastify' {
@@ -37,7 +37,7 @@ export interface Approval {
 }
 
 /** Decorates `app.approve`, for the routes on which a user approves. */
-export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
+export const approval = fp<Needs<'config' | 'keys' | 'random'>>(
   async (app, { config, keys, random }) => {
     const limitGrants = grantLimit(config)
     app.decorate('approve', async (request, client, session, scope, now, codeSeconds) => {

@@ -8,7 +8,7 @@ import { check } from '../../domain/check.ts'
 import type { AuthorizationRequest, Client } from '../../domain/model.ts'
 import type { Parameters } from '../../domain/parameters.ts'
 import type { LoadedRequest } from '../../feature/contributions.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -33,7 +33,7 @@ export interface AuthorizationRequests {
 }
 
 /** Loads, checks and ends authorization requests, RFC 6749 §4.1.1. */
-export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
+export const authorizationRequests = fp<Needs<'service' | 'keys'>>(
   async (app, { service, keys }) => {
     const { seams } = app
     // A feature that loads such requests says so; OpenID Connect Discovery §3 has another default.

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ProvenRedirect } from '../../domain/authorization-request.ts'
 import { check } from '../../domain/check.ts'
 import { accept, type Decision } from '../../domain/decision.ts'
@@ -17,7 +17,7 @@ import {
 import { parseUiLocales } from '../../domain/language.ts'
 import type { AuthorizationRequest, Client, Consent, Seconds, Session } from '../../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { toOAuthError } from '../../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../../http/parameters.ts'
@@ -36,7 +36,7 @@ const unknownClient =
  * its redirect URI are proven a rejection is a page, RFC 6749 §3.1.2.4 and RFC 6749 §10.15; from there on it is a
  * redirect. What the user has to do is decided by domain/interaction.ts and shown by the interaction pages.
  */
-export const authorize: FastifyPluginAsync<AppDeps> = async (
+export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'declared'> = async (
   app,
   { config, service, store, clock, declared },
 ) => {

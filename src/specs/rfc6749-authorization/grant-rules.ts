@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 import type { GrantRule, GrantRules } from '../../domain/grant.ts'
 import type { Client } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 
 /** What applies to the grants of a client. */
 export type RulesOfClient = GrantRules & Pick<GrantRule, 'accessTokenAlgorithm' | 'idTokenAlgorithms'>
@@ -14,7 +14,7 @@ declare module 'fastify' {
 }
 
 /** The lifetimes of the settings and the rules of features, for one client. */
-export const grantRules = fp<Pick<AppDeps, 'config'>>(
+export const grantRules = fp<Needs<'config'>>(
   async (app, { config: { lifetimes } }) => {
     app.decorate('grantRulesOf', (client) => {
       const demanded = app.seams.grantRules.collect(client)

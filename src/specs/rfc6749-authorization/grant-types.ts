@@ -11,7 +11,7 @@ import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { every, type Parameters, single } from '../../domain/parameters.ts'
 import { refresh } from '../../domain/refresh-token.ts'
 import type { TokenResponse } from '../../feature/contributions.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { Overtaken } from '../../storage/store.ts'
 
@@ -34,7 +34,10 @@ declare module 'fastify' {
  * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the
  * token on every use (RFC 9700 §4.14.2) unless a feature has another rule for the client.
  */
-export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
+export function addGrantTypes(
+  app: FastifyInstance,
+  deps: Needs<'store' | 'keys' | 'clock' | 'service'>,
+): void {
   const { service, store, keys, clock } = deps
 
   app.seams.grantTypes.add('authorization_code', async (client, parameters, request) => {
@@ -137,7 +140,7 @@ function rejectEnded(
  * `client_id`, which RFC 6749 §3.2.1 demands of the authorization_code request only. Spring Security 6 sends none.
  * @throws {OAuthError} `invalid_grant` for a genuine token whose grant is gone.
  */
-export function clientOfRefreshToken({ store, keys }: Pick<AppDeps, 'store' | 'keys'>) {
+export function clientOfRefreshToken({ store, keys }: Needs<'store' | 'keys'>) {
   return async (parameters: Parameters): Promise<string | undefined> => {
     const { grant_type: grantType, refresh_token: token } = parameters
     if (grantType !== 'refresh_token' || typeof token !== 'string') return undefined

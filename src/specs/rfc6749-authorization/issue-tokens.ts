@@ -8,7 +8,7 @@ import { refreshHandle } from '../../domain/refresh-token.ts'
 import { type Access, scopeAt } from '../../domain/resource.ts'
 import { formatScope } from '../../domain/scope.ts'
 import type { TokenResponse } from '../../feature/contributions.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { tokenClaimsOf } from '../../feature/service.ts'
 import type { RulesOfClient } from './grant-rules.ts'
 
@@ -33,7 +33,7 @@ declare module 'fastify' {
 }
 
 /** Decorates `app.issueTokens`. */
-export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys' | 'declared'>>(
+export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>(
   async (app, { config, service, keys, declared }) => {
     app.decorate('issueTokens', async ({ grant, access }, issuance) => {
       const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance

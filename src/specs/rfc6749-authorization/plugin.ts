@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import { noAuthentication } from '../../domain/client-authentication.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { approval } from './approval.ts'
 import { authorizationRequests } from './authorization-requests.ts'
 import { authorizationResponse } from './authorization-response.ts'
@@ -15,7 +15,9 @@ import { tokenBindings } from './token-bindings.ts'
  * (RFC 6749 §2.3.1), the authorization code and the refresh token. The application registers its two endpoints,
  * authorize.ts among the pages and token.ts among what clients call.
  */
-export const authorizationFramework = fp<AppDeps>(
+export const authorizationFramework = fp<
+  Needs<'config' | 'store' | 'keys' | 'clock' | 'random' | 'service' | 'declared'>
+>(
   async (app, deps) => {
     app.seams.clientAuthentication.add('none', noAuthentication)
     const { post, basic } = secretMethods(deps)

@@ -4,7 +4,7 @@ import { type Confirmation, confirmationOf, grantConfirmation } from '../../doma
 import { handleBelongsTo, type OpenedHandle } from '../../domain/handle.ts'
 import type { Client, Grant } from '../../domain/model.ts'
 import type { TokenBinding } from '../../feature/contributions.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import type { TokenScheme } from '../../http/token-scheme.ts'
 
 declare module 'fastify' {
@@ -35,7 +35,7 @@ export interface TokenBindings {
 }
 
 /** Tokens that are bound to a key: at issue, at refresh, and where they are used. */
-export const tokenBindings = fp<Pick<AppDeps, 'declared'>>(
+export const tokenBindings = fp<Needs<'declared'>>(
   async (app, { declared }) => {
     app.decorateRequest('confirmation', undefined)
     const { tokenBindings, confirmationChecks } = app.seams

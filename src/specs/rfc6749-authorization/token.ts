@@ -3,7 +3,7 @@ import { check } from '../../domain/check.ts'
 import type { Client } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { GrantHandler } from '../../feature/contributions.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { repeatableOf } from '../../feature/feature.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
@@ -16,7 +16,10 @@ import { tokenRequest, tokenResponse } from './schema.ts'
  * client may use the grant type); a grant type only does what is its own. What
  * is not added, as the password grant (RFC 9700 §2.4), is `unsupported_grant_type`.
  */
-export const token: FastifyPluginAsyncTypebox<AppDeps> = async (app, { config, store, keys, declared }) => {
+export const token: FastifyPluginAsyncTypebox<Needs<'config' | 'store' | 'keys' | 'declared'>> = async (
+  app,
+  { config, store, keys, declared },
+) => {
   app.seams.metadata.add({
     token_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
   })

@@ -1,8 +1,7 @@
-import type { FastifyPluginAsync } from 'fastify'
 import { noteUse } from '../../clients/use.ts'
 import { mintGrantId } from '../../domain/grant.ts'
 import { every, single } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { issueToClient } from './rules.ts'
 
@@ -10,7 +9,7 @@ import { issueToClient } from './rules.ts'
  * RFC 6749 §4.4.2: the token request of grant type `client_credentials`. Each response has a grant of its own, so
  * that its token can be revoked and introspected like any other.
  */
-export const clientCredentials: FastifyPluginAsync<AppDeps> = async (
+export const clientCredentials: Plugin<'store' | 'clock' | 'random' | 'service'> = async (
   app,
   { service, store, clock, random },
 ) => {

@@ -4,7 +4,7 @@ import { auditGrant } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { grantIdOfJwt, tokenIdOfJwt } from '../../domain/jwt-access-token.ts'
 import type { Seconds } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
 import { assertForm, formBodies } from '../../http/parameters.ts'
@@ -25,10 +25,9 @@ const RevocationRequest = Type.Object({
  * token is found whatever `token_type_hint` is, RFC 7009 §2.1 and RFC 7009 §2.2, and can be revoked, so the error of
  * RFC 7009 §2.2.1 is never sent.
  */
-export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
-  app,
-  { config, store, keys, clock, declared },
-) => {
+export const revocation: FastifyPluginAsyncTypebox<
+  Needs<'config' | 'store' | 'keys' | 'clock' | 'declared'>
+> = async (app, { config, store, keys, clock, declared }) => {
   app.seams.metadata.add({
     revocation_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
     ...signingAlgorithmsAt('revocation', declared),

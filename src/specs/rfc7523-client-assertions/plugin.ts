@@ -1,4 +1,3 @@
-import type { FastifyPluginAsync } from 'fastify'
 import { check } from '../../domain/check.ts'
 import type { FailedProof } from '../../domain/client-authentication.ts'
 import { insert } from '../../domain/decision.ts'
@@ -6,7 +5,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import { assertSignature, type Jws, parseJws } from '../../domain/jws.ts'
 import { algorithmNamed, type PublicKey } from '../../domain/key-set.ts'
 import type { Client } from '../../domain/model.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { insertOnce } from '../../storage/store.ts'
 import { failureOf, isForeign, readAssertion } from './rules/assertion.ts'
 import { adviceOn, assertClaims, signatureRules, usedAssertionKind, useOf } from './rules/claims.ts'
@@ -20,7 +19,10 @@ const authenticating = ['token', 'pushed_authorization_request', 'revocation', '
  * RFC 7523 §2.2: a client authenticates with a JWT that it signs, or that an issuer signs which it trusts, wherever
  * clients authenticate. What an assertion must be is decided in rules/; keys are registered or fetched (src/outbound).
  */
-export const clientAssertions: FastifyPluginAsync<AppDeps> = async (app, { service, store, clock }) => {
+export const clientAssertions: Plugin<'store' | 'clock' | 'service'> = async (
+  app,
+  { service, store, clock },
+) => {
   /** @throws {OAuthError} `invalid_client` for keys that cannot be fetched. */
   async function fetched(whose: string, from: string, keys: Promise<readonly PublicKey[]>) {
     try {

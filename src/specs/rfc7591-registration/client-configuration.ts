@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { bearerChallenge, readToken } from '../../domain/bearer.ts'
 import { accept, remove, update } from '../../domain/decision.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { assertKey } from '../../http/token-scheme.ts'
 import { clientInformation, logDroppedScopes, registrationPolicy } from './client-information.ts'
@@ -14,7 +14,7 @@ import { registrationRoutes } from './schema.ts'
 
 /** RFC 7592: a client that registered itself reads, replaces and deletes its registration. */
 export const clientConfiguration: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock' | 'declared'>
+  Needs<'config' | 'service' | 'store' | 'keys' | 'clock' | 'declared'>
 > = async (app, { config, service, store, keys, clock, declared }) => {
   const routes = registrationRoutes(declared)
   const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, ip: string) =>

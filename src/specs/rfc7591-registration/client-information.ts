@@ -3,12 +3,12 @@ import { clientMetadata } from '../../clients/describe.ts'
 import type { RegistrationPolicy } from '../../clients/metadata.ts'
 import type { AdmittedClient, Client } from '../../domain/model.ts'
 import { parseScope } from '../../domain/scope.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { AppDeps, Needs } from '../../feature/deps.ts'
 import { boundedList } from '../../http/log.ts'
 
 /** What the configuration, the current keys and an initial access token allow at registration, RFC 7591 §2 and §3. */
 export function registrationPolicy(
-  { config, service, keys, declared }: Pick<AppDeps, 'config' | 'service' | 'keys' | 'declared'>,
+  { config, service, keys, declared }: Needs<'config' | 'service' | 'keys' | 'declared'>,
   admission?: Pick<AdmittedClient, 'redirects'>,
 ): RegistrationPolicy {
   return {

@@ -10,7 +10,7 @@ import { readToken } from '../../domain/bearer.ts'
 import { accept, insert, update, type Write } from '../../domain/decision.ts'
 import { type InitialToken, initialTokenKind, spendInitialToken } from '../../domain/initial-token.ts'
 import { hashSecret, secretBytes } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { acceptOnlyJson } from '../../http/json-bodies.ts'
 import { clientConfiguration } from './client-configuration.ts'
@@ -24,7 +24,7 @@ import { registrationRoutes } from './schema.ts'
  * RFC 7592 §2.
  */
 export const registration: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock' | 'random' | 'declared'>
+  Needs<'config' | 'service' | 'store' | 'keys' | 'clock' | 'random' | 'declared'>
 > = async (app, { config, service, store, keys, clock, random, declared }) => {
   acceptOnlyJson(app, config)
   // The schemas only document. The domain checks every member, so that each gets the exact code of RFC 7591 §3.2.2.

@@ -5,7 +5,7 @@ import { check, recordCheck } from '../../domain/check.ts'
 import { type DeclaredBindings, tokenTypeOf } from '../../domain/confirmation.ts'
 import { jtiOf, signInOf, subjectOf } from '../../domain/jwt-access-token.ts'
 import { formatScope } from '../../domain/scope.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { type Service, tokenClaimsOf } from '../../feature/service.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
 import { assertForm, formBodies } from '../../http/parameters.ts'
@@ -57,7 +57,9 @@ function introspectionResponse({ tokenClaims }: Service) {
 }
 
 /** RFC 7662 §2.1: the introspection endpoint. domain/access-token.ts decides who may present a token. */
-export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
+export const introspection: FastifyPluginAsyncTypebox<
+  Needs<'config' | 'store' | 'keys' | 'clock' | 'service' | 'declared'>
+> = async (app, deps) => {
   const { config, service, clock, declared } = deps
   app.seams.metadata.add({
     introspection_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),

@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyPluginAsync } from 'fastify'
 import { wellKnownUrl } from '../../domain/well-known.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 import { languagesOf } from '../../pages/i18n/i18n.ts'
 
@@ -12,10 +11,7 @@ import { languagesOf } from '../../pages/i18n/i18n.ts'
  * comes after the well-known string, RFC 8414 §3.1, and for OpenID Connect also before it, OpenID Connect Discovery
  * §4. The appended RFC 8414 form is what "relative to the base URL" means.
  */
-export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
-  app,
-  { config, service },
-) => {
+export const metadataDocuments: Plugin<'config' | 'service'> = async (app, { config, service }) => {
   const { issuer, prefix } = service
   const { metadata, publishedMetadata } = app.seams
   const { documentation, policy, terms } = config.service

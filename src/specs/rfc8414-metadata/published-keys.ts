@@ -1,13 +1,9 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyPluginAsync } from 'fastify'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 
 /** RFC 8414 §2, `jwks_uri`: the public keys that JWT access tokens (RFC 9068 §4) and ID Tokens verify with. */
-export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = async (
-  app,
-  { config, keys },
-) => {
+export const publishedKeys: Plugin<'config' | 'keys'> = async (app, { config, keys }) => {
   serveDocument(app, ['/api/oauth/jwks'], {
     endpoint: 'jwks',
     endpointTitle: 'keys',

@@ -4,7 +4,7 @@ import type { GrantBasis } from '../../domain/decision.ts'
 import type { UserDenial } from '../../domain/interaction.ts'
 import type { Client, Scope, Seconds, Session } from '../../domain/model.ts'
 import type { Parameters } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { consentEvent } from '../../pages/consent.ts'
 import type { SignedIn } from '../../pages/kit.ts'
 import { type DeviceAuthorization, decideDevice, deviceKind } from './rules/device.ts'
@@ -41,7 +41,7 @@ interface Approved {
  * Returns a function that approves a device: false if its wait is over.
  * @throws {Overtaken} if the session has ended.
  */
-export function deviceApproval(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
+export function deviceApproval(app: FastifyInstance, { store }: Needs<'store'>) {
   return async ({ device, client, session, scope, context, basis }: Approved): Promise<boolean> => {
     const { userId } = session
     // The device redeems the grant as long as its own code works: no code of RFC 6749 is issued.

@@ -1,10 +1,9 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyPluginAsync } from 'fastify'
 import { accept, update } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { narrowByUser } from '../../domain/interaction.ts'
 import { parseScope } from '../../domain/scope.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import { beginSession } from '../../users/rules/session.ts'
 import { canonicalLogin } from '../../users/rules/user.ts'
@@ -29,7 +28,7 @@ const Approval = Type.Object(
  * What tests do to a device on a development server in place of its user: `POST /_dev/devices/WDJB-MJHT/approve`,
  * `deny`, `expire` and `slow-down`. GET lists the devices.
  */
-export const deviceDevelopment: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const deviceDevelopment: Plugin<'config' | 'store' | 'clock'> = async (app, deps) => {
   const { config, store, clock } = deps
   const approveDevice = deviceApproval(app, deps)
 

@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { currentRequest } from '../../domain/current-grant.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { clientWords } from '../../domain/localized.ts'
@@ -6,7 +6,7 @@ import type { Scope, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import {
@@ -55,7 +55,10 @@ declare module '../../pages/pages.ts' {
  * RFC 8628 §3.3: the pages on which a user types the code of a device, signs in, compares it, and decides. The link of
  * `verification_uri_complete` only fills in the code (RFC 8628 §3.3.1): nothing is looked up before the form is sent.
  */
-export const devicePages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const devicePages: Plugin<'config' | 'store' | 'clock' | 'service' | 'declared'> = async (
+  app,
+  deps,
+) => {
   const { config, service, store, clock } = deps
   const { prefix } = service
   const approveDevice = deviceApproval(app, deps)

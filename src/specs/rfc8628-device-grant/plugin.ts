@@ -6,7 +6,7 @@ import { insert } from '../../domain/decision.ts'
 import type { Client } from '../../domain/model.ts'
 import { every, single } from '../../domain/parameters.ts'
 import { secretBytes } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { clientOf } from '../../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
@@ -47,7 +47,9 @@ const DeviceAuthorizationResponse = Type.Object(
 const attempts = 3
 
 /** RFC 8628 §3.1: the device authorization endpoint, and §3.4: the grant type with which the device polls. */
-export const deviceGrant: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
+export const deviceGrant: FastifyPluginAsyncTypebox<
+  Needs<'config' | 'store' | 'clock' | 'random' | 'service' | 'declared'>
+> = async (app, deps) => {
   const { config, service, store, clock, random, declared } = deps
   const { lifetimes } = config
   const limits = { ...config.deviceGrant, closedBy: declared.grantTypes[grantType]?.closedBy?.(config) }

@@ -1,10 +1,9 @@
-import type { FastifyPluginAsync } from 'fastify'
 import { OAuthError } from '../../domain/errors.ts'
 import { assertSignature } from '../../domain/jws.ts'
 import { algorithmNamed, algorithmNames, type PublicKey } from '../../domain/key-set.ts'
 import type { Client } from '../../domain/model.ts'
 import type { Parameters } from '../../domain/parameters.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { FetchFailed } from '../../outbound/exchange.ts'
 import {
   assertRequestObject,
@@ -23,7 +22,7 @@ import {
  * endpoint and in pushed requests (RFC 9126 §3). Only what is signed counts. The keys are those by which the client
  * authenticates.
  */
-export const requestObjects: FastifyPluginAsync<AppDeps> = async (
+export const requestObjects: Plugin<'config' | 'clock' | 'service' | 'declared' | 'fetchUrl'> = async (
   app,
   { config, service, clock, fetchUrl, declared },
 ) => {

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { insert } from '../../domain/decision.ts'
 import type { Parameters } from '../../domain/parameters.ts'
 import { secretBytes } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { clientOf } from '../../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
@@ -34,7 +34,9 @@ const PushedRequestResponse = Type.Object(
  * request is validated as at the authorization endpoint, both here and when its reference is used (RFC 9126 §4): the
  * client may have changed in between.
  */
-export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
+export const pushedRequests: FastifyPluginAsyncTypebox<
+  Needs<'config' | 'store' | 'clock' | 'random' | 'declared'>
+> = async (app, deps) => {
   const { config, store, clock, random, declared } = deps
   const { request_uri: _, ...pushedParameters } = declared.authorizationParameters
   const { seconds, required } = config.pushedRequests

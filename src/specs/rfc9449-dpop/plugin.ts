@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { grantConfirmation } from '../../domain/confirmation.ts'
 import { insertUse } from '../../domain/decision.ts'
 import {
@@ -14,7 +14,7 @@ import {
   readProof,
   useOfProof,
 } from '../../domain/dpop-proof.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { insertOnce } from '../../storage/store.ts'
 import { assertBoundKey, assertMayOmitProof, extraOfProof, keyOf, readKey } from './rules.ts'
 
@@ -23,7 +23,10 @@ import { assertBoundKey, assertMayOmitProof, extraOfProof, keyOf, readKey } from
  * server (RFC 9449 §7). What a proof must be is decided in domain/dpop-proof.ts, which the guard of other applications
  * uses, too. Nonces (RFC 9449 §8) are pseudonyms of the time: every node makes and accepts the same ones.
  */
-export const dpop: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
+export const dpop: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> = async (
+  app,
+  { config, service, store, keys, clock },
+) => {
   app.seams.metadata.add({ dpop_signing_alg_values_supported: proofAlgorithms })
   const { origin } = new URL(service.issuer)
   const nonces = noncesBy((window) => keys.pseudonym('dpop-nonce', window))

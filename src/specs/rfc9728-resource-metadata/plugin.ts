@@ -1,8 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyPluginAsync } from 'fastify'
 import { offlineAccess } from '../../domain/scope-catalogue.ts'
 import { wellKnownUrl } from '../../domain/well-known.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 
 /**
@@ -10,10 +9,7 @@ import { documentResponses, serveDocument } from '../../http/document.ts'
  * origin, each at its path-inserted URL, RFC 9728 §3.3, without members that have no value, RFC 9728 §3.2. Other
  * resources publish their own.
  */
-export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
-  app,
-  { config, service },
-) => {
+export const resourceMetadata: Plugin<'config' | 'service'> = async (app, { config, service }) => {
   const { origin } = new URL(service.issuer)
   const own = service.resources.own
   const isReserved = (name: string) => service.scopes.has(name) && !service.openScopes.has(name)

@@ -1,7 +1,6 @@
-import type { FastifyPluginAsync } from 'fastify'
 import { allowedGroupsOf } from '../../domain/group.ts'
 import type { ClaimsUse } from '../../feature/contributions.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Plugin } from '../../feature/deps.ts'
 import { groupsOf } from '../groups.ts'
 import { denial, groupClaims, requireMember, wantsGroups } from './rules.ts'
 import { applyRules, type ClaimRule, claimRulesOf } from './token-claims.ts'
@@ -12,7 +11,7 @@ import { applyRules, type ClaimRule, claimRulesOf } from './token-claims.ts'
  * by the scope `groups`, and what the rules of the client say. Memberships are read each time, so that the next
  * refresh and the next call of UserInfo have every change.
  */
-export const groups: FastifyPluginAsync<AppDeps> = async (app, { config, store }) => {
+export const groups: Plugin<'config' | 'store'> = async (app, { config, store }) => {
   const { contact, mostInClaim } = config.groups
 
   app.seams.userChecks.add((client, userId) => {
