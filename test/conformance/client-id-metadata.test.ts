@@ -632,7 +632,7 @@ t.test(
     t.equal(first && (await agent.submit(first, { decision: 'approve' })).at, 'redirect')
     t.equal(await consentOf(client, agent, { scope: 'openid courses:read' }), undefined, 'it is remembered')
     const wider = await consentOf(client, agent, { scope: 'openid courses:read courses:write' })
-    t.match(wider && textOf(wider), 'You allowed', 'a wider scope asks for the difference')
+    t.match(wider && textOf(wider), 'You connected this app before', 'a wider scope asks for the difference')
     const loopback = { redirect_uri: 'http://127.0.0.1:3000/callback', scope: 'openid courses:read' }
     for (const about of ['the first time', 'and every time']) {
       const here = await consentOf(client, agent, loopback)
@@ -652,7 +652,7 @@ t.test(
     const other = [webRedirect, 'http://127.0.0.1/callback', 'https://client.example/other']
     const again = await refreshed({ redirect_uris: other })
     t.ok(again, 'other redirect URIs ask again')
-    t.notMatch(again && textOf(again), 'You allowed', 'for everything')
+    t.notMatch(again && textOf(again), 'You connected this app before', 'for everything')
     t.equal(again && (await agent.submit(again, { decision: 'approve' })).at, 'redirect')
     t.equal(await refreshed({ redirect_uris: other }), undefined)
     const key = makeClientKey('ES256', 'first')
