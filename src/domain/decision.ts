@@ -4,6 +4,7 @@ import type {
   Client,
   Consent,
   Grant,
+  GrantOfToken,
   Hash,
   Rejection,
   Seconds,
@@ -225,9 +226,14 @@ export interface Condition {
 /** What reads in a transaction: it delegates to `RecordReads` by `yield*`, and yields nothing else. */
 export type Reading<T> = Generator<unknown, T, unknown>
 
+/** What a transaction finds by its key, besides records. */
+export type FindableKind = 'user' | 'client' | 'grantOfToken'
+
 /** Reads records in the transaction that writes. */
 export interface RecordReads {
   find(kind: 'user', key: string): Reading<User | undefined>
+  find(kind: 'client', key: string): Reading<Client | undefined>
+  find(kind: 'grantOfToken', key: string): Reading<GrantOfToken | undefined>
   find<T>(kind: RecordKind<T>, key: string): Reading<T | undefined>
   listOf<T>(kind: RecordKind<T>, userId: string): Reading<readonly T[]>
   /** The records whose keys begin with a text, and come after another one. */

@@ -6,10 +6,11 @@ import {
   whyInactive,
   withinSubject,
 } from '../domain/access-token.ts'
-import { type AccessPolicy, isLoss, type Loss } from '../domain/current-grant.ts'
+import { type AccessPolicy, currentGrant, isLoss, type Loss } from '../domain/current-grant.ts'
+import type { Reading, RecordReads } from '../domain/decision.ts'
 import type { OpenedHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
-import type { ExchangedToken, GrantOfToken, Seconds } from '../domain/model.ts'
+import type { ExchangedToken, Grant, GrantOfToken, Seconds } from '../domain/model.ts'
 import type { Needs } from '../feature/deps.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
 
@@ -85,6 +86,21 @@ export async function leftOfSubjects(
     from = subject?.exchangedFrom
   }
   return left
+}
+
+/** Whether an exchanged grant may have all of this now: of its client, and of each token in its chain, so much is left. */
+export function* isWholeNow(read: RecordReads, grant: Grant, policy: AccessPolicy): Reading<boolean> {
+  const client = yield* read.find('client', grant.clientId)
+  if (client === undefined || client.lockedAt !== undefined) return false
+  if (currentGrant(grant, client, policy) !== grant) return false
+  for (let from = grant.exchangedFrom; from !== undefined; ) {
+    const key = grantOfTokenKey(from.grantId, from.tokenId)
+    const subject: GrantOfToken | undefined = yield* read.find('grantOfToken', key)
+    const left = withinSubject(grant, from, subject, policy)
+    if (isLoss(left) || left.scope !== grant.scope || left.resource !== grant.resource) return false
+    from = subject?.exchangedFrom
+  }
+  return true
 }
 
 const foreign: DeadToken = { kind: 'dead', why: 'no access token of this server reads like this' }

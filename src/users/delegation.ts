@@ -1,4 +1,4 @@
-import type { Reading, RecordReads } from '../domain/decision.ts'
+import type { FindableKind, Reading, RecordReads } from '../domain/decision.ts'
 import {
   deepestGroup,
   type Group,
@@ -133,7 +133,7 @@ export function reachOf(all: readonly Group[], own: OwnGroups, administrators: s
       return (yield value) as never // a record of the kind
     }
     return {
-      find: (kind: 'user' | RecordKind<unknown>, key: string) =>
+      find: (kind: FindableKind | RecordKind<unknown>, key: string) =>
         at(
           kind === groupKind
             ? byId.get(key)

@@ -1,4 +1,4 @@
-import type { Reading, RecordReads } from '../domain/decision.ts'
+import type { FindableKind, Reading, RecordReads } from '../domain/decision.ts'
 import type { RecordKind } from '../domain/record.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -11,7 +11,7 @@ export async function readOutside<T>(
     return (yield result) as never // what the store has of the kind
   }
   const read: RecordReads = {
-    find: (kind: 'user' | RecordKind<unknown>, key: string) => wait(store.find(kind, key)),
+    find: (kind: FindableKind | RecordKind<unknown>, key: string) => wait(store.find(kind, key)),
     listOf: (kind, userId) => wait(store.listOf(kind, userId)),
     listFrom: (kind, page) => wait(store.listFrom(kind, page)),
     listKind: (kind, page) => wait(store.listKind(kind, page)),
