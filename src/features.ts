@@ -15,6 +15,7 @@ import { clientAssertions } from './specs/rfc7523-client-assertions/feature.ts'
 import { registration } from './specs/rfc7591-registration/feature.ts'
 import { introspection } from './specs/rfc7662-introspection/feature.ts'
 import { deviceGrant } from './specs/rfc8628-device-grant/feature.ts'
+import { exchangeOfTokens } from './specs/rfc8693-token-exchange/feature.ts'
 import { requestObjects } from './specs/rfc9101-request-objects/feature.ts'
 import { pushedRequests } from './specs/rfc9126-pushed-requests/feature.ts'
 import { issuerIdentification } from './specs/rfc9207-issuer/feature.ts'
@@ -40,6 +41,7 @@ export const features: readonly Feature[] = [
   introspection,
   requestObjects,
   deviceGrant,
+  exchangeOfTokens,
   pushedRequests,
   dpop,
   securityProfile,

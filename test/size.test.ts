@@ -14,14 +14,14 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_070,
+    lines: 18_310,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_140 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_500 },
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_100 },
 }
-const restOfLines = 6_020
+const restOfLines = 6_040
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

@@ -155,7 +155,7 @@ t.test(
       'password',
       'implicit',
       'urn:x:y',
-      'urn:ietf:params:oauth:grant-type:token-exchange',
+      'urn:ietf:params:oauth:grant-type:saml2-bearer',
       'Authorization_Code',
     ]
     for (const type of types) {
@@ -172,6 +172,7 @@ t.test(
       'refresh_token',
       'client_credentials',
       'urn:ietf:params:oauth:grant-type:device_code',
+      'urn:ietf:params:oauth:grant-type:token-exchange',
     ])
   },
 )

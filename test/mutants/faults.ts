@@ -41,6 +41,7 @@ import { stepUpFaults } from './step-up.ts'
 import { storageFaults } from './storage.ts'
 import { textFaults } from './texts.ts'
 import { tokenFaults } from './token.ts'
+import { tokenExchangeFaults } from './token-exchange.ts'
 import { trustedIssuerFaults } from './trusted-issuers.ts'
 
 /** Every deliberate fault, by area. `npm run mutants` shows that each is detected. */
@@ -54,6 +55,7 @@ export const faults: readonly Fault[] = [
   ...trustedIssuerFaults,
   ...clientDocumentFaults,
   ...clientCredentialsFaults,
+  ...tokenExchangeFaults,
   ...deviceGrantFaults,
   ...adminFaults,
   ...adminPageFaults,

@@ -11,6 +11,7 @@ import {
 } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
+import { addClient, introspect } from '../helpers/wire.ts'
 import { startPostgres } from './postgres-server.ts'
 
 const postgres = await startPostgres(t)
@@ -59,4 +60,31 @@ t.test('50 simultaneous refreshes of one token get one successor', async (t) => 
   )
   t.equal(new Set(successors).size, 1)
   t.equal((await refresh(server, client, successors[0] ?? '')).status, 200)
+})
+
+t.test('an exchanged token ends with its subject token, also when both happen at once', async (t) => {
+  const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
+  const app = await addClient(server, { grantTypes: ['authorization_code', 'refresh_token', grantType] })
+  const ask = (token: string) =>
+    postAs(server, app, '/api/oauth/token', {
+      grant_type: grantType,
+      subject_token: token,
+      subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+    })
+  const isActive = async (token: unknown) => (await introspect(server, app, String(token)))['active']
+  for (let turn = 0; turn < 5; turn += 1) {
+    const tokens = await obtainTokens(server, app, { agent })
+    const { access_token: first } = (await (await ask(tokens.access_token)).json()) as Tokens
+    t.equal(await isActive(first), true)
+    const [next, chained] = await Promise.all([
+      ask(tokens.access_token),
+      ask(first),
+      postAs(server, app, '/api/oauth/revoke', { token: tokens.refresh_token }),
+    ])
+    t.equal(await isActive(first), false)
+    for (const response of [next, chained])
+      if (response.status === 200)
+        t.equal(await isActive(((await response.json()) as Tokens).access_token), false)
+      else t.equal(response.status, 400)
+  }
 })

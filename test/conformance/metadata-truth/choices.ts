@@ -88,6 +88,8 @@ const responseTypes: Promises[string] = {
   },
 }
 
+const exchangeType = 'urn:ietf:params:oauth:grant-type:token-exchange'
+
 const grantTypes: Promises[string] = {
   each: {
     authorization_code: async (t, subject) => {
@@ -115,13 +117,22 @@ const grantTypes: Promises[string] = {
       t.match(await json(response), { access_token: String, scope: 'courses:read' })
     },
     [deviceGrantType]: redeemDevice,
+    [exchangeType]: async (t, subject) => {
+      const own = await integrate(subject.server, { grantTypes: ['authorization_code', exchangeType] })
+      const { access_token: token } = await tokensOf(subject, own)
+      const type = 'urn:ietf:params:oauth:token-type:access_token'
+      const fields = { grant_type: exchangeType, subject_token: token, subject_token_type: type }
+      const response = await send(subject, 'token_endpoint', own, fields)
+      t.equal(response.status, 200)
+      t.match(await json(response), { access_token: String, issued_token_type: type })
+    },
   },
   unlisted: async (t, subject, listed) => {
     const others = [
       'password',
       'implicit',
       'urn:ietf:params:oauth:grant-type:jwt-bearer',
-      'urn:ietf:params:oauth:grant-type:token-exchange',
+      'urn:ietf:params:oauth:grant-type:saml2-bearer',
     ]
     for (const type of others) {
       t.notOk(listed.includes(type), type)
