@@ -43,6 +43,7 @@ const samples: Readonly<Record<string, readonly [value: unknown, needed?: object
   token_endpoint_auth_signing_alg: ['ES256'],
   trusted_issuers: [[{ issuer: 'https://ci.example', subject: 'repo' }]],
   legacy_audience: [true],
+  exchanged_by: ['orders-api'],
   backchannel_logout_uri: ['https://app.example/logout'],
   backchannel_logout_session_required: [true],
   refresh_tokens: ['session'],
