@@ -61,7 +61,11 @@ t.test('a server whose features leave out what they declare does not start', asy
       'client authentication method none',
     ],
     ['tokenBindings', (seams: Seams) => seams.tokenBindings, 'token binding jkt'],
-    ['tokenMembers', (seams: Seams) => seams.tokenMembers, 'member of the token response id_token'],
+    [
+      'tokenMembers',
+      (seams: Seams) => seams.tokenMembers,
+      `member of the token response ${Object.keys(declared.tokenMembers)[0]}`,
+    ],
     ['signInClaims', (seams: Seams) => seams.signInClaims, 'claim about the sign-in sid'],
   ] as const)
     await t.rejects(forget(add), { message: `the ${what} ${missing}` }, name)
