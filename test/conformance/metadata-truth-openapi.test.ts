@@ -96,6 +96,7 @@ const pagesAndHealth = [
   'GET /link',
   'GET /livez',
   'GET /login',
+  'GET /oauth/arrival',
   'GET /oauth/logout',
   'GET /readyz',
   'POST /consent',
