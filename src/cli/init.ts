@@ -125,7 +125,9 @@ async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFla
   if (given === undefined && yes)
     throw new WrongUsage('--yes needs --issuer, such as https://auth.example.org')
   if (!yes && !process.stdin.isTTY)
-    throw new CommandFailed('cannot ask without a terminal; use --yes and --issuer')
+    throw new CommandFailed(
+      `cannot ask without a terminal; use --yes${given === undefined ? ' and --issuer' : ''}`,
+    )
   const issuer = given ?? (await answer('The public URL of the server', undefined))
   // Without TLS no proxy is needed, and nothing else passes requests on to another port.
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined

@@ -161,7 +161,12 @@ t.test('init rejects what would not start, before it makes anything', async (t) 
   const folder = t.testdir({})
   const here = ['--folder', folder]
   const cases: [string[], number, RegExp][] = [
-    [['init', ...here], 1, /cannot ask without a terminal; use --yes and --issuer/],
+    [['init', ...here], 1, /cannot ask without a terminal; use --yes and --issuer\n/],
+    [
+      ['init', ...here, '--issuer', 'https://auth.example.org'],
+      1,
+      /cannot ask without a terminal; use --yes\n/,
+    ],
     [['init', '--yes', ...here], 64, /--yes needs --issuer/],
     [['init', '--yes', '--issuer', 'http://auth.example.org', ...here], 78, /issuer: http is accepted on/],
     [['init', '--yes', '--issuer', 'auth', ...here], 78, /issuer: must be an absolute/],
