@@ -1,6 +1,7 @@
 /** The OpenID Foundation's config certification plan: one module that checks the discovery document. */
 import t from 'tap'
 import { grantType as deviceGrantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
+import { tokenExchange } from '../../src/specs/rfc8693-token-exchange/schema.ts'
 import { startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 
@@ -135,7 +136,7 @@ t.test(
     t.notOk(algorithms.includes('none'))
     t.strictSame(
       listOf('grant_types_supported'),
-      ['authorization_code', 'refresh_token', 'client_credentials', deviceGrantType],
+      ['authorization_code', 'refresh_token', 'client_credentials', deviceGrantType, tokenExchange],
       '[oidc-disc-3-grant-types]',
     )
     for (const name of ['openid', 'profile', 'email'])

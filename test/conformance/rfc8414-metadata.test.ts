@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { grantType as deviceGrantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
+import { tokenExchange } from '../../src/specs/rfc8693-token-exchange/schema.ts'
 import { authorize, callApi, exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { assertRejected, type Json, json, startFlow } from '../helpers/wire.ts'
@@ -82,7 +83,7 @@ const choices: readonly (readonly [string, unknown, string, string?])[] = [
   ['response_modes_supported', ['query', 'form_post'], '[rfc8414-2-response-modes-default]'],
   [
     'grant_types_supported',
-    ['authorization_code', 'refresh_token', 'client_credentials', deviceGrantType],
+    ['authorization_code', 'refresh_token', 'client_credentials', deviceGrantType, tokenExchange],
     '[rfc8414-2-grant-types-default]',
     '[oidc-disc-3-grant-types]',
   ],

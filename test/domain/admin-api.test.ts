@@ -267,6 +267,7 @@ t.test('a delegate sees no attributes of a user', async (t) => {
     username: 'bob',
     seeded: false,
     created_at: 1,
+    updated_at: 1,
     has_password: false,
     claims: user.claims,
     attributes: { department: 'physics' },

@@ -17,7 +17,7 @@ t.test(
   '3000 generated requests get well-formed responses, and no client gets what belongs to another',
   patient,
   async (t) => {
-    const { sent, finding, statuses } = await runFuzz({ seed: 20_260_104, requests: 3000 })
+    const { sent, finding, statuses } = await runFuzz({ seed: 1, requests: 3000 })
     t.equal(finding, undefined, JSON.stringify(finding))
     t.equal(sent, 3000)
     // A run in which nothing succeeds proves nothing.
