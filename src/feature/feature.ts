@@ -158,7 +158,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     declared: Readonly<Record<string, { readonly parameters?: Schemas }>> = {},
   ): Schemas => Object.assign({}, ...Object.values(declared).map(({ parameters }) => parameters))
   return {
-    clientMetadata: joined(features, (feature) => feature.clientMetadata, coreMembers),
+    clientMetadata: joined<DeclaredClientMember>(features, (feature) => feature.clientMetadata, coreMembers),
     grantTypes: joined(features, (feature) => feature.grantTypes),
     clientAuthentication: joined(features, (feature) => feature.clientAuthentication),
     authorizationParameters: joined(features, (feature) => feature.authorizationParameters),
