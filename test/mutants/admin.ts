@@ -159,8 +159,8 @@ export const adminFaults = [
     id: 'admin-revokes-a-client-beyond-the-caller',
     tests: ['test/admin/grants.test.ts'],
     file: 'src/admin/operations/grants.ts',
-    find: "requireWithin(await store.find('client', param('client_id')), caller)",
-    replace: "requireFound(await store.find('client', param('client_id')), 'client')",
+    find: "requireWithin(await deps.store.find('client', param('client_id')), caller)",
+    replace: "requireFound(await deps.store.find('client', param('client_id')), 'client')",
   },
   {
     id: 'grants-of-a-locked-client-come-back',
