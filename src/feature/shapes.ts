@@ -134,10 +134,12 @@ export function declaredContribution<F extends Added, J>(
   }
 }
 
-/** Conditions: each function throws if what it checks does not hold. */
+/** Conditions: each function throws, at once, if what it checks does not hold. */
 export function condition<F extends Added>(what: string) {
   const { add, close, call } = functions<F>(what, (added) => (a, b, c) => {
-    for (const assert of added) assert(a, b, c)
+    // The compiler accepts an asynchronous one, whose error would come too late to reject anything.
+    for (const assert of added)
+      if (assert(a, b, c) !== undefined) throw new Error(`the ${what} returns a value`)
   })
   // `as`: the arguments are those of the added functions.
   return { add, close, assert: call as (...given: Parameters<F>) => void }

@@ -106,6 +106,8 @@ t.test('conditions throw, the first choice decides, and transformations follow e
   t.doesNotThrow(() => positive.assert(1))
   t.throws(() => positive.assert(-1), { message: 'negative' })
   t.throws(() => positive.assert(0), { message: 'zero' })
+  positive.add(async () => {})
+  t.throws(() => positive.assert(1), { message: 'the check returns a value' }, 'no later error is lost')
 
   const loader = choice<(n: number) => string | undefined>('loader')
   t.equal(loader.choose(1), undefined)
