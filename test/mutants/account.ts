@@ -92,7 +92,7 @@ export const accountFaults = [
   },
   {
     id: 'own-form-of-another-site',
-    file: 'src/pages/account/plugin.ts',
+    file: 'src/pages/forms.ts',
     find: "  app.addHook('preValidation', assertSameSite)\n",
     replace: '',
     tests: test('apps'),

@@ -68,7 +68,7 @@ export const adminPageFaults = [
   {
     id: 'admin-page-cross-site-form',
     tests,
-    file: 'src/admin/pages/plugin.ts',
+    file: 'src/pages/forms.ts',
     find: "app.addHook('preValidation', assertSameSite)",
     replace: '',
   },

@@ -81,7 +81,7 @@ export const adminFaults = [
   {
     id: 'admin-settings-for-delegates',
     tests: delegation,
-    file: 'src/admin/api/activity.ts',
+    file: 'src/admin/operations/activity.ts',
     find: "operationId: 'readSettings',",
     replace: "operationId: 'readSettings', delegates: true,",
   },
@@ -116,7 +116,7 @@ export const adminFaults = [
   {
     id: 'admin-explains-for-delegates',
     tests: delegation,
-    file: 'src/admin/api/activity.ts',
+    file: 'src/admin/operations/activity.ts',
     find: "operationId: 'explainToken',",
     replace: "operationId: 'explainToken', delegates: true,",
   },
@@ -249,7 +249,7 @@ export const adminFaults = [
   {
     id: 'admin-takes-over-a-client',
     tests,
-    file: 'src/admin/api/clients.ts',
+    file: 'src/admin/operations/rules.ts',
     find: '  assertWithin(client, caller)\n  return client',
     replace: '  return client',
   },
@@ -313,14 +313,14 @@ export const adminFaults = [
   {
     id: 'admin-scope-for-a-client-that-registered',
     tests,
-    file: 'src/domain/authorization-request.ts',
+    file: 'src/domain/current-grant.ts',
     find: "(!isOpen && client.origin !== 'integration')",
     replace: '(!isOpen && client.scope === undefined)',
   },
   {
     id: 'admin-scope-by-default',
     tests,
-    file: 'src/domain/authorization-request.ts',
+    file: 'src/domain/current-grant.ts',
     find: '(client.scope?.includes(name) ?? isOpen)',
     replace: '(client.scope?.includes(name) ?? true)',
   },
@@ -649,7 +649,7 @@ export const adminFaults = [
   {
     id: 'admin-keys-rotated-twice',
     tests,
-    file: 'src/admin/api/keys.ts',
+    file: 'src/admin/operations/keys.ts',
     find: 'requireMay({}), ...keep(respond(decision.result)))',
     replace: 'requireMay({}))',
   },

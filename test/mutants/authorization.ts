@@ -101,7 +101,7 @@ export const authorizationFaults = [
   {
     id: 'scope-beyond-the-registered-ceiling',
     rule: 'rfc7591-2-scope-string',
-    file: request,
+    file: 'src/domain/current-grant.ts',
     find: 'return name === offlineAccess.name || (client.scope?.includes(name) ?? isOpen)',
     replace: 'return name === offlineAccess.name || isOpen || client.scope?.includes(name) === true',
   },

@@ -131,7 +131,7 @@ export const clientAssertionFaults = [
   {
     id: 'assertion-used-twice',
     rule: 'rfc7523-3-jti-replay',
-    file: plugin,
+    file: 'src/storage/store.ts',
     find: 'if (error instanceof RecordExists) return false',
     replace: 'if (error instanceof RecordExists) return true',
   },
@@ -174,7 +174,7 @@ export const clientAssertionFaults = [
   {
     id: 'critical-header-ignored',
     rule: 'rfc7523-3-valid-jwt',
-    file: claims,
+    file: 'src/domain/jws.ts',
     find: "['crit', 'jwk',",
     replace: "['jwk',",
   },

@@ -2,7 +2,7 @@
 interface Edit {
   /** Kebab-case, unique among all faults. */
   readonly id: string
-  /** The file to search first. Code that has moved is found anywhere in src. */
+  /** The file of the code. Where it has moved, `--check` says to which one. */
   readonly file: string
   /** The shortest code that occurs exactly once; layout, comments and trailing commas do not count. */
   readonly find: string

@@ -54,7 +54,7 @@ export const interactionFaults = [
   {
     id: 'form-of-another-site',
     rule: 'rfc6749-10.12-csrf-approval',
-    file: 'src/pages/sign-in/plugin.ts',
+    file: 'src/pages/forms.ts',
     find: "  app.addHook('preValidation', assertSameSite)\n",
     replace: '',
   },
@@ -145,7 +145,7 @@ export const interactionFaults = [
   },
   {
     id: 'cookie-open-to-script',
-    file: 'src/users/browser.ts',
+    file: 'src/http/cookies.ts',
     find: 'httpOnly: true',
     replace: 'httpOnly: false',
     tests: signIn,

@@ -36,7 +36,7 @@ export const logoutFaults = [
   {
     id: 'logout-leads-away-without-hint',
     rule: 'oidc-rpl-3-no-hint-no-redirect',
-    file: rule,
+    file: 'src/specs/oidc-logout/plugin.ts',
     find: 'wanted.redirectUri !== undefined && !wanted.isHinted',
     replace: 'false',
   },

@@ -160,13 +160,13 @@ export const mustFaults: readonly RuleFault[] = [
     ['oidc-core-14-space-delimiter', "text.split(' ')", 'text.split(/[ ,+]/)'],
     ['service-4-authorize-scope-list', "text.split(' ')", "text.split(',')"],
   ),
+  ...breaking('src/domain/client-authentication.ts', [
+    'rfc6749-3.2.1-public-sends-client-id',
+    "clientId !== undefined || method.findClientId !== undefined,\n    'rfc6749-3.2.1-public-sends-client-id'",
+    "true,\n    'rfc6749-3.2.1-public-sends-client-id'",
+  ]),
   ...breaking(
-    'src/domain/client-authentication.ts',
-    [
-      'rfc6749-3.2.1-public-sends-client-id',
-      "clientId !== undefined || method.findClientId !== undefined,\n    'rfc6749-3.2.1-public-sends-client-id'",
-      "true,\n    'rfc6749-3.2.1-public-sends-client-id'",
-    ],
+    'src/specs/rfc6749-authorization/client-secret.ts',
     [
       'oauth21-2.4.1-secret-post-mandatory',
       "single(parameters, 'client_secret')",

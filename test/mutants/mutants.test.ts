@@ -27,7 +27,11 @@ t.test('every fault applies to the current source and has a test that can detect
 })
 
 t.test('a fault that cannot be applied is reported in one line', async (t) => {
-  const root = t.testdir({ 'src.ts': 'export const one = 1\nexport const two = 1\n', 'x.test.ts': '' })
+  const root = t.testdir({
+    'src.ts': 'export const one = 1\nexport const two = 1\n',
+    src: { 'a.ts': 'export const moved = 1\n' },
+    'x.test.ts': '',
+  })
   const fault = { id: 'x', file: 'src.ts', find: 'one', replace: 'uno', tests: ['x.test.ts'] }
   const flaws = (...changed: Partial<Fault>[]) =>
     flawsOf(
@@ -36,6 +40,8 @@ t.test('a fault that cannot be applied is reported in one line', async (t) => {
     )
   t.same(flaws({}), [])
   t.same(flaws({ find: 'three' }), ['x: stale: neither src.ts nor another file contains "three"'])
+  const moved = { file: 'src/gone.ts', find: 'moved' }
+  t.same(flaws(moved), ['x: moved: its text is in src/a.ts, not in src/gone.ts'])
   t.same(flaws({ file: 'gone.ts' }), ['x: stale: neither gone.ts nor another file contains "one"'])
   t.same(flaws({ find: '= 1' }), ['x: ambiguous: "= 1" is 2 times in src.ts'])
   t.same(flaws({ replace: '' }), ['x: broken: src.ts does not parse with it'])

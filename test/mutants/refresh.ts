@@ -67,14 +67,14 @@ export const refreshFaults = [
   {
     id: 'refresh-needs-client-id',
     rule: 'rfc6749-6-bound-to-client',
-    file: 'src/specs/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/grant-types.ts',
     find: "return client?.authenticationMethod === 'none' ? client.id : undefined",
     replace: 'return client && undefined',
   },
   {
     id: 'refresh-token-names-a-confidential-client',
     rule: 'rfc6749-3.2.1-confidential-must-authenticate',
-    file: 'src/specs/rfc6749-authorization/token.ts',
+    file: 'src/specs/rfc6749-authorization/grant-types.ts',
     find: "return client?.authenticationMethod === 'none' ? client.id : undefined",
     replace: 'return client?.id',
   },

@@ -101,7 +101,7 @@ export const registrationFaults = [
   {
     id: 'secret-without-expiry',
     rule: 'rfc7591-3.2.1-secret-expires-at',
-    file: metadata,
+    file: 'src/clients/describe.ts',
     find: '...(client.secretHash !== undefined && { client_secret_expires_at: 0 }),',
     replace: '',
   },
