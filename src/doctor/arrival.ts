@@ -55,7 +55,8 @@ export const arrival = fp<Needs<'config' | 'keys' | 'clock' | 'service'>>(
     }))
     app.get(service.prefix + arrivalPath, { schema: { hide: true } }, async (request) => {
       if (!isProof(request.headers[proofHeader], keys, clock())) throw nothingHere()
-      return app.arrivalOf(request)
+      const { ip: client, headers } = request
+      return { ...app.arrivalOf(request), client, forwarded: headers['x-forwarded-for'] }
     })
   },
   { name: 'arrival' },

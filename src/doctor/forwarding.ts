@@ -13,6 +13,9 @@ declare module 'fastify' {
   }
 }
 
+/** Nobody's address (RFC 5737). */
+export const claimedAddress = '192.0.2.1'
+
 /** So many requests have to show the same mistake of the same peer. */
 const enough = 10
 /** After so many without a result a request costs nothing more: there is no proxy. */
@@ -56,12 +59,24 @@ export const forwarding = fp(
   { name: 'forwarding', dependencies: ['arrival'] },
 )
 
-/** Returns the finding about a request that came through a proxy, by the members of `Arrival`. */
-export function arrivalFinding({ peer, isForwarded, isTrusted }: Readonly<Record<string, unknown>>): Finding {
+/**
+ * Returns the finding about requests that came through a proxy, by the members of `Arrival`.
+ * @param claiming How a request arrived whose X-Forwarded-For named an address that nobody has.
+ */
+export function arrivalFinding(
+  { peer, isForwarded, isTrusted }: Readonly<Record<string, unknown>>,
+  claiming: Readonly<Record<string, unknown>>,
+): Finding {
   if (typeof peer !== 'string')
     return unchecked`forwarded address: the server does not say how requests arrive: its secret, version or clock is another one; its log and /admin report a proxy that sends no X-Forwarded-For`
   if (isForwarded !== true) return silentProxy(peer, 'the request of this command')
   if (isTrusted !== true) return untrustedProxy(peer, 'the request of this command')
+  // With another address behind it, the proxy has added that one.
+  if (claiming['client'] === claimedAddress && claiming['forwarded'] === claimedAddress)
+    return problem`forwarded address: the proxy at ${peer} passes on the X-Forwarded-For of clients: they choose the address that limits and the log show
+    expected  the address that connected to the proxy, at the end of the header
+    found  only ${claimedAddress}, which this command sent
+    change  let the proxy set it, in nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`
   return ok`forwarded address: arrives in X-Forwarded-For of ${peer}, which is trusted`
 }
 

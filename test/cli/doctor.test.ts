@@ -264,6 +264,25 @@ t.test('a proxy that sends no X-Forwarded-For, or not from where trustProxy says
   )
 })
 
+t.test('a proxy that passes on what a client says of its own address is found', async (t) => {
+  const own = (header: unknown) => String(header).split(', ').slice(0, -1)
+  const passing: Behaviour = {
+    request: ({ 'x-forwarded-for': header, ...headers }) => ({
+      ...headers,
+      'x-forwarded-for': own(header).length > 0 ? own(header).join(', ') : header,
+    }),
+  }
+  const [passed, ...more] = await faults(passing)
+  t.strictSame(more, [])
+  t.match(passed, {
+    check: 'forwarded address',
+    level: 'problem',
+    said: /^the proxy at (?:::ffff:)?127\.0\.0\.1 passes on the X-Forwarded-For of clients: /,
+    found: 'only 192.0.2.1, which this command sent',
+    change: [/^let the proxy set it, in nginx: proxy_set_header X-Forwarded-For/],
+  })
+})
+
 t.test('with another secret than the server has, how a request arrived is not known', async (t) => {
   const found = await faults({}, { LYCHGATE_SECRET: 'another secret that is long enough as well' })
   t.match(

@@ -108,7 +108,14 @@ t.test('only who has the secret of the server learns how a request arrived', asy
       headers: { ...forwarded, ...(proof !== undefined && { [proofHeader]: proof }) },
     })
   const proof = proofAt(now, pseudonym)
-  t.strictSame((await ask(proof)).json(), { peer: '127.0.0.1', isForwarded: true, isTrusted: true })
+  const address = forwarded['x-forwarded-for']
+  t.strictSame((await ask(proof)).json(), {
+    peer: '127.0.0.1',
+    isForwarded: true,
+    isTrusted: true,
+    client: address,
+    forwarded: address,
+  })
   const wrong = [undefined, '', 'x', `${proof}x`, proof.slice(0, -1), proofAt(now, () => 'x')]
   const old = [-100, 100, 86_400].map((seconds) => proofAt(now + seconds, pseudonym))
   const nothing = (await app.inject('/oauth/nothing')).json()

@@ -24,6 +24,13 @@ export const limitFaults = [
     replace: '&& text.length > 12',
   },
   {
+    id: 'claimed-address-not-compared',
+    tests: ['test/cli/doctor.test.ts'],
+    file: 'src/doctor/forwarding.ts',
+    find: "claiming['client'] === claimedAddress && claiming['forwarded'] === claimedAddress",
+    replace: "claiming['client'] === claiming['peer']",
+  },
+  {
     id: 'arrival-proof-forever',
     tests: forwarding,
     file: 'src/doctor/arrival.ts',

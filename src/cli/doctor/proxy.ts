@@ -1,6 +1,6 @@
 import { arrivalPath, proofBy, proofHeader } from '../../doctor/arrival.ts'
 import { isDirect, ok, problem, type Setup, setting, upstreamOf, warning } from '../../doctor/finding.ts'
-import { arrivalFinding } from '../../doctor/forwarding.ts'
+import { arrivalFinding, claimedAddress } from '../../doctor/forwarding.ts'
 import type { Finding } from '../../domain/finding.ts'
 import { systemClock } from '../../system/system.ts'
 import { secretOf } from '../open.ts'
@@ -182,6 +182,7 @@ async function examineForwarding(setup: Setup): Promise<Finding> {
       change  ${setting('trustProxy', ['127.0.0.1'])}`
   }
   const proof = await proofBy(secretOf(setup.config) ?? '', systemClock())
-  const response = await ask(issuer + arrivalPath, { headers: { [proofHeader]: proof } })
-  return arrivalFinding(membersOf(response) ?? {})
+  const arrivalOf = async (headers: Readonly<Record<string, string>> = {}) =>
+    membersOf(await ask(issuer + arrivalPath, { headers: { [proofHeader]: proof, ...headers } })) ?? {}
+  return arrivalFinding(await arrivalOf(), await arrivalOf({ 'x-forwarded-for': claimedAddress }))
 }
