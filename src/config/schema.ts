@@ -472,7 +472,7 @@ export const CommonSettings = Type.Object(
           default: 1000,
           minimum: 0,
           description:
-            'Number of grants of one user for one client. Each time a tenth of this is added, the oldest beyond it are deleted. 0: no limit.',
+            'Number of grants of one user for one client; exchanged ones (RFC 8693) are counted apart. Each time a tenth of this is added, the oldest beyond it are deleted. 0: no limit.',
         }),
       },
       section('How large a request may be, and how many grants a client may collect.'),

@@ -71,12 +71,13 @@ export type Write =
   /** If the condition does not hold, nothing of the transaction is written. */
   | { readonly op: 'require'; readonly condition: Condition }
   | GrantInsertion
-  /** All but the newest `stay` grants of a user at one client. */
+  /** All but the newest `stay` grants of a user at one client: of those that are exchanged, or of the others. */
   | {
       readonly op: 'deleteOldestGrants'
       readonly userId: string
       readonly clientId: string
       readonly stay: number
+      readonly isExchanged: boolean
     }
   /** Raises `seq` to 1, and forgets what only the code needed: the nonce, and most of the code challenge. */
   | {

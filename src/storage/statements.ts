@@ -527,6 +527,7 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
       grants,
       sql`${grants.id} in (select ${grants.id} from ${grants}
         where ${grants.userSeq} = ${seqOf(users, 'userId')} and ${ofConnection}
+        and (coalesce(${grants.extra}, '') like '%"exchangedFrom":{%') = ${value('isExchanged')}
         order by ${grants.id} desc ${sql.raw(noLimit)} offset ${value('stay')})`,
     ),
     redeemGrant: builder

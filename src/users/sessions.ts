@@ -8,20 +8,22 @@ const mostPairs = 10_000
 
 /**
  * Limits the grants of one user at one client. Every so many new ones, a tenth of the limit, the write returned here
- * deletes the oldest; the others cost no look at the database. The count is this process's own, so a client can have a
+ * deletes the oldest; the others cost no look at the database. Exchanged ones have a limit of their own: a sign-in outlives
+ * them. The count is this process's own, so a client can have a
  * tenth more than the limit for each process and restart.
  */
 export function grantLimit({ limits }: Pick<Config, 'limits'>): (grant: Grant) => readonly Write[] {
   const stay = limits.grantsPerUserAndClient
   const turn = Math.ceil(stay / 10)
   const counts = new Map<string, number>()
-  return ({ userId, clientId }) => {
+  return ({ userId, clientId, exchangedFrom }) => {
     if (stay === 0 || userId === undefined) return []
-    const pair = `${userId} ${clientId}`
+    const isExchanged = exchangedFrom !== undefined
+    const pair = `${userId} ${clientId} ${isExchanged}`
     const count = (counts.get(pair) ?? 0) + 1
     if (counts.size >= mostPairs) counts.clear()
     counts.set(pair, count % turn)
-    return count % turn === 0 ? [{ op: 'deleteOldestGrants', userId, clientId, stay }] : []
+    return count % turn === 0 ? [{ op: 'deleteOldestGrants', userId, clientId, stay, isExchanged }] : []
   }
 }
 

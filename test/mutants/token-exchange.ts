@@ -90,4 +90,18 @@ export const tokenExchangeFaults = [
     replace: 'left = withinSubject(left, from, subject, service)\n    from = undefined',
     tests: over,
   },
+  {
+    id: 'exchanged-grants-push-out-sign-ins',
+    file: 'src/users/sessions.ts',
+    find: 'const isExchanged = exchangedFrom !== undefined',
+    replace: 'const isExchanged = exchangedFrom === null',
+    tests: ['test/users/exchanged-grants.test.ts'],
+  },
+  {
+    id: 'exchanged-grant-shown-active',
+    file: 'src/admin/operations/grants.ts',
+    find: 'return isLoss(left) ?',
+    replace: 'return isLoss(left) && left.rule === undefined ?',
+    tests: ['test/users/exchanged-grants.test.ts'],
+  },
 ] as const satisfies readonly Fault[]

@@ -149,12 +149,13 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const own = [3, 4, 5, 6].map(sample.grantId)
     for (const grantId of own)
       await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: grantId } })
-    const limit = (stay: number) =>
+    const limit = (stay: number, isExchanged = false) =>
       store.write({
         op: 'deleteOldestGrants',
         userId: sample.user.id,
         clientId: sample.client.id,
         stay,
+        isExchanged,
       })
     const left = async (userId: string) => (await store.listOf('grant', userId)).map((grant) => grant.id)
     await limit(4)
@@ -162,6 +163,16 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     await limit(2)
     t.strictSame(await left(sample.user.id), [elsewhere.id, ...own.slice(2)])
     t.strictSame(await left(sample.fullUser.id), [stranger.id])
+    // `extra` may say anything else.
+    const said = { ...sample.grant, id: own[0] ?? '', extra: { said: '"exchangedFrom":{' } }
+    const subject = { grantId: said.id, tokenId: 'token', clientId: sample.client.id }
+    const exchanged = { ...sample.grant, id: own[1] ?? '', exchangedFrom: subject }
+    for (const grant of [said, exchanged]) await store.write({ op: 'insertGrant', grant })
+    await limit(3)
+    await limit(1, true)
+    t.strictSame(await left(sample.user.id), [elsewhere.id, ...own], 'each kind has its own number')
+    await limit(0, true)
+    t.strictSame(await left(sample.user.id), [elsewhere.id, ...own.filter((id) => id !== exchanged.id)])
   })
 
   t.test('a revocation is visible at once, and a later one does not change its time', async (t) => {

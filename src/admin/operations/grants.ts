@@ -1,11 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import { revokeGrantsTo } from '../../clients/grants.ts'
-import { describeGrant, endConnection, endGrant, stateOfGrant } from '../../domain/connections.ts'
+import { describeGrant, endConnection, endGrant } from '../../domain/connections.ts'
+import { isLoss } from '../../domain/current-grant.ts'
 import { accept, withWrites } from '../../domain/decision.ts'
 import type { Grant } from '../../domain/model.ts'
+import { leftOfSubjects } from '../../http/token-reader.ts'
 import { everyConnection } from '../../users/rules/access.ts'
 import { isSeen, pageOfTheirs } from './member-pages.ts'
-import { findUser, listed, type Operation, type Page, pageOfAll } from './operation.ts'
+import { type Call, findUser, listed, type Operation, type Page, pageOfAll } from './operation.ts'
 import { requireFound, requireWithin, storedKey } from './rules.ts'
 import { ConnectionResource, GrantResource, listQuery, nothing, pageOf, Revoked } from './schema.ts'
 import { pageOfWalk } from './walk.ts'
@@ -32,14 +34,14 @@ export const listAllGrants: Operation = {
     ),
   }),
   async perform(call) {
-    const { store, clock } = call.deps
+    const { store } = call.deps
     const [sub, client, state] = [call.query('sub'), call.query('client_id'), call.query('state')]
     const userId = sub === undefined ? undefined : storedKey(sub)
     const clientId = client === undefined ? undefined : storedKey(client)
-    const describe = async (grant: Grant) =>
-      state === undefined || stateOfGrant(grant, clock()) === state
-        ? describeGrant(grant, clock())
-        : undefined
+    const describe = async (grant: Grant) => {
+      const described = await describeNow(grant, call)
+      return state === undefined || described.state === state ? described : undefined
+    }
     if (userId !== undefined && !(await isSeen(call, userId))) return { body: { items: [] } }
     const reach = userId === undefined ? await call.reach() : undefined
     const grantsOf = async (ofUser: string | undefined, { size, after }: Page) => {
@@ -88,9 +90,9 @@ export const readGrant: Operation = {
   delegates: false,
   summary: 'Read a grant and its state',
   response: GrantResource,
-  async perform({ deps, param }) {
-    const grant = requireFound(await deps.store.find('grant', param('grant_id')), 'grant')
-    return { body: describeGrant(grant, deps.clock()) }
+  async perform(call) {
+    const grant = requireFound(await call.deps.store.find('grant', call.param('grant_id')), 'grant')
+    return { body: await describeNow(grant, call) }
   },
 }
 
@@ -130,6 +132,14 @@ export const revokeGrants: Operation = {
     })
     return undefined
   },
+}
+
+/** Describes a grant as it is now: an exchanged one ends with the token that it was exchanged for. */
+async function describeNow(grant: Grant, { deps: { clock, store }, server }: Call) {
+  const described = describeGrant(grant, clock())
+  if (grant.exchangedFrom === undefined || described.state !== 'active') return described
+  const left = await leftOfSubjects(grant.exchangedFrom, grant, { store, service: server.service() })
+  return isLoss(left) ? { ...described, state: 'revoked', revoked_by: left.rule } : described
 }
 
 /** Not in one transaction, because a client may have any number of grants. */
