@@ -13,7 +13,7 @@ declare module 'fastify' {
   }
 }
 
-/** Nobody's address (RFC 5737). */
+/** An address of documentation only, RFC 5737 §3. */
 export const claimedAddress = '192.0.2.1'
 
 /** So many requests have to show the same mistake of the same peer. */
@@ -61,7 +61,7 @@ export const forwarding = fp(
 
 /**
  * Returns the finding about requests that came through a proxy, by the members of `Arrival`.
- * @param claiming How a request arrived whose X-Forwarded-For named an address that nobody has.
+ * @param claiming How a request arrived that was sent with `claimedAddress` in X-Forwarded-For.
  */
 export function arrivalFinding(
   { peer, isForwarded, isTrusted }: Readonly<Record<string, unknown>>,

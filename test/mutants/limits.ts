@@ -28,7 +28,7 @@ export const limitFaults = [
     tests: ['test/cli/doctor.test.ts'],
     file: 'src/doctor/forwarding.ts',
     find: "claiming['client'] === claimedAddress && claiming['forwarded'] === claimedAddress",
-    replace: "claiming['client'] === claiming['peer']",
+    replace: "claiming['client'] === claiming['forwarded'] && claiming['client'] === ''",
   },
   {
     id: 'arrival-proof-forever',
