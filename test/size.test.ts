@@ -17,7 +17,7 @@ const mostLines = {
     lines: 18_310,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_090 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_350 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_365 },
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_100 },
 }
