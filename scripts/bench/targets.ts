@@ -58,10 +58,14 @@ export async function startLychgate(environment: Readonly<Record<string, string>
   return (await startOn(environment)).target
 }
 
+/** This build of Lychgate. */
+export async function startBuild(file: string): Promise<Target> {
+  return (await startOn({}, { program: resolve(file) })).target
+}
+
 /** Another build of Lychgate. */
 export async function startEarlierBuild(file: string): Promise<Target> {
-  const { target } = await startOn({}, { program: resolve(file) })
-  return { ...target, name: 'Lychgate, earlier build' }
+  return { ...(await startBuild(file)), name: 'Lychgate, earlier build' }
 }
 
 /** The same on any core, on this PostgreSQL if one is given; more nodes can be started. */
@@ -179,10 +183,10 @@ export async function startOidcProvider(durable: boolean): Promise<Target> {
   }
 }
 
-/** The floor: a bare Fastify. */
-export async function startFloor() {
+/** The floor: a bare Fastify. @param documentBytes How long its document is. */
+export async function startFloor(documentBytes = 3000) {
   const port = await freePort()
-  return startServer([node, `${here}servers/floor.js`, String(port)], port)
+  return startServer([node, `${here}servers/floor.js`, String(port), String(documentBytes)], port)
 }
 
 /** The authorization request of a client, path and query. */

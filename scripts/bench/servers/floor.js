@@ -2,6 +2,7 @@
 import formbody from '@fastify/formbody'
 import fastify from 'fastify'
 
+const [, , port, documentBytes = '3000'] = process.argv
 const app = fastify()
 await app.register(formbody)
 const answer = {
@@ -27,7 +28,9 @@ const tokens = {
   refresh_token: `rt_${'r'.repeat(80)}`,
   scope: 'openid courses:read',
 }
+const document = JSON.stringify({ access_token: 'd'.repeat(Number(documentBytes) - 19) })
 app.get('/readyz', async () => 'ready')
 app.get('/get', answer, async () => tokens)
+app.get('/document', (_request, reply) => reply.type('application/json; charset=utf-8').send(document))
 app.post('/post', answer, async ({ body }) => ({ ...tokens, scope: body.scope ?? tokens.scope }))
-await app.listen({ host: 'localhost', port: Number(process.argv[2]) })
+await app.listen({ host: 'localhost', port: Number(port) })
