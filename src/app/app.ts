@@ -18,7 +18,7 @@ import { endpoints } from '../http/endpoints.ts'
 import { errorMapper, notFound, sendError } from '../http/errors.ts'
 import { securityHeaders } from '../http/headers.ts'
 import { jsonBodies } from '../http/json-bodies.ts'
-import { requestLog } from '../http/log.ts'
+import { logLines, requestLog } from '../http/log.ts'
 import { wellFormedHttp } from '../http/malformed-http.ts'
 import { methods } from '../http/methods.ts'
 import { apiDescription } from '../http/openapi.ts'
@@ -51,7 +51,7 @@ import { keyUpkeep, sweeper } from './maintenance.ts'
  * below the path of the issuer; well-known documents choose their own paths.
  */
 export async function buildApp(given: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
-  const { development, observe, logTo, origins } = options
+  const { development, observe, logTo: lines = logLines(), origins } = options
   const recorded = development?.withRecording(given)
   const base = recorded?.deps ?? given
   const notices = announcing(given.config, base.store, (line) => app.log.error(line), tracedWork)
@@ -59,7 +59,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   const { config, service } = deps
   const below = { ...deps, prefix: service.prefix }
   const app = Fastify(
-    serverOptions(config, parameterParser(config.limits), logTo),
+    serverOptions(config, parameterParser(config.limits), lines),
   ).withTypeProvider<TypeBoxTypeProvider>()
   app.decorate('seams', createSeams(deps.declared))
   if (notices !== undefined) app.addHook('onClose', notices.settled)
@@ -67,7 +67,9 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await recorded?.observe(app)
 
   // Decorators and hooks that everything else builds on.
-  await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog, rejectionRecord])
+  await registerAll(app, deps, [methods, errorMapper, clientAuthentication])
+  await app.register(requestLog, { lines })
+  await app.register(rejectionRecord, deps)
   await app.register(drain, { seconds: config.drainSeconds })
   await registerAll(app, deps, [
     jsonBodies,

@@ -1,27 +1,79 @@
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import fp from 'fastify-plugin'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
+import { systemMilliseconds } from '../system/system.ts'
 import { toOAuthError } from './errors.ts'
 
 type DetailValue = NonNullable<ErrorDetail['stored']>
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds what happens after each rejected request. */
+    afterRejection(act: (request: FastifyRequest, reply: FastifyReply, rejection: OAuthError) => void): void
+  }
+}
+
+/** Where lines are written. */
+export interface Lines {
+  write(line: string): void
+}
 
 /**
  * Logs one line per request: method, path, status, and why it was rejected. Never a query, a body or a header,
  * RFC 9700 §4.9.2.
  */
-export const requestLog = fp(
-  async (app) => {
+export const requestLog = fp<{ lines: Lines }>(
+  async (app, { lines }) => {
+    const line = lineWriter(app.log as Logger) // serverOptions makes it with pino
+    const acts: Parameters<typeof app.afterRejection>[0][] = []
+    app.decorate('afterRejection', (act) => void acts.push(act))
     app.addHook('onResponse', (request, reply, done) => {
+      const { rejection } = request
       // A failure of the server may have reached the client as a redirect.
-      const failed = reply.statusCode >= 500 || (request.rejection?.status ?? 0) >= 500
+      const failed = reply.statusCode >= 500 || (rejection?.status ?? 0) >= 500
       if (failed) logFailure(request, reply)
-      else request.log.info(describe(request, reply), request.rejection ? 'rejected' : 'responded')
+      else if (writesInfo.has(request.log.level))
+        lines.write(line(request.id, describe(request, reply), rejection ? 'rejected' : 'responded'))
       done()
+      if (rejection !== undefined) for (const act of acts) act(request, reply, rejection)
     })
   },
   { name: 'request-log', dependencies: ['error-mapper', 'client-authentication'] },
 )
+
+const writesInfo: ReadonlySet<string> = new Set(['trace', 'debug', 'info'])
+
+/** A request and its response, as the log shows them. */
+type Described = ReturnType<typeof describe>
+
+/**
+ * Returns a function that writes the line of a request as the logger would at `info`, in a tenth of its time. The id is
+ * one of serverOptions, the method one that Node accepts: neither needs an escape.
+ */
+export function lineWriter(log: Logger) {
+  // `bindings()` leaves out pid and hostname.
+  const bound = (log as { [pino.symbols.chindingsSym]?: string })[pino.symbols.chindingsSym] ?? ''
+  const [begin, middle] = [`{"level":${log.levels.values['info']},"time":`, `${bound},"reqId":"`]
+  return (
+    id: string,
+    { method, path, status, client, ms, ...reason }: Described,
+    message: string,
+  ): string => {
+    const from = client === undefined ? '' : `,"client":${quoted(client)}`
+    const members = message === 'rejected' ? membersOf(reason) : ''
+    return `${begin}${systemMilliseconds()}${middle}${id}","method":"${method}","path":${quoted(path)},"status":${status}${from},"ms":${ms}${members},"msg":"${message}"}\n`
+  }
+}
+
+function membersOf(reason: object): string {
+  const text = JSON.stringify(reason).slice(1, -1)
+  return text && `,${text}`
+}
+
+function quoted(text: string): string {
+  return isPlain(text) ? `"${text}"` : JSON.stringify(text)
+}
 
 /**
  * What Fastify itself logs: only responses that fail after their beginning was sent, for which no `onResponse` hook
@@ -106,8 +158,8 @@ export const longestList = 512
  * control character takes six bytes there.
  */
 export function boundedText(text: string, most = longestText): string {
-  // Most texts need no counting: each of these characters takes one byte.
-  if (text.length <= most && /^[ !#-[\]-~]*$/.test(text)) return text
+  // Most texts need no counting.
+  if (text.length <= most && isPlain(text)) return text
   let [bytes, end] = [0, 0]
   for (const character of text) {
     bytes += jsonBytes(character)
@@ -131,6 +183,11 @@ export function boundedList(list: readonly string[], read: (item: string) => str
   return bounded
 }
 
+/** Whether JSON writes each character of a text as it is, in one byte. */
+function isPlain(text: string): boolean {
+  return /^[ !#-[\]-~]*$/.test(text)
+}
+
 function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) - 2
 }
@@ -139,15 +196,15 @@ function jsonBytes(text: string): number {
  * Standard output for the log: the lines of one turn of the event loop share a write, even those of an exiting
  * process.
  */
-export function logLines(): { write(line: string): void } {
+export function logLines(): Lines {
   output ??= gatheringOutput()
   return output
 }
 
 // There is one standard output for all servers of a process.
-let output: { write(line: string): void } | undefined
+let output: Lines | undefined
 
-function gatheringOutput(): { write(line: string): void } {
+function gatheringOutput(): Lines {
   const destination = pino.destination({ dest: 1, sync: true })
   let gathered = ''
   const flush = () => {

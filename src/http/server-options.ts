@@ -9,20 +9,17 @@ import {
 import type { FastifyHttpOptions } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
-import { frameworkLog, logLines } from './log.ts'
+import { frameworkLog, type Lines } from './log.ts'
 import { earlyHeaders, rejectMalformedHttp } from './malformed-http.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
 export function serverOptions(
   config: Config,
   parseParameters: (text: string) => Record<string, unknown>,
-  logTo: { write(line: string): void } | undefined,
+  lines: Lines,
 ): FastifyHttpOptions<Server> {
   return {
-    logger: {
-      level: config.logLevel,
-      stream: logTo ?? logLines(),
-    },
+    logger: { level: config.logLevel, stream: lines },
     logController: frameworkLog(),
     genReqId: () => randomUUID(),
     // RFC 9700 §4.13: forwarded headers count only from the proxies that are configured.

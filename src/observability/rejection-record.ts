@@ -36,12 +36,10 @@ export const rejectionRecord = fp<Needs<'config' | 'store' | 'clock'>>(
           app.log.warn({ err: error }, 'rejected requests could not be stored for explain'),
         )
     }
-    app.addHook('onResponse', (request, reply, done) => {
-      done()
-      if (request.rejection === undefined || gathered.length >= mostAtOnce) return
-      if (request.rejection.detail.isRoutine) return
-      if (isUnserved(request.rejection) || !hasShare(addressPrefix(request.ip))) return
-      const reason = reasonOf(request.rejection)
+    app.afterRejection((request, reply, rejection) => {
+      if (rejection.detail.isRoutine || gathered.length >= mostAtOnce) return
+      if (isUnserved(rejection) || !hasShare(addressPrefix(request.ip))) return
+      const reason = reasonOf(rejection)
       gathered.push({ id: request.id, at: clock(), ...exchangeOf(request, reply), ...reason })
       timer ??= setTimeout(() => void keep(), gatherMilliseconds).unref()
     })

@@ -11,6 +11,9 @@ export type RandomSource = (size: number) => Buffer
 /** The machine's clock. */
 export const systemClock: Clock = () => Math.floor(Date.now() / 1000)
 
+/** Milliseconds since the epoch, as lines of the log have them. */
+export const systemMilliseconds = () => Date.now()
+
 /** The instant of a `Date` header, RFC 9110 §5.6.7; undefined if it is not one. */
 export function httpInstant(text: string): Seconds | undefined {
   const milliseconds = Date.parse(text)

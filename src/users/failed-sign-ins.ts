@@ -18,21 +18,22 @@ const rules = new Set([signInRule, ...throttleRules])
 export const failedSignIns = fp<{ config: Pick<Config, 'logFailedSignIns'>; prefix: string }>(
   async (app, { config, prefix }) => {
     if (config.logFailedSignIns === 'off') return
-    app.addHook('onResponse', (request, _reply, done) => {
-      const rule = failureOf(request, `${prefix}/login`)
-      if (rule !== undefined) {
-        const address = boundedText(wholeAddress(request.ip))
-        request.log.warn({ rule, address }, 'sign-in failed')
-      }
-      done()
+    app.afterRejection((request, _reply, rejection) => {
+      const rule = failureOf(request, rejection, `${prefix}/login`)
+      if (rule === undefined) return
+      const address = boundedText(wholeAddress(request.ip))
+      request.log.warn({ rule, address }, 'sign-in failed')
     })
   },
-  { name: 'failed-sign-ins' },
+  { name: 'failed-sign-ins', dependencies: ['request-log'] },
 )
 
 /** Returns the rule by which a sign-in failed. The rate limit counts where the request was a sign-in. */
-function failureOf({ rejection, method, routeOptions }: FastifyRequest, signIn: string): string | undefined {
-  const rule = rejection?.detail.rule
+function failureOf(
+  { method, routeOptions }: FastifyRequest,
+  { detail: { rule } }: OAuthError,
+  signIn: string,
+): string | undefined {
   if (rule === 'lychgate-rate-limit')
     return method === 'POST' && routeOptions.url === signIn ? rule : undefined
   return rule !== undefined && rules.has(rule) ? rule : undefined

@@ -89,7 +89,7 @@ export const limitFaults = [
   {
     id: 'unserved-paths-recorded',
     file: record,
-    find: 'isUnserved(request.rejection) || ',
+    find: 'isUnserved(rejection) || ',
     replace: '',
     tests: recordTests,
   },
