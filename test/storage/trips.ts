@@ -1,0 +1,23 @@
+/** How often each operation waits for PostgreSQL, and how often it commits. `trips.test.ts` counts them. */
+export const trips: Readonly<Record<string, { readonly trips: number; readonly commits: number }>> = {
+  'client credentials': { trips: 7, commits: 1 },
+  'sign-in with a password': { trips: 60, commits: 10 },
+  'sign-in with a wrong password': { trips: 23, commits: 4 },
+  'refresh of a public client': { trips: 5, commits: 1 },
+  'refresh of a confidential client': { trips: 5, commits: 1 },
+  'refresh with a proof (DPoP)': { trips: 8, commits: 2 },
+  exchange: { trips: 6, commits: 1 },
+  'authorize, signed in': { trips: 6, commits: 1 },
+  'authorize with remembered consent': { trips: 6, commits: 1 },
+  'pushed request': { trips: 4, commits: 1 },
+  registration: { trips: 4, commits: 1 },
+  'revocation of an access token': { trips: 6, commits: 1 },
+  'revocation of a refresh token': { trips: 6, commits: 1 },
+  'device: start': { trips: 4, commits: 1 },
+  'device: poll': { trips: 5, commits: 1 },
+  'device: exchange': { trips: 10, commits: 1 },
+  'device: approve': { trips: 13, commits: 1 },
+  introspection: { trips: 2, commits: 0 },
+  UserInfo: { trips: 3, commits: 0 },
+  'account page': { trips: 7, commits: 0 },
+}
