@@ -66,7 +66,7 @@ export const coreMembers = {
     configured: ({ name, id }: Client) => name ?? id,
   },
   redirect_uris: {
-    schema: texts('https and loopback redirect URIs.'),
+    schema: texts('Redirect URIs: https, loopback, and those of apps on a device (com.example.app:/path).'),
     registrationSchema: texts(
       '`http://127.0.0.1[:port]/path`, and the same with `[::1]` or `localhost`; the port is free. With an initial access token also https.',
     ),
@@ -76,7 +76,7 @@ export const coreMembers = {
     default: [],
   },
   post_logout_redirect_uris: {
-    schema: texts('Where a user may be redirected after signing out: https and loopback.'),
+    schema: texts('Where a user may be redirected after signing out; the same kinds as redirect URIs.'),
     registrationSchema: texts(
       'Where a user may be redirected after signing out: loopback, or https with an initial access token.',
     ),
@@ -84,6 +84,13 @@ export const coreMembers = {
     property: 'postLogoutRedirectUris',
     default: [],
     show: ({ postLogoutRedirectUris }: Client) => unlessEmpty(postLogoutRedirectUris),
+  },
+  any_redirect_scheme: {
+    schema: Type.Boolean({
+      description: 'Whether an app may have a redirect scheme without a dot, which other apps can take.',
+    }),
+    operatorOnly: true,
+    read: (members, name) => readFlag(members, name) || undefined,
   },
   token_endpoint_auth_method: {
     schema: text('Its authentication method. Absent when it is added: a secret, by basic or post.'),
@@ -116,7 +123,10 @@ export const coreMembers = {
     show: ({ grantTypes }: Client) => (grantTypes.includes('authorization_code') ? ['code'] : []),
   },
   application_type: {
-    schema: choice(['native', 'web'], 'In the response `native` if a redirect is loopback, otherwise `web`.'),
+    schema: choice(
+      ['native', 'web'],
+      'In the response `native` if a redirect is loopback or of an app, otherwise `web`.',
+    ),
     isAlways: true,
     isDerived: true,
     property: 'applicationType',

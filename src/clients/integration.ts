@@ -5,7 +5,13 @@ import { accept, type Decision, insert, remove, update, type Write } from '../do
 import { OAuthError } from '../domain/errors.ts'
 import { type Client, defaultGrantTypes, type Scope, type Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from '../domain/redirect-uri.ts'
+import {
+  hasResponseParameter,
+  isHttpsRedirect,
+  isLoopbackUri,
+  privateUseScheme,
+  redirectFault,
+} from '../domain/redirect-uri.ts'
 import { isScope, parseScope } from '../domain/scope.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
 import type { IntegrationMembers } from './core-members.ts'
@@ -128,7 +134,9 @@ function settle(request: IntegrationMembers, known: Known): Omit<Client, 'id' | 
     ...members,
     origin: isResourceServer ? 'resource-server' : 'integration',
     // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
-    applicationType: redirectUris.some(isLoopbackUri) ? 'native' : 'web',
+    applicationType: redirectUris.some((uri) => isLoopbackUri(uri) || privateUseScheme(uri))
+      ? 'native'
+      : 'web',
     redirectUris,
     postLogoutRedirectUris: request.post_logout_redirect_uris ?? [],
     authenticationMethod,
@@ -282,13 +290,15 @@ function requireRedirectUris(request: IntegrationMembers, isResourceServer: bool
       'invalid_redirect_uri',
       `${flag} ${pattern + 1} must not have a *: URIs are compared as text, so it would never match; name each one`,
     )
-    const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopbackUri(uri))
-    if (wrong < 0) continue
-    throw new OAuthError(
-      'invalid_redirect_uri',
-      `${flag} ${wrong + 1} must be an https or http loopback URI without a fragment`,
-      { rule: 'rfc9700-2.1-no-http-redirects' },
-    )
+    const anyScheme = request.any_redirect_scheme === true
+    const [[wrong, fault] = []] = uris.flatMap((uri, at) => {
+      const found = redirectFault(uri, { anyScheme })
+      return found === undefined ? [] : [[at + 1, found] as const]
+    })
+    if (wrong === undefined) continue
+    throw new OAuthError('invalid_redirect_uri', `${flag} ${wrong} ${fault}`, {
+      rule: 'rfc9700-2.1-no-http-redirects',
+    })
   }
 }
 
@@ -313,7 +323,7 @@ function requirePolicy(
     request.consent === undefined || request.consent === 'always' || isAssured(request),
     'rfc8252-8.6-no-automatic-approval',
     'invalid_client_metadata',
-    'consent must be always for a public client with a loopback redirect URI',
+    'consent must be always for a public client with a loopback redirect URI or one of an app',
   )
 }
 

@@ -3,6 +3,7 @@ import type { Finding } from '../domain/finding.ts'
 import { offeredAlgorithms } from '../domain/key-term.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { Client, Seconds } from '../domain/model.ts'
+import { privateUseScheme } from '../domain/redirect-uri.ts'
 import type { ClientProfile } from '../feature/feature.ts'
 import type { Store, StoreFacts } from '../storage/store.ts'
 import type { Clock } from '../system/system.ts'
@@ -33,6 +34,16 @@ export function* examineClients(
       found  ${named(counted, (count) => `${count.clientId} (${count.challenges} of ${count.codes} recent requests had one)`)}
       change  ${named(safe, ({ clientId }) => `lychgate client set ${clientId} --pkce required`)}
       change  ${safe.length < lax.length ? ['let each other app send code_challenge first'] : []}`
+  }
+  const shared = integrations.flatMap(({ id, redirectUris }) => {
+    const scheme = redirectUris.map(privateUseScheme).find((one) => one !== undefined && !one.includes('.'))
+    return scheme === undefined ? [] : `${id}: ${scheme}`
+  })
+  if (shared.length > 0) {
+    yield warning`clients: a redirect scheme has no dot: another app on a device can take it, and the codes sent to it
+      expected  the domain of the app in reverse order, such as com.example.app:/path (RFC 8252 section 7.1)
+      found  ${named(shared)}
+      change  use an https redirect URI of the app, if it has one, and lychgate client set CLIENT --any-redirect-scheme false`
   }
   if (silent.length > 0) {
     yield warning`logout: a client never responds: its users stay signed in there when they sign out here

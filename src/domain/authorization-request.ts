@@ -8,7 +8,7 @@ import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from
 import { omitUndefined } from './omit-undefined.ts'
 import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
 import { requireCodeChallenge } from './pkce.ts'
-import { isLoopbackUri, redirectUriMatches } from './redirect-uri.ts'
+import { isLoopbackUri, privateUseScheme, redirectUriMatches } from './redirect-uri.ts'
 import { parseResource, type Resources, requireScopeAt, scopeAt } from './resource.ts'
 import { parseScope } from './scope.ts'
 import { defaultScope, offlineAccess } from './scope-catalogue.ts'
@@ -40,6 +40,13 @@ export function resolveRedirectUri(parameters: Parameters, client: Client): Prov
     'response_mode must be query or form_post',
     { received: responseMode, passed: 'response_mode is query or form_post' },
   )
+  check(
+    responseMode === 'query' || privateUseScheme(redirectUri) === undefined,
+    'oidc-core-3.1.2.6-bad-response-mode',
+    'invalid_request',
+    'response_mode must be query: a browser cannot post a form to an app',
+    { received: responseMode, passed: 'the response mode suits the redirect_uri' },
+  )
   // A repeated state is an error sent by redirect, without any state.
   const state = parameters['state']
   return {
@@ -70,7 +77,7 @@ export function parseAuthorizationRequest(
       codeChallenge: single(parameters, 'code_challenge'),
       codeChallengeMethod: single(parameters, 'code_challenge_method'),
     },
-    { optional: client.pkceOptional },
+    { optional: client.pkceOptional && privateUseScheme(proven.redirectUri) === undefined },
   )
   const { scope, resource } = parseRequestedAccess(parameters, client, policy)
   const { claims, sub, essentialAcr, requestedAcrValues } = parseClaims(single(parameters, 'claims'))

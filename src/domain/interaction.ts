@@ -13,7 +13,7 @@ import type {
   SignInRequest,
 } from './model.ts'
 import { recordKind } from './record.ts'
-import { isLoopbackUri } from './redirect-uri.ts'
+import { isLoopbackUri, privateUseScheme } from './redirect-uri.ts'
 import { offlineAccess } from './scope-catalogue.ts'
 
 /** Pending authorization requests, by id. */
@@ -92,7 +92,7 @@ export function mustAuthenticate(request: SignInRequest, session: Session, now: 
 /** Which consent a request needs: none, consent that may have been remembered, or consent that is asked for now. */
 export function consentRule(request: AuthorizationRequest, client: Client): 'none' | 'remembered' | 'asked' {
   if (request.prompt.includes('consent')) return 'asked'
-  if (client.origin === 'integration' && client.consent === 'skip') return 'none'
+  if (client.origin === 'integration' && client.consent === 'skip' && !isOfApp(request)) return 'none'
   return remembersConsent(request, client) ? 'remembered' : 'asked'
 }
 
@@ -110,16 +110,21 @@ export function askedScope(
 /**
  * Whether consent to this request is remembered: by the rule of the operator who added the client, or because the host
  * that publishes the client, or the operator who let it register, says where the response goes. Any program on
- * a computer can receive a loopback redirect, so that it asks every time (RFC 8252 §8.6).
+ * a computer can receive a loopback redirect, and any app that of another one, so that they ask every time (RFC 8252
+ * §8.6).
  */
 export function remembersConsent(
   { redirectUri }: Pick<AuthorizationRequest, 'redirectUri'>,
   client: Client,
 ): boolean {
-  if (client.consent !== 'remember') return false
+  if (client.consent !== 'remember' || isOfApp({ redirectUri })) return false
   // Of a client that is not stored, a consent may be left from before it was deleted.
   if (client.published?.namedFrom !== undefined) return false
   return client.origin === 'integration' || (termsOf(client) !== undefined && !isLoopbackUri(redirectUri))
+}
+
+function isOfApp({ redirectUri }: Pick<AuthorizationRequest, 'redirectUri'>): boolean {
+  return privateUseScheme(redirectUri) !== undefined
 }
 
 /** Returns the scope that needs consent: the requested one, and that of individually requested claims. */

@@ -13,6 +13,15 @@ const httpsForm = new RegExp(
   String.raw`^https://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(?<port>[1-9]\d{0,4}))?${path}${query}$`,
 )
 
+// In lower case, as browsers send it. `scheme:/path`, `scheme:///path` or `scheme://host/path`, RFC 8252 §7.1.
+const privateUseForm = new RegExp(
+  String.raw`^(?<scheme>[a-z][a-z0-9+.-]*):(?:(?=/(?!/))|//(?=/)|//[\w.-]+)${path}${query}$`,
+)
+
+/** Schemes that run something, read something or open a program of the system; no app has them as its own. */
+const reservedSchemes =
+  /^(?:http.*|ws|wss|ftps?|file|filesystem|data|blob|about|javascript|vbscript|jscript|livescript|intent|content|android-app|ms-.*|search-ms|view-source|chrome.*|resource|jar|mhtml|res|shell|mailto|tel|sms|urn)$/i
+
 /** The literals of RFC 8252 §7.3. */
 const loopbackLiterals: readonly string[] = ['127.0.0.1', '[::1]']
 
@@ -56,6 +65,38 @@ export function isHttpsRedirect(uri: string): boolean {
   const match = uri.length <= longestUri ? httpsForm.exec(uri) : null
   // A host such as 999.0.0.1 has the form of an IP address but is none.
   return match !== null && isPort(match.groups?.['port']) && URL.canParse(uri)
+}
+
+/**
+ * Returns the scheme of a redirect to an app of the device, RFC 8252 §7.1; undefined for any other text, and for
+ * schemes that are not an app's own.
+ */
+export function privateUseScheme(uri: string): string | undefined {
+  const scheme = uri.length <= longestUri ? privateUseForm.exec(uri)?.groups?.['scheme'] : undefined
+  return scheme === undefined || reservedSchemes.test(scheme) ? undefined : scheme
+}
+
+/**
+ * Returns why an operator cannot add a redirect URI, as the end of a sentence about it; undefined if it can be added:
+ * https, loopback, and what an app of the device has as its own.
+ * @param anyScheme Accepts schemes without a dot, which any other app may have, too: RFC 8252 §7.1 discourages them.
+ */
+export function redirectFault(
+  uri: string,
+  { anyScheme }: { readonly anyScheme: boolean },
+): string | undefined {
+  if (isHttpsRedirect(uri) || isLoopbackUri(uri)) return undefined
+  const scheme = privateUseScheme(uri)
+  if (scheme !== undefined) {
+    if (anyScheme || scheme.includes('.')) return undefined
+    return 'has a scheme without a dot, which any other app may take; use com.example.app:/path, or set any-redirect-scheme to true'
+  }
+  const written = /^([a-z][a-z0-9+.-]*):/i.exec(uri)?.[1] ?? ''
+  if (/^http$/i.test(written))
+    return 'must be an https or http loopback URI: http sends the code in the clear; docs/home-network.md shows https at home'
+  if (reservedSchemes.test(written) && !/^https$/i.test(written))
+    return `must be an https or http loopback URI, or one of an app: the scheme ${written.toLowerCase().slice(0, 30)} is not an app's own`
+  return 'must be an https or http loopback URI, or one of an app such as com.example.app:/path, without a fragment'
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { clientWords, resourceName } from '../domain/localized.ts'
 import type { Client, Seconds, User } from '../domain/model.ts'
-import { isLoopbackUri } from '../domain/redirect-uri.ts'
+import { isLoopbackUri, privateUseScheme } from '../domain/redirect-uri.ts'
 import type { Text } from '../domain/text.ts'
 import type { Service } from '../feature/service.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
@@ -74,10 +74,14 @@ export interface RedirectTarget {
   readonly redirectHost: string
   /** Whether the redirect goes to the computer of the browser. */
   readonly loopback: boolean
+  /** The redirect opens an app of the device: `redirectHost` is its scheme. */
+  readonly opensApp?: true
 }
 
-/** Returns the host of a redirect URI, and whether it is this computer. */
+/** Returns the host of a redirect URI, and whether it is this computer, or the scheme of an app. */
 export function redirectTarget(redirectUri: string): RedirectTarget {
+  const scheme = privateUseScheme(redirectUri)
+  if (scheme !== undefined) return { redirectHost: scheme, loopback: false, opensApp: true }
   return { redirectHost: new URL(redirectUri).host, loopback: isLoopbackUri(redirectUri) }
 }
 

@@ -627,6 +627,8 @@ t.test('the overview shows findings about apps, which no page waits for', async 
   t.match(pageOf(await agent.submit(signIn, alice)).html, 'The apps are being checked')
   const lax = { redirectUris: ['https://app.example.test/cb'], pkce: 'optional' } as const
   const { id } = await integrate(another, lax)
+  const short = { redirectUris: ['myapp:/cb'], description: { any_redirect_scheme: true } }
+  const { id: shared } = await integrate(another, short)
   const overview = async () => pageOf(await agent.open(`${another.issuer}/admin`)).html
   let html = await overview()
   while (!html.includes('The apps were checked')) html = await overview()
@@ -636,6 +638,7 @@ t.test('the overview shows findings about apps, which no page waits for', async 
   html = await overview()
   while (!html.includes(id)) html = await overview()
   t.match(html, 'PKCE is optional for a client')
+  t.match(html, `${shared}: myapp`, 'a scheme that another app can take')
   t.match(html, `${id} (0 of 0 recent requests had one)`)
   t.notMatch(html, `lychgate client set ${id} --pkce required`, 'its app may send none')
 })

@@ -199,6 +199,31 @@ for (const [where, redirectUri] of redirectUris) {
   })
 }
 
+t.test('a redirect URI of an app: Chromium asks for it, and a second Allow gives a page', async (t) => {
+  const redirectUri = 'app.immich:///oauth-callback'
+  const app = await integrate(server, { redirectUris: [redirectUri] })
+  const context = await browser.newContext()
+  t.teardown(() => context.close())
+  context.setDefaultTimeout(120_000)
+  const page = await context.newPage()
+  await page.goto(authorizationUrl(server, app))
+  await signIn(page)
+  await page.getByText('Allow opens the app').waitFor()
+  const opened = page.waitForEvent('requestfailed', (request) => request.url().startsWith('app.immich:'))
+  await press(page, 'Allow')
+  const asked = (await opened).url()
+  t.match(asked, /^app\.immich:\/\/\/oauth-callback\?code=lyc_code_[^&]+&state=a-state&iss=http/)
+  t.match(page.url(), '/consent?', 'no app opened: the page stays')
+  const again: string[] = []
+  page.on('request', (request) => again.push(request.url()))
+  await press(page, 'Allow')
+  await page.getByText('If you pressed Allow and no app opened').waitFor()
+  t.notOk(
+    again.some((url) => url.startsWith('app.immich:')),
+    'and no second code',
+  )
+})
+
 t.test('every form that leads to a client was pressed', async (t) => {
   t.strictSame([...pressed].toSorted(), formsTowardClients.toSorted())
 })

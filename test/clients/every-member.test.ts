@@ -22,6 +22,7 @@ const samples: Readonly<Record<string, readonly [value: unknown, needed?: object
   client_name: ['Other'],
   redirect_uris: [['http://127.0.0.1/other']],
   post_logout_redirect_uris: [['http://127.0.0.1/bye']],
+  any_redirect_scheme: [true],
   token_endpoint_auth_method: ['client_secret_post'],
   grant_types: [['authorization_code']],
   scope: ['openid email'],

@@ -7,6 +7,7 @@ import {
   type DocumentPolicy,
   isDocumentUrl,
   longestDocument,
+  readDocument,
 } from '../../src/specs/client-id-metadata/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { rejectionOf } from '../helpers/rejection.ts'
@@ -138,4 +139,24 @@ t.test('a document that the settings or an operator exclude is rejected', async 
       ['lychgate-client-document-denied', undefined],
     ],
   )
+})
+
+t.test('of the schemes of apps a document has the reverse of its own host, and no other', async (t) => {
+  const read = (clientId: string, ...uris: string[]) =>
+    readDocument({ client_id: clientId, redirect_uris: uris }, clientId, policy).redirectUris
+  const own = 'example.client:/callback'
+  t.strictSame(
+    read(id, own, 'app.example:/cb', 'example.client.app:/cb', 'example:/cb', 'client.example:/cb'),
+    [own],
+  )
+  t.strictSame(read('https://a.client.example:8443/c', 'example.client.a://cb', own), [
+    'example.client.a://cb',
+  ])
+  for (const [clientId, uri] of [
+    [id, 'example.client:/cb#x'],
+    [id, 'example.client:/cb?code=x'],
+    ['https://localhost/c', 'localhost:/cb'],
+    ['https://file/c', 'file:/cb'],
+  ] as const)
+    t.throws(() => read(clientId, uri), /no https URI and no loopback URI/, uri)
 })

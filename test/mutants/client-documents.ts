@@ -270,8 +270,8 @@ export const clientDocumentFaults = [
     id: 'document-with-a-foreign-redirect',
     tests,
     file: rules,
-    find: 'return (isHttpsRedirect(uri) || isLoopback(uri)) && !hasResponseParameter(uri)',
-    replace: 'return !hasResponseParameter(uri)',
+    find: '(isHttpsRedirect(uri) || isLoopback(uri) || isOwn(uri)) && !hasResponseParameter(uri)',
+    replace: '!hasResponseParameter(uri)',
   },
   {
     id: 'document-consent-for-other-redirects',
@@ -286,6 +286,13 @@ export const clientDocumentFaults = [
     file: rules,
     find: 'JSON.stringify([redirectUris, authenticationMethod, ...keys])',
     replace: 'JSON.stringify([redirectUris])',
+  },
+  {
+    id: 'document-with-the-scheme-of-another-app',
+    tests: ['test/domain/client-id-metadata.test.ts'],
+    file: rules,
+    find: 'privateUseScheme(uri) === own',
+    replace: 'privateUseScheme(uri) !== undefined',
   },
   {
     id: 'document-consent-of-other-terms',

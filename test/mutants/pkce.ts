@@ -40,6 +40,14 @@ export const pkceFaults = [
     replace: ' && optional !== undefined) return undefined',
   },
   {
+    id: 'pkce-optional-for-an-app',
+    rule: 'rfc8252-8.1-native-pkce-required',
+    tests: ['test/clients/app-redirects.test.ts'],
+    file: 'src/domain/authorization-request.ts',
+    find: 'client.pkceOptional && privateUseScheme(proven.redirectUri) === undefined',
+    replace: 'client.pkceOptional',
+  },
+  {
     id: 'challenge-of-any-form',
     rule: 'rfc7636-4.2-challenge-syntax',
     file: pkce,

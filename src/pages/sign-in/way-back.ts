@@ -4,7 +4,7 @@ import { hmacText } from '../../domain/hmac.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { Client, Hash, Interaction } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { isLoopbackUri } from '../../domain/redirect-uri.ts'
+import { isLoopbackUri, privateUseScheme } from '../../domain/redirect-uri.ts'
 import { hashSecret, isSameText } from '../../domain/secret.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
@@ -65,10 +65,11 @@ export function wayBack(app: FastifyInstance, { service, clock }: Needs<'service
 
   async function appPage(clientId: string, isExpired: boolean, request: FastifyRequest) {
     const client = await app.resolveClient(clientId, 'seen', addressPrefix(request.ip))
+    const opensApp = client?.redirectUris.some((uri) => privateUseScheme(uri) !== undefined)
     const link = client === undefined ? undefined : linkTo(client, request.language, service.issuer)
     return {
       title: msg(isExpired ? 'error.expired' : 'error.ended'),
-      advice: msg(isExpired ? 'error.expired.advice' : 'error.ended.advice'),
+      advice: msg(isExpired ? 'error.expired.advice' : opensApp ? 'error.ended.app' : 'error.ended.advice'),
       ...(link && { link }),
     }
   }

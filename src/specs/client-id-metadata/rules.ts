@@ -12,7 +12,12 @@ import {
   type SigningAlgorithm,
 } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
-import { hasResponseParameter, isHttpsRedirect, isLoopbackRedirect } from '../../domain/redirect-uri.ts'
+import {
+  hasResponseParameter,
+  isHttpsRedirect,
+  isLoopbackRedirect,
+  privateUseScheme,
+} from '../../domain/redirect-uri.ts'
 import { isScope, narrowScope, parseScope } from '../../domain/scope.ts'
 import { hashSecret } from '../../domain/secret.ts'
 
@@ -134,7 +139,9 @@ function assertNoSecret(json: JsonObject): void {
 
 function metadataOf(json: JsonObject, clientId: string, policy: DocumentPolicy): PublishedMetadata {
   const { declared } = policy
-  const redirectUris = readRedirectUris(json)
+  const { host, hostname } = new URL(clientId)
+  const isRedirect = redirectOf(hostname)
+  const redirectUris = readRedirectUris(json, isRedirect)
   const authenticationMethod = readMethod(json, policy)
   const published = Object.fromEntries(
     Object.entries(declared.clientMetadata).filter(([name]) => keyMembers.includes(name)),
@@ -160,7 +167,7 @@ function metadataOf(json: JsonObject, clientId: string, policy: DocumentPolicy):
     consent: 'remember',
     introspects: [],
     published: {
-      host: new URL(clientId).host,
+      host,
       terms: hashSecret(JSON.stringify([redirectUris, authenticationMethod, ...keys])),
     },
     ...omitUndefined({ scope: readScope(json, policy.scopes) }),
@@ -170,14 +177,17 @@ function metadataOf(json: JsonObject, clientId: string, policy: DocumentPolicy):
 /** What a client may publish about its keys, though clients that register themselves have none. */
 const keyMembers: readonly string[] = ['jwks', 'jwks_uri', 'token_endpoint_auth_signing_alg']
 
-function readRedirectUris(json: JsonObject): readonly string[] {
+function readRedirectUris(json: JsonObject, isRedirect: (uri: string) => boolean): readonly string[] {
   const usable = textsOf(json['redirect_uris']).filter(isRedirect)
   if (usable.length > 0) return [...new Set(usable)]
   throw unusable('redirect_uris has no https URI and no loopback URI')
 }
 
-function isRedirect(uri: string): boolean {
-  return (isHttpsRedirect(uri) || isLoopback(uri)) && !hasResponseParameter(uri)
+/** Of the schemes of apps a document has the name of its own host, in reverse order (RFC 8252 §7.1). */
+function redirectOf(hostname: string): (uri: string) => boolean {
+  const own = hostname.split('.').reverse().join('.')
+  const isOwn = (uri: string) => own.includes('.') && privateUseScheme(uri) === own
+  return (uri) => (isHttpsRedirect(uri) || isLoopback(uri) || isOwn(uri)) && !hasResponseParameter(uri)
 }
 
 function isLoopback(uri: string): boolean {

@@ -215,6 +215,19 @@ export const ordinary = {
       client: { ...published, redirectUri: webRedirect, redirectHost: 'claude.ai', loopback: false },
     },
   },
+  'consent-app': {
+    page: 'consent',
+    model: {
+      ...consent,
+      client: {
+        ...consent.client,
+        redirectUri: 'app.immich:///oauth-callback',
+        redirectHost: 'app.immich',
+        loopback: false,
+        opensApp: true,
+      },
+    },
+  },
   'consent-published-here': { page: 'consent', model: { ...consent, client: published } },
   denied: {
     page: 'denied',
