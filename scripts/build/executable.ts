@@ -58,7 +58,7 @@ async function bundle(file: string): Promise<Metafile> {
   const { metafile } = await build({
     ...bundleOptions,
     entryPoints: ['src/one-file.ts'],
-    plugins: [embeddedAddon],
+    plugins: [embeddedAddon, routesOnDemand],
     format: 'cjs',
     // A script from an asset has no `import()`, so modules of Node are required, lazily all the same.
     supported: { 'dynamic-import': false },
@@ -86,6 +86,27 @@ const embeddedAddon: Plugin = {
       contents: `module.exports = require('./src/system/addon.ts').loadAddon('${addon}')`,
       resolveDir: root,
     }))
+  },
+}
+
+/**
+ * Compiles the comparison of a path with a part of a route when the first request gets there, not at start, where the
+ * router makes one for each of several hundred parts, and most of them again when it splits a part in two.
+ */
+const routesOnDemand: Plugin = {
+  name: 'routes on demand',
+  setup({ onLoad }) {
+    onLoad({ filter: /find-my-way\/lib\/node\.js$/ }, ({ path }) => {
+      const atOnce = "return new Function('path', 'i', `"
+      const [before, after, more] = readFileSync(path, 'utf8').split(atOnce)
+      if (after === undefined || more !== undefined) throw new Error(`${path} compiles in another way`)
+      const [compiled, rest] = [after.slice(0, after.indexOf('\n')), after.slice(after.indexOf('\n'))]
+      const onDemand = `return function (path, i) {
+        this.matchPrefix = new Function('path', 'i', \`${compiled}
+        return this.matchPrefix(path, i)
+      }`
+      return { contents: before + onDemand + rest }
+    })
   },
 }
 

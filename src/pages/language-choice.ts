@@ -29,7 +29,12 @@ export const languageChoice: Plugin<'config' | 'store' | 'clock' | 'service'> = 
     const name = new Intl.DisplayNames([language], { type: 'language' }).of(language) ?? language
     return name.charAt(0).toLocaleUpperCase(language) + name.slice(1)
   }
-  const options = languages.map((language) => ({ language, name: nameOf(language) }))
+  // At the first page: loading the names of languages is 4 % of a start.
+  let options: LanguageForm['options'] | undefined
+  const named = () => {
+    options ??= languages.map((language) => ({ language, name: nameOf(language) }))
+    return options
+  }
   const csrfOf = (request: FastifyRequest) =>
     app.browser.csrfToken(app.browser.secret(request) ?? '', purpose)
 
@@ -41,7 +46,7 @@ export const languageChoice: Plugin<'config' | 'store' | 'clock' | 'service'> = 
     form: (request: FastifyRequest, hidden: LanguageForm['hidden'] = {}, isError = false): LanguageForm => ({
       action: service.prefix + path,
       hidden: { to: isError ? pathOf(request) : addressOf(request, hidden), csrf: csrfOf(request) },
-      options,
+      options: named(),
     }),
   })
 
