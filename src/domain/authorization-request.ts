@@ -20,25 +20,34 @@ export type AuthorizationPolicy = Pick<AccessPolicy, 'scopes' | 'openScopes' | '
 export interface ProvenRedirect {
   readonly redirectUri: string
   readonly redirectUriSent: boolean
-  readonly responseMode: 'query' | 'form_post'
+  /** One of those the server declares, see `responseModes` of feature/feature.ts. */
+  readonly responseMode: string
   readonly state?: string
 }
 
+/** OAuth 2.0 Multiple Response Type Encoding Practices §2.1 and OAuth 2.0 Form Post Response Mode. */
+export const coreResponseModes = ['query', 'form_post'] as const
+
 /**
  * Phase one: validates the client and the redirect URI (RFC 6749 §3.1.2.3). Its errors are shown to the user on a page.
+ * @param responseModes Those that the server knows.
  * @throws {OAuthError} `invalid_request`
  */
-export function resolveRedirectUri(parameters: Parameters, client: Client): ProvenRedirect {
+export function resolveRedirectUri(
+  parameters: Parameters,
+  client: Client,
+  responseModes: readonly string[] = coreResponseModes,
+): ProvenRedirect {
   const requested = single(parameters, 'redirect_uri')
   const redirectUri = requested ?? onlyRedirectUri(client, parameters)
   assertRegisteredRedirect(redirectUri, client)
   const responseMode = single(parameters, 'response_mode') ?? 'query'
   check(
-    responseMode === 'query' || responseMode === 'form_post',
+    responseModes.includes(responseMode),
     'oidc-core-3.1.2.6-bad-response-mode',
     'invalid_request',
-    'response_mode must be query or form_post',
-    { received: responseMode, passed: 'response_mode is query or form_post' },
+    `response_mode must be one of ${responseModes.join(', ')}`,
+    { received: responseMode, passed: 'response_mode is one of the server' },
   )
   check(
     responseMode === 'query' || privateUseScheme(redirectUri) === undefined,

@@ -254,7 +254,7 @@ export interface AuthorizationRequest extends SignInRequest {
   readonly redirectUri: string
   /** False if the client omitted `redirect_uri` and its only registered one is used. */
   readonly redirectUriSent: boolean
-  readonly responseMode: 'query' | 'form_post'
+  readonly responseMode: string
   readonly state?: string
   readonly scope: Scope
   readonly resource: readonly string[]

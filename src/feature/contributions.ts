@@ -116,6 +116,12 @@ export type ApprovalHook = (
  */
 export type RequestEnd = (request: AuthorizationRequest) => readonly Write[] | undefined
 
+/** Returns the members of an authorization response as its response mode has them. */
+export type ResponseEncoder = (
+  members: Readonly<Record<string, string>>,
+  client: Client,
+) => Promise<Readonly<Record<string, string>>>
+
 /** A token response, RFC 6749 §5.1. */
 export type TokenResponse = Members & {
   readonly access_token: string

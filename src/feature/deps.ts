@@ -138,6 +138,8 @@ export interface Declared extends ClientDeclarations {
   readonly tokenParameters: Schemas
   /** The form parameters of all client authentication methods. */
   readonly authenticationParameters: Schemas
+  /** Response modes besides those of the core, and the one that carries each of them. */
+  readonly responseModes: Readonly<Record<string, 'query' | 'form_post'>>
   readonly tokenBindings: DeclaredBindings
   readonly tokenMembers: Schemas
   readonly signInClaims: Schemas

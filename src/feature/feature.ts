@@ -32,6 +32,11 @@ export interface Feature {
   /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
   readonly authorizationParameters?: Declared['authorizationParameters']
   /**
+   * Response modes that it adds (OAuth 2.0 Multiple Response Type Encoding Practices §2.1), each with the one that
+   * carries it; its plugin adds each to `app.seams.responseModes`.
+   */
+  readonly responseModes?: Declared['responseModes']
+  /**
    * How it binds tokens to keys of their clients (RFC 7800 §3.1), by the member of `cnf`; its plugin adds
    * it to `app.seams.tokenBindings`.
    */
@@ -166,6 +171,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
       ...parametersOf(grantTypes),
       ...tokenParameters,
     })),
+    responseModes: joined(features, (feature) => feature.responseModes),
     authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
     tokenBindings: joined(features, (feature) => feature.tokenBindings),
     tokenMembers: joined(features, (feature) => feature.tokenMembers),

@@ -17,6 +17,7 @@ import type {
   RequestExtra,
   RequestLoader,
   RequestReader,
+  ResponseEncoder,
   SignInClaim,
   TokenBinding,
   TokenConditions,
@@ -76,6 +77,8 @@ export function createSeams(declared: Declared) {
     requestEnds: contribution<RequestEnd, readonly Write[]>('request end', (all) => all.flat()),
     /** Members of every authorization response, success and error alike. */
     responseMembers: members<string>('member of the authorization response'),
+    /** The modes of `responseModes`, which encode all of these members. */
+    responseModes: named<ResponseEncoder>('response mode', declared.responseModes),
 
     // The token request, and what is issued.
     /** The grant types of `grantTypes` (RFC 6749 §4.5). */

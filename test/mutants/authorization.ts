@@ -75,7 +75,7 @@ export const authorizationFaults = [
     file: request,
     find: "const responseMode = single(parameters, 'response_mode') ?? 'query'",
     replace:
-      "const responseMode: string = single(parameters, 'response_mode') === 'form_post' ? 'form_post' : 'query'",
+      "const responseMode = single(parameters, 'response_mode') === 'form_post' ? 'form_post' : 'query'",
   },
   {
     id: 'response-type-token-accepted',

@@ -22,7 +22,11 @@ export const mustFaults: readonly RuleFault[] = [
     'src/specs/rfc6749-authorization/authorize.ts',
     ['mcp-discovery-pkce-in-oidc-document', "code_challenge_methods_supported: ['S256'],", ''],
     ['rfc8414-2-code-challenge-methods', "code_challenge_methods_supported: ['S256'],", ''],
-    ['rfc8414-2-response-modes-default', "response_modes_supported: ['query', 'form_post'],", ''],
+    [
+      'rfc8414-2-response-modes-default',
+      'response_modes_supported: [...coreResponseModes, ...Object.keys(declared.responseModes)],',
+      '',
+    ],
     [
       'oidc-disc-3-response-types',
       "response_types_supported: ['code'],",

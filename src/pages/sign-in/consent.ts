@@ -104,7 +104,7 @@ export function consentPage(
     const parties = { userId: session.userId, clientId: client.id }
     const event = consentEvent(userContext(reply.request, now), parties, [], denial)
     await endInteraction(app, store, pending, event)
-    return reply.authorizationError(pending.request, denialError(denial))
+    return reply.authorizationError(pending.request, client, denialError(denial))
   }
 
   /** Ends the request with the scope that the user allowed. */
@@ -115,7 +115,7 @@ export function consentPage(
     const event = consentEvent(userContext(reply.request, now), parties, scope)
     if (scope.length === 0) {
       await endInteraction(app, store, pending, event)
-      return reply.authorizationError(pending.request, denied())
+      return reply.authorizationError(pending.request, pending.client, denied())
     }
     const client = await app.keepClient(pending.client)
     // Another node stored another version of its document.

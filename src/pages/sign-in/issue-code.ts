@@ -35,8 +35,8 @@ export function codeIssuer(app: FastifyInstance, { service, store }: Needs<'serv
     } catch (error) {
       if (error instanceof OAuthError) throw error
       // The user has done their part: the client learns of an internal error, RFC 6749 §4.1.2.1.
-      return reply.authorizationError(request, toOAuthError(error, reply.request))
+      return reply.authorizationError(request, client, toOAuthError(error, reply.request))
     }
-    return reply.authorizationResponse(request, { code })
+    return reply.authorizationResponse(request, client, { code })
   }
 }

@@ -34,7 +34,8 @@ export const interaction: Plugin<
     }
     if (step === 'reject') {
       await endInteraction(app, store, pending)
-      return reply.authorizationError(pending.request, pending.lost ?? errorOf(pending.request, session))
+      const rejection = pending.lost ?? errorOf(pending.request, session)
+      return reply.authorizationError(pending.request, pending.client, rejection)
     }
     if (step === 'respond' && session !== undefined)
       return issueCode(pending, { session, scope: pending.request.scope })

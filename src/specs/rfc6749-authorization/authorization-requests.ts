@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 import {
+  coreResponseModes,
   type ProvenRedirect,
   parseAuthorizationRequest,
   resolveRedirectUri,
@@ -33,16 +34,17 @@ export interface AuthorizationRequests {
 }
 
 /** Loads, checks and ends authorization requests, RFC 6749 §4.1.1. */
-export const authorizationRequests = fp<Needs<'service' | 'keys'>>(
-  async (app, { service, keys }) => {
+export const authorizationRequests = fp<Needs<'service' | 'keys' | 'declared'>>(
+  async (app, { service, keys, declared }) => {
     const { seams } = app
+    const responseModes = [...coreResponseModes, ...Object.keys(declared.responseModes)]
     // A feature that loads such requests says so; OpenID Connect Discovery §3 has another default.
     app.seams.metadata.add({ request_parameter_supported: false, request_uri_parameter_supported: false })
     app.decorate('authorizationRequests', {
       load: (parameters, from) => seams.requestLoaders.choose(parameters, from) ?? { parameters },
       proveRedirect: ({ parameters, rejection }, client) => {
         try {
-          return resolveRedirectUri(parameters, client)
+          return resolveRedirectUri(parameters, client, responseModes)
         } catch (error) {
           throw rejection ?? error
         }

@@ -2,14 +2,24 @@ import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import type { ProvenRedirect } from '../../domain/authorization-request.ts'
 import type { OAuthError } from '../../domain/errors.ts'
+import type { Client } from '../../domain/model.ts'
+import type { Needs } from '../../feature/deps.ts'
 import { recordRejection } from '../../http/errors.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
     /** The only redirect to a client: RFC 6749 §4.1.2 or §4.1.2.1, with `state` and what features add. */
-    authorizationResponse(redirect: ProvenRedirect, members: AuthorizationResponse): FastifyReply
+    authorizationResponse(
+      redirect: ProvenRedirect,
+      client: Client,
+      members: AuthorizationResponse,
+    ): FastifyReply | Promise<FastifyReply>
     /** The error response, RFC 6749 §4.1.2.1, which is also kept for the log line. */
-    authorizationError(redirect: ProvenRedirect, rejection: OAuthError): FastifyReply
+    authorizationError(
+      redirect: ProvenRedirect,
+      client: Client,
+      rejection: OAuthError,
+    ): FastifyReply | Promise<FastifyReply>
   }
 }
 
@@ -30,16 +40,22 @@ export type AuthorizationResponse =
   | { readonly error: string; readonly error_description: string }
 
 /** RFC 6749 §4.1.2: the authorization response. */
-export const authorizationResponse = fp(
-  async (app) => {
-    app.decorateReply('authorizationResponse', function (redirect, members) {
+export const authorizationResponse = fp<Needs<'declared'>>(
+  async (app, { declared }) => {
+    app.decorateReply('authorizationResponse', function (redirect, client, members) {
       const added = app.seams.responseMembers.all()
       const state = redirect.state === undefined ? {} : { state: redirect.state }
-      return answer(this, redirect, { ...members, ...state, ...added })
+      const all = { ...members, ...state, ...added }
+      const { redirectUri, responseMode } = redirect
+      const carrier = declared.responseModes[responseMode]
+      if (carrier === undefined) return answer(this, redirectUri, responseMode, all)
+      const encode = app.seams.responseModes.added.get(responseMode)
+      if (encode === undefined) throw new TypeError(`the response mode ${responseMode} is declared alone`)
+      return encode(all, client).then((encoded) => answer(this, redirectUri, carrier, encoded))
     })
-    app.decorateReply('authorizationError', function (redirect, rejection) {
+    app.decorateReply('authorizationError', function (redirect, client, rejection) {
       recordRejection(rejection, this)
-      return this.authorizationResponse(redirect, {
+      return this.authorizationResponse(redirect, client, {
         error: rejection.code,
         error_description: rejection.message,
       })
@@ -50,10 +66,10 @@ export const authorizationResponse = fp(
 
 function answer(
   reply: FastifyReply,
-  redirect: ProvenRedirect,
+  redirectUri: string,
+  responseMode: string,
   members: Readonly<Record<string, string>>,
 ): FastifyReply {
-  const { redirectUri, responseMode } = redirect
   if (responseMode === 'form_post') {
     const fields = Object.entries(members).map(([name, value]) => ({ name, value }))
     const page = { redirectUri, redirectHost: new URL(redirectUri).host, members: fields }

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ProvenRedirect } from '../../domain/authorization-request.ts'
+import { coreResponseModes, type ProvenRedirect } from '../../domain/authorization-request.ts'
 import { check } from '../../domain/check.ts'
 import { accept, type Decision } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
@@ -42,7 +42,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
 ) => {
   app.seams.metadata.add({
     response_types_supported: ['code'],
-    response_modes_supported: ['query', 'form_post'],
+    response_modes_supported: [...coreResponseModes, ...Object.keys(declared.responseModes)],
     code_challenge_methods_supported: ['S256'],
     prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
     claims_parameter_supported: true,
@@ -68,7 +68,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
       return await begin(request, reply, client, parsed, redirect)
     } catch (error) {
       const rejection = error instanceof RecordExists ? endedBefore() : toOAuthError(error, request)
-      return reply.authorizationError(redirect, rejection)
+      return await reply.authorizationError(redirect, client, rejection)
     }
   }
 
@@ -96,7 +96,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
     if (consentRule(parsed, client) === 'asked') return show(reply, parsed, session, next())
     const approval = await app.approve(parsed, client, session, parsed.scope, now)
     const step = await insertGrant(approval, parsed, client, session, now, next)
-    if (step === 'inserted') return reply.authorizationResponse(redirect, { code: approval.code })
+    if (step === 'inserted') return reply.authorizationResponse(redirect, client, { code: approval.code })
     if (step !== 'respond' && (await isSignedIn(request, session, now)))
       return show(reply, parsed, session, step)
     if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)

@@ -23,7 +23,7 @@ export const authorizationFramework = fp<
     const { post, basic } = secretMethods(deps)
     app.seams.clientAuthentication.add('client_secret_post', post)
     app.seams.clientAuthentication.add('client_secret_basic', basic)
-    await app.register(authorizationResponse)
+    await app.register(authorizationResponse, deps)
     await app.register(authorizationRequests, deps)
     await app.register(grantRules, deps)
     await app.register(approval, deps)

@@ -18,7 +18,7 @@ export const authorizationParameters = {
   code_challenge: text('S256 challenge of the verifier, RFC 7636 §4.2.'),
   code_challenge_method: text('S256'),
   resource: repeatable('The APIs the tokens are for, RFC 8707.'),
-  response_mode: text('query (default) or form_post.'),
+  response_mode: text('How the response reaches the redirect URI; response_modes_supported lists them.'),
   nonce: text('Returned in the ID Token.'),
   prompt: text('none, login, consent, select_account.'),
   max_age: text('The greatest acceptable age of the sign-in, in seconds.'),
