@@ -5,6 +5,7 @@ import type { AppDeps } from './feature/deps.ts'
 import { declarationsOf, type Feature } from './feature/feature.ts'
 import { clientIdMetadata } from './specs/client-id-metadata/feature.ts'
 import { securityProfile } from './specs/fapi2-security-profile/feature.ts'
+import { signedResponses } from './specs/jarm/feature.ts'
 import { backchannelLogout } from './specs/oidc-backchannel-logout/feature.ts'
 import { openidConnect } from './specs/oidc-core/feature.ts'
 import { logout } from './specs/oidc-logout/feature.ts'
@@ -32,6 +33,7 @@ export const features: readonly Feature[] = [
   authorizationFramework,
   clientCredentials,
   issuerIdentification,
+  signedResponses,
   logout,
   backchannelLogout,
   clientAssertions,

@@ -80,7 +80,11 @@ const methods = ['none', 'client_secret_post', 'client_secret_basic', 'private_k
 /** The values that both documents list: member, value, the clause of RFC 8414 or its profile, that of OpenID. */
 const choices: readonly (readonly [string, unknown, string, string?])[] = [
   ['response_types_supported', ['code'], '[rfc8414-2-response-types]', '[oidc-disc-3-response-types]'],
-  ['response_modes_supported', ['query', 'form_post'], '[rfc8414-2-response-modes-default]'],
+  [
+    'response_modes_supported',
+    ['query', 'form_post', 'query.jwt', 'form_post.jwt', 'jwt'],
+    '[rfc8414-2-response-modes-default]',
+  ],
   [
     'grant_types_supported',
     ['authorization_code', 'refresh_token', 'client_credentials', deviceGrantType, tokenExchange],

@@ -1,4 +1,4 @@
-import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import type { Test } from 'tap'
 import { grantType as deviceGrantType } from '../../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { integrate } from '../../helpers/authorization.ts'
@@ -59,15 +59,36 @@ const modes: Promises[string] = {
       const fields = Object.fromEntries(form?.fields.map(({ name, value }) => [name, value]) ?? [])
       t.match(fields, { code: String, state: 'a-state', iss: subject.server.issuer })
     },
+    ...Object.fromEntries(['query.jwt', 'jwt'].map((mode) => [mode, signedQuery(mode)])),
+    'form_post.jwt': async (t, subject) => {
+      const landing = await answered(subject, 'form_post.jwt')
+      if (landing.at !== 'page') return void t.fail('a page posts the response')
+      const fields = landing.page.forms[0]?.fields ?? []
+      t.strictSame(
+        fields.map(({ name }) => name),
+        ['response'],
+      )
+      t.match(decodeJwt(fields[0]?.value ?? ''), { code: String, iss: subject.server.issuer })
+    },
   },
   unlisted: async (t, subject, listed) => {
-    for (const mode of ['fragment', 'query.jwt', 'web_message', 'x']) {
+    for (const mode of ['fragment', 'fragment.jwt', 'web_message', 'x']) {
       t.notOk(listed.includes(mode), mode)
       const response = await askAt(subject, subject.firstParty, { response_mode: mode })
       t.equal(response.status, 400, mode)
       t.equal(response.headers.get('location'), null, mode)
     }
   },
+}
+
+function signedQuery(mode: string) {
+  return async (t: Test, subject: Subject): Promise<void> => {
+    const landing = await answered(subject, mode)
+    if (landing.at !== 'redirect') return void t.fail('the user is redirected')
+    const { response = '', ...others } = Object.fromEntries(landing.location.searchParams)
+    t.strictSame(others, {})
+    t.match(decodeJwt(response), { code: String, state: 'a-state', aud: subject.firstParty.id })
+  }
 }
 
 const responseTypes: Promises[string] = {
@@ -278,6 +299,20 @@ export const choicePromises: Promises = {
         const response = await registerAt(subject, { id_token_signed_response_alg: name })
         await assertRejected(t, response, 'invalid_client_metadata', 400, name)
       }
+    },
+  },
+  authorization_signing_alg_values_supported: {
+    every: async (t, subject, name) => {
+      const description = { authorization_signed_response_alg: name }
+      const client = await integrate(subject.server, { description })
+      const response = await askAt(subject, client, { response_mode: 'jwt', prompt: 'none' })
+      const { searchParams } = new URL(response.headers.get('location') ?? '')
+      t.equal(decodeProtectedHeader(searchParams.get('response') ?? '').alg, name)
+    },
+    unlisted: async (t, { server }, listed) => {
+      t.notOk(listed.includes('none'))
+      const registering = integrate(server, { description: { authorization_signed_response_alg: 'none' } })
+      await t.rejects(registering, { code: 'invalid_client_metadata' })
     },
   },
   subject_types_supported: subjects,
