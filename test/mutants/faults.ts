@@ -37,6 +37,7 @@ import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
 import { securityProfileFaults } from './security-profile.ts'
 import { signInFaults } from './sign-in.ts'
+import { signedMessageFaults } from './signed-messages.ts'
 import { stepUpFaults } from './step-up.ts'
 import { storageFaults } from './storage.ts'
 import { textFaults } from './texts.ts'
@@ -63,6 +64,7 @@ export const faults: readonly Fault[] = [
   ...requestObjectFaults,
   ...boundTokenFaults,
   ...securityProfileFaults,
+  ...signedMessageFaults,
   ...refreshFaults,
   ...resourceFaults,
   ...bearerFaults,

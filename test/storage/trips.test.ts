@@ -16,7 +16,7 @@ t.strictSame(Object.keys(expected), Object.keys(operations), 'every operation ha
 for (const [name, prepare] of Object.entries(operations)) {
   t.test(name, async (t) => {
     const seen: Traffic[] = []
-    // The first one also writes down that a client is used, once a day, and another may meet what nobody waits for.
+    // The first one also writes down that a client is used, once a day, and another may meet what no request waits for.
     for (let run = 0; run < 4; run += 1) {
       const operation = await prepare()
       proxy.take()

@@ -14,6 +14,7 @@ import {
   profileMember,
   profileName,
   signedFor,
+  signingProfileName,
 } from './rules.ts'
 
 const signingMember = 'token_endpoint_auth_signing_alg'
@@ -25,6 +26,20 @@ export const clientProfile: ClientProfile = {
   put: changeOf,
   take: { [profileMember]: '' },
   shortcomings,
+}
+
+/** The same, for a client that signs its requests and is sent signed responses. */
+export const signingProfile: ClientProfile = {
+  put: (client) => ({
+    ...changeOf(client),
+    [profileMember]: signingProfileName,
+    require_signed_request_object: true,
+    authorization_signed_response_alg: 'ES256',
+    response_modes: ['jwt'],
+  }),
+  take: { [profileMember]: '' },
+  // What it shares with the other profile is found there.
+  shortcomings: () => [],
 }
 
 /**

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { readChoice } from '../../clients/members.ts'
 import type { Feature } from '../../feature/feature.ts'
-import { clientProfile } from './client-profile.ts'
-import { profileMember, profileName } from './rules.ts'
+import { clientProfile, signingProfile } from './client-profile.ts'
+import { profileMember, profileName, signingProfileName } from './rules.ts'
 
 const settings = {
   profile: Type.Union([Type.Literal('none'), Type.Literal(profileName)], {
@@ -27,7 +27,7 @@ declare module '../../config/schema.ts' {
 
 /**
  * FAPI 2.0 Security Profile (Final): pushed requests, clients with keys and bound tokens, for some clients or for
- * all.
+ * all; and FAPI 2.0 Message Signing (Final) for some: signed requests and responses.
  */
 export const securityProfile: Feature = {
   spec: 'FAPI 2.0 Security Profile',
@@ -36,17 +36,18 @@ export const securityProfile: Feature = {
     [profileMember]: {
       operatorOnly: true,
       schema: Type.String({
-        description: 'The profile that it must conform to: fapi2; see lychgate client profile.',
+        description:
+          'The profile that it must conform to: fapi2 or fapi2-message-signing; see lychgate client profile.',
       }),
       read: (members, name) =>
         readChoice(
           members[name] === '' ? {} : members,
           name,
-          [profileName],
+          [profileName, signingProfileName],
           'rfc7591-3.2.2-invalid-client-metadata',
         ),
     },
   },
-  clientProfiles: { [profileName]: clientProfile },
+  clientProfiles: { [profileName]: clientProfile, [signingProfileName]: signingProfile },
   load: async () => (await import('./plugin.ts')).securityProfile,
 }

@@ -11,6 +11,7 @@ import {
   isProfiled,
   narrowMetadata,
   profileName,
+  signsMessages,
 } from './rules.ts'
 
 /**
@@ -24,7 +25,9 @@ export const securityProfile: Plugin<'config' | 'service'> = async (app, { confi
     if (isConcerned(authenticated.client)) assertAuthentication(authenticated, service.issuer)
   })
   app.seams.pushReaders.add((request) =>
-    isConcerned(clientOf(request)) ? extraOfPush(parametersOf(request.body)) : undefined,
+    isConcerned(clientOf(request))
+      ? extraOfPush(parametersOf(request.body), signsMessages(clientOf(request)))
+      : undefined,
   )
   app.seams.requestChecks.add((client, extra, parameters) => {
     if (isConcerned(client)) assertRequest(client, extra, parameters)

@@ -2,16 +2,19 @@ import { check } from '../../domain/check.ts'
 import { type Authenticated, basicChallenge } from '../../domain/client-authentication.ts'
 import type { Confirmation } from '../../domain/confirmation.ts'
 import type { GrantRule } from '../../domain/grant.ts'
-import { type Jws, parseJws, shown } from '../../domain/jws.ts'
+import { isInstant, type Jws, parseJws, shown } from '../../domain/jws.ts'
 import type { AuthorizationRequest, Client } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { parseScope } from '../../domain/scope.ts'
 
 export const profileName = 'fapi2'
+/** FAPI 2.0 Message Signing: the same, and what passes the browser is signed. */
+export const signingProfileName = 'fapi2-message-signing'
 /** The member of client metadata by which an operator chooses a client. */
 export const profileMember = 'security_profile'
 export const method = 'private_key_jwt'
 export const mostCodeSeconds = 60
+const mostRequestSeconds = 3600
 
 /** The name under which a pushed request stores that its client pushed it as the profile says. */
 const extraName = 'fapi2'
@@ -24,7 +27,16 @@ const algorithms: readonly unknown[] = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
  * @param profile The setting of that name.
  */
 export function isProfiled({ origin, extra }: Client, profile: string): boolean {
-  return origin !== 'resource-server' && (profile === profileName || extra?.[profileMember] === profileName)
+  const chosen = extra?.[profileMember]
+  return (
+    origin !== 'resource-server' &&
+    (profile === profileName || chosen === profileName || chosen === signingProfileName)
+  )
+}
+
+/** Whether a client must sign its requests, too, because an operator chose it. */
+export function signsMessages({ extra }: Client): boolean {
+  return extra?.[profileMember] === signingProfileName
 }
 
 /** Whether JWTs may be signed with this algorithm, FAPI 2.0 Security Profile §5.4.1. */
@@ -105,11 +117,16 @@ export function assertAuthentication({ client, proof = '', realm }: Authenticate
 /**
  * Returns what is stored with a request that a client of the profile pushes. A request object has a signature of its
  * own, FAPI 2.0 Security Profile §5.4.1, and one that cannot be accepted has an error of its own, RFC 9101 §6.2.
- * @throws {OAuthError} `invalid_request_object`
+ * @param mustSign Whether the client must push a request object, FAPI 2.0 Message Signing §5.3.1.
+ * @throws {OAuthError} `invalid_request_object`, and `invalid_request` for parameters that are not signed.
  */
-export function extraOfPush(parameters: Parameters): NonNullable<AuthorizationRequest['extra']> {
+export function extraOfPush(
+  parameters: Parameters,
+  mustSign = false,
+): NonNullable<AuthorizationRequest['extra']> {
   const object = single(parameters, 'request')
-  const algorithm = object === undefined ? undefined : parseJws(object)?.header['alg']
+  const jws = object === undefined ? undefined : parseJws(object)
+  const algorithm = jws?.header['alg']
   check(
     object === undefined || isAccepted(algorithm),
     'fapi2-5.4.1-algorithms',
@@ -117,7 +134,27 @@ export function extraOfPush(parameters: Parameters): NonNullable<AuthorizationRe
     'FAPI 2.0: a request object is signed with PS256, ES256 or EdDSA',
     { received: shown(algorithm), passed: 'the request is signed with no other algorithm' },
   )
+  if (mustSign) assertSignedFor(jws)
   return { [extraName]: true }
+}
+
+/** FAPI 2.0 Message Signing §5.3.1: it is signed, and for at most an hour. RFC 9101 judges what the times are. */
+function assertSignedFor(object: Jws | undefined): void {
+  check(
+    object !== undefined,
+    'fapi2-ms-5.3.1-signed-request',
+    'invalid_request',
+    'FAPI 2.0 Message Signing: the client must push its parameters as a signed request object (request)',
+    { passed: 'the request is signed' },
+  )
+  const { exp, nbf } = object.claims
+  check(
+    isInstant(nbf) && isInstant(exp) && exp - nbf <= mostRequestSeconds,
+    'fapi2-ms-5.3.1-exp-nbf',
+    'invalid_request_object',
+    'FAPI 2.0 Message Signing: a request object has nbf, and exp at most 60 minutes later',
+    { received: shown({ exp, nbf }), passed: 'the request object is for at most 60 minutes' },
+  )
 }
 
 /**
