@@ -5,7 +5,7 @@ import { examineInside } from '../doctor/inside.ts'
 import { signInOf, subjectOf } from '../domain/jwt-access-token.ts'
 import type { AppDeps, Deps, Development, Needs } from '../feature/deps.ts'
 import { describeService } from '../feature/service.ts'
-import { declared, features } from '../features.ts'
+import { declared } from '../features.ts'
 import { authenticationOf, callerKind } from '../guard/access.ts'
 import { type Access, type GuardOptions, guard, type Refused } from '../guard/guard.ts'
 import { tokenReader } from '../http/token-reader.ts'
@@ -22,8 +22,7 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
   if (development !== undefined && config.mode !== 'dev')
     throw new Error('a production server has nothing of a development server')
   const service = describeService(config, declared)
-  const profiles = features.flatMap(({ clientProfiles = {} }) => Object.entries(clientProfiles))
-  const examineLastClients = clientExaminer(given, profiles)
+  const examineLastClients = clientExaminer(given, Object.entries(declared.clientProfiles))
   const checkHash = createPasswordQueue(config.passwordQueue)
   return {
     ...given,

@@ -2,9 +2,8 @@ import { Argument, type Command } from 'commander'
 import { describeClient } from '../clients/describe.ts'
 import { changeIntegration } from '../clients/integration.ts'
 import type { Client } from '../domain/model.ts'
-import type { ClientProfile } from '../feature/feature.ts'
 import { knownTo } from '../feature/known-to.ts'
-import { declared, features } from '../features.ts'
+import { declared } from '../features.ts'
 import { subjectTaken } from './client-metadata.ts'
 import { requireClient } from './find.ts'
 import { addOperatorFlags, type OperatorFlags } from './flags.ts'
@@ -22,10 +21,7 @@ Examples:
   lychgate client profile none client_x1f8…
 `
 
-const profiles: Readonly<Record<string, ClientProfile>> = Object.assign(
-  {},
-  ...features.map(({ clientProfiles }) => clientProfiles),
-)
+const profiles = declared.clientProfiles
 
 /** Adds `lychgate client profile`, unless no feature has one. */
 export function addClientProfileCommand(client: Command): void {

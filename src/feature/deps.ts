@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import type { DeclaredClientMember } from '../clients/core-members.ts'
+import type { DeclaredClientMember, IntegrationMembers } from '../clients/core-members.ts'
 import type { ClientDeclarations } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import type { Origins, Setting } from '../config/setting.ts'
@@ -145,8 +145,34 @@ export interface Declared extends ClientDeclarations {
   readonly signInClaims: Schemas
   readonly tokenClaims: Service['tokenClaims']
   readonly scopes: DeclaredScopes
+  /** The profiles that operators choose clients for. */
+  readonly clientProfiles: Readonly<Record<string, ClientProfile>>
   /** Headers of responses that pages of other origins may read. */
   readonly exposedHeaders: readonly string[]
+}
+
+/** A profile that narrows several specifications, as an operator sees it. */
+export interface ClientProfile {
+  /**
+   * Returns what to change about a client that an operator chooses.
+   * @throws {OAuthError} for a client that cannot conform to it.
+   */
+  readonly put: (client: Client) => IntegrationMembers
+  /** What to change about a client that an operator chooses no longer. */
+  readonly take: IntegrationMembers
+  /** Returns what of it a configuration and clients fall short of, for `lychgate doctor`. */
+  readonly shortcomings: (config: Config, clients: readonly Client[]) => readonly Shortcoming[]
+}
+
+/** A requirement of a profile that a configuration or some clients miss. */
+export interface Shortcoming {
+  readonly said: string
+  readonly expected: string
+  readonly found: readonly string[]
+  /** The option to set, and its value. */
+  readonly setting?: readonly [path: string, value: string]
+  /** The commands to run. */
+  readonly change?: readonly string[]
 }
 
 export interface AppOptions {

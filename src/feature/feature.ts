@@ -1,9 +1,8 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import { coreMembers, type DeclaredClientMember, type IntegrationMembers } from '../clients/core-members.ts'
+import { coreMembers, type DeclaredClientMember } from '../clients/core-members.ts'
 import { readFlag } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
-import type { Client } from '../domain/model.ts'
 import type { AppDeps, Declared, PublishedClientDeps, PublishedClients, Schemas } from './deps.ts'
 
 /**
@@ -64,37 +63,13 @@ export interface Feature {
   /** How clients that publish their metadata are fetched, for `lychgate client document`. */
   readonly loadPublishedClients?: () => Promise<(deps: PublishedClientDeps) => PublishedClients>
   /** The profiles that operators choose clients for by `lychgate client profile`. */
-  readonly clientProfiles?: Readonly<Record<string, ClientProfile>>
+  readonly clientProfiles?: Declared['clientProfiles']
   /** The URLs that its settings have the server fetch: `lychgate doctor` tries them if an operator set any of these. */
   readonly fetches?: (config: Config) => readonly string[]
   /** Its pages, if it has both endpoints for clients and pages for browsers. */
   loadPages?(): Promise<FeaturePlugin>
   /** What it adds to a development server below `/_dev`, where bodies are JSON. */
   loadDevelopment?(): Promise<FeaturePlugin>
-}
-
-/** A profile that narrows several specifications, as an operator sees it. */
-export interface ClientProfile {
-  /**
-   * Returns what to change about a client that an operator chooses.
-   * @throws {OAuthError} for a client that cannot conform to it.
-   */
-  readonly put: (client: Client) => IntegrationMembers
-  /** What to change about a client that an operator chooses no longer. */
-  readonly take: IntegrationMembers
-  /** Returns what of it a configuration and clients fall short of, for `lychgate doctor`. */
-  readonly shortcomings: (config: Config, clients: readonly Client[]) => readonly Shortcoming[]
-}
-
-/** A requirement of a profile that a configuration or some clients miss. */
-export interface Shortcoming {
-  readonly said: string
-  readonly expected: string
-  readonly found: readonly string[]
-  /** The option to set, and its value. */
-  readonly setting?: readonly [path: string, value: string]
-  /** The commands to run. */
-  readonly change?: readonly string[]
 }
 
 /** A Fastify plugin; one that is wrapped by fastify-plugin decorates the application. */
@@ -178,6 +153,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     signInClaims: joined(features, (feature) => feature.signInClaims),
     tokenClaims: joined(features, (feature) => feature.tokenClaims),
     scopes: joined(features, (feature) => feature.scopes),
+    clientProfiles: joined(features, (feature) => feature.clientProfiles),
     exposedHeaders: [...new Set(features.flatMap((feature) => feature.exposedHeaders ?? []))],
   }
 }

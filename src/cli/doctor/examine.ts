@@ -4,7 +4,7 @@ import { ok, problem, type Setup, setting, unchecked, upstreamOf } from '../../d
 import { examineFiles, examineSettings, settingFault } from '../../doctor/settings.ts'
 import type { Finding } from '../../domain/finding.ts'
 import type { StoredKey } from '../../domain/model.ts'
-import { features } from '../../features.ts'
+import { declared } from '../../features.ts'
 import { greetMailServer, MailFailed, senderOf } from '../../outbound/mailer.ts'
 import { developmentFaults } from '../../settings/checks.ts'
 import { ConfigError, type ConfigSources, type ResolvedConfig, resolveConfig } from '../../settings/load.ts'
@@ -64,12 +64,11 @@ export async function examine(examination: Examination): Promise<readonly Findin
         ...(await examineNetwork(setup, facts?.keys ?? [])),
       ]
   const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
-  const profiles = features.flatMap(({ clientProfiles = {} }) => Object.entries(clientProfiles))
   return [
     ...examineSettings(setup),
     ...examineFiles(setup),
     ...findings,
-    ...examineClients(setup.config, facts ?? {}, profiles),
+    ...examineClients(setup.config, facts ?? {}, Object.entries(declared.clientProfiles)),
     ...clock,
     ...keys,
     ...network,

@@ -5,7 +5,7 @@ import type { Config } from '../../config/schema.ts'
 import { algorithmNamed, algorithmOf } from '../../domain/key-set.ts'
 import type { Client } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
-import type { ClientProfile, Shortcoming } from '../../feature/feature.ts'
+import type { ClientProfile, Shortcoming } from '../../feature/deps.ts'
 import {
   isAccepted,
   isProfiled,
