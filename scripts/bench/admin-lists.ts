@@ -107,7 +107,7 @@ const add = (name: string, more: object = {}) =>
     { client_name: name, redirect_uris: ['https://app.example/cb'], ...more },
     known,
     { id: systemRandom(16), secret: systemRandom(32) },
-    clock(),
+    { by: 'operator', at: clock() },
   )
 const clientIds: string[] = []
 await writeAll(clients, (each) => {

@@ -6,12 +6,11 @@ import { addIntegration, changeIntegration } from '../clients/integration.ts'
 import type { JsonObject } from '../clients/members.ts'
 import { isLanguageTag, localizableOf } from '../clients/read-members.ts'
 import { choicesOf, isTextMember, readTyped } from '../clients/typed-members.ts'
-import { auditEvent } from '../domain/audit.ts'
 import { KeySetFault } from '../domain/key-set.ts'
 import type { Declared } from '../feature/deps.ts'
 import { knownTo } from '../feature/known-to.ts'
 import { declared } from '../features.ts'
-import { systemClock, systemRandom } from '../system/system.ts'
+import { systemRandom } from '../system/system.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { collect, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
@@ -75,10 +74,8 @@ export async function clientAdd(flags: MetadataFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
     const fresh = { id: systemRandom(16), secret: systemRandom(32) }
     const known = knownTo(config, declared)
-    const { client, secret, writes } = addIntegration(membersOf(flags), known, fresh, systemClock())
-    const facts = { clientId: client.id, name: client.name ?? '' }
-    const event = auditEvent('client-added', operatorContext(), facts)
-    await store.write(...writes, event).catch(subjectTaken)
+    const { client, secret, writes } = addIntegration(membersOf(flags), known, fresh, operatorContext())
+    await store.write(...writes).catch(subjectTaken)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     printResult(
       flags,

@@ -2,8 +2,7 @@ import { type Command, Option } from 'commander'
 import { authenticationOf, describeClient } from '../clients/describe.ts'
 import { lockClient, removeClient, rotateClientSecret, unlockClient } from '../clients/integration.ts'
 import { isUnusedSince } from '../clients/use.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { accept, withWrites } from '../domain/decision.ts'
+import { accept } from '../domain/decision.ts'
 import { type Client, type ClientOrigin, clientOrigins, type Seconds } from '../domain/model.ts'
 import { knownTo } from '../feature/known-to.ts'
 import { declared } from '../features.ts'
@@ -193,12 +192,8 @@ async function clientRotateSecret(clientId: string, { keepOld = 0, ...flags }: R
       'nothing was changed',
     )
     const fresh = systemRandom(32)
-    const event = auditEvent('client-secret-changed', operatorContext(), {
-      clientId,
-      ...(keepUntil !== undefined && { oldWorksUntil: keepUntil }),
-    })
     const secret = await store.transact('client', clientId, (client) =>
-      withWrites(rotateClientSecret(client, fresh, keepUntil), event),
+      rotateClientSecret(client, fresh, operatorContext(), keepUntil),
     )
     const credentials = {
       client_id: clientId,
@@ -215,10 +210,7 @@ async function clientLock(clientId: string, flags: DestructiveFlags): Promise<vo
     const { id, name } = requireClient(await store.find('client', clientId))
     const question = `Lock ${name ?? id}? Its tokens are invalid while it is locked.`
     await confirmOrAbort(flags, question, 'nothing was changed')
-    const event = auditEvent('client-locked', operatorContext(), { clientId })
-    const { lockedAt } = await store.transact('client', id, (client) =>
-      withWrites(lockClient(client, systemClock()), event),
-    )
+    const { lockedAt } = await store.transact('client', id, (client) => lockClient(client, operatorContext()))
     printResult(flags, { client_id: id, locked_at: lockedAt }, { locked: id })
   })
 }
@@ -227,8 +219,7 @@ async function clientLock(clientId: string, flags: DestructiveFlags): Promise<vo
 async function clientUnlock(clientId: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id } = requireClient(await store.find('client', clientId))
-    const event = auditEvent('client-unlocked', operatorContext(), { clientId })
-    await store.transact('client', id, (client) => withWrites(unlockClient(client), event))
+    await store.transact('client', id, (client) => unlockClient(client, operatorContext()))
     printResult(flags, { client_id: id, locked_at: null }, { unlocked: id })
   })
 }

@@ -62,13 +62,12 @@ export function denyDocument(
     'only the https URL of a client metadata document can be denied; lock another client',
     { status: 400, received: url.slice(0, 100) },
   )
-  const lock = client && lockClient(client, context.at)
+  const lock = client && lockClient(client, context)
   const denied = { id: url, deniedAt: context.at }
   return accept(
     { client: lock && 'result' in lock ? lock.result : undefined, denied },
-    ...(lock?.writes ?? []),
+    ...(lock?.writes ?? [auditEvent('client-locked', context, { clientId: url })]),
     put(deniedDocumentKind, denied),
-    auditEvent('client-locked', context, { clientId: url }),
   )
 }
 
@@ -78,11 +77,10 @@ export function allowDocument(
   url: string,
   context: AuditContext,
 ): Decision<Pick<StoredDocument, 'client'>> {
-  const unlock = client && unlockClient(client)
+  const unlock = client && unlockClient(client, context)
   return accept(
     { client: unlock && 'result' in unlock ? unlock.result : undefined },
-    ...(unlock?.writes ?? []),
+    ...(unlock?.writes ?? [auditEvent('client-unlocked', context, { clientId: url })]),
     remove(deniedDocumentKind, url),
-    auditEvent('client-unlocked', context, { clientId: url }),
   )
 }

@@ -36,20 +36,20 @@ export function addIntegration(
   request: IntegrationMembers,
   known: Known,
   fresh: FreshClient,
-  now: Seconds,
+  context: AuditContext,
 ): { readonly client: Client; readonly secret: string | undefined; readonly writes: readonly Write[] } {
   const secret = usesSecret(request, known) ? secretOf(fresh.secret) : undefined
   const client: Client = {
     id: typeof fresh.id === 'string' ? fresh.id : `client_${fresh.id.toString('base64url')}`,
-    issuedAt: now,
-    usedAt: now,
+    issuedAt: context.at,
+    usedAt: context.at,
     ...settle(request, known),
     ...(secret !== undefined && { secretHash: hashSecret(secret) }),
   }
   return {
     client,
     secret,
-    writes: [insert('client', client), ...recordWrites(undefined, client, known.declared)],
+    writes: [insert('client', client), ...writesWith(undefined, client, known, context)],
   }
 }
 
@@ -88,13 +88,12 @@ export function replaceIntegration(
   )
   assertSameKind(current, request, known)
   const changed: Client = { ...settle(request, known), ...lastingMembers(current) }
-  const records = recordWrites(current, changed, known.declared)
-  return accept(
-    changed,
-    update('client', changed),
-    ...records,
-    ...changeEvents(current, changed, known, context),
-  )
+  return accept(changed, update('client', changed), ...writesWith(current, changed, known, context))
+}
+
+/** What is written with a client that is added or changed. */
+function writesWith(before: Client | undefined, after: Client, known: Known, context: AuditContext) {
+  return [...recordWrites(before, after, known.declared), ...changeEvents(before, after, known, context)]
 }
 
 /** The event of a change: the members that differ, under their names on the wire, and what features say of them. */
@@ -200,16 +199,18 @@ function requireClient(client: Client | undefined): Client {
  * Locks a client: it cannot authenticate or be authorized, and everything issued to it is invalid until it is
  * unlocked.
  */
-export function lockClient(found: Client | undefined, now: Seconds): Decision<Client> {
+export function lockClient(found: Client | undefined, context: AuditContext): Decision<Client> {
   const client = requireClient(found)
-  const locked = { ...client, lockedAt: client.lockedAt ?? now }
-  return accept(locked, update('client', locked))
+  const locked = { ...client, lockedAt: client.lockedAt ?? context.at }
+  const event = auditEvent('client-locked', context, { clientId: client.id })
+  return accept(locked, update('client', locked), event)
 }
 
 /** Unlocks a client. Tokens that have not expired in the meantime are valid again. */
-export function unlockClient(found: Client | undefined): Decision<Client> {
+export function unlockClient(found: Client | undefined, context: AuditContext): Decision<Client> {
   const { lockedAt: _, ...unlocked } = requireClient(found)
-  return accept(unlocked, update('client', unlocked))
+  const event = auditEvent('client-unlocked', context, { clientId: unlocked.id })
+  return accept(unlocked, update('client', unlocked), event)
 }
 
 /** Removes a client and every token it has. */
@@ -228,6 +229,7 @@ export function removeClient({ id: clientId, name }: Client, context: AuditConte
 export function rotateClientSecret(
   found: Client | undefined,
   fresh: FreshClient['secret'],
+  context: AuditContext,
   keepUntil?: Seconds,
 ): Decision<string> {
   const { previousSecret: _, secretUsedAt: usedAt, ...client } = requireClient(found)
@@ -246,7 +248,8 @@ export function rotateClientSecret(
       previousSecret: { hash: replaced, expiresAt: keepUntil, ...omitUndefined({ usedAt }) },
     }),
   }
-  return accept(secret, update('client', rotated))
+  const facts = { clientId: client.id, ...omitUndefined({ oldWorksUntil: keepUntil }) }
+  return accept(secret, update('client', rotated), auditEvent('client-secret-changed', context, facts))
 }
 
 function requireName(name: string): void {

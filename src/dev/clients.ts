@@ -105,7 +105,12 @@ function clientOf(
   // Without redirect URIs it is a machine or a resource server, and has a secret.
   const method = said.redirect_uris && 'none'
   const request = { token_endpoint_auth_method: method, ...said }
-  const { client, secret } = addIntegration(request, known, { id, secret: fresh }, now)
+  const { client, secret } = addIntegration(
+    request,
+    known,
+    { id, secret: fresh },
+    { by: 'operator', at: now },
+  )
   const ownSecret = secret === undefined ? undefined : (chosen ?? secret)
   return {
     client: {

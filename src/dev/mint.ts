@@ -194,7 +194,10 @@ async function ownClient({ store, clock, declared }: Needs<'store' | 'clock' | '
     token_endpoint_auth_method: 'none',
   }
   const fresh = { id: hash('sha256', 'lychgate token', 'buffer').subarray(0, 16), secret: Buffer.alloc(32) }
-  const { client } = addIntegration(request, { declared, scopes: [], resources: [] }, fresh, clock())
+  const { client } = addIntegration(request, { declared, scopes: [], resources: [] }, fresh, {
+    by: 'operator',
+    at: clock(),
+  })
   const known = await store.find('client', client.id)
   if (known !== undefined) return known
   await store.write(insert('client', client)).catch((error: unknown) => {

@@ -69,7 +69,7 @@ const names = settable.map(([name]) => name)
 
 function add(members: object): Client {
   const fresh = { id: systemRandom(16), secret: systemRandom(32) }
-  return addIntegration({ ...base, ...members }, known, fresh, systemClock()).client
+  return addIntegration({ ...base, ...members }, known, fresh, { by: 'operator', at: systemClock() }).client
 }
 
 /** Returns the properties of a schema of a description of the API, by the path of its route. */

@@ -405,7 +405,7 @@ t.test(
     assertErrorRedirect(t, server, response, 'invalid_request_object', { to: callback, state: 'outside' })
     state.requests.length = 0
     const { store, clock, config } = server.deps
-    await store.transact('client', client.id, (found) => lockClient(found, clock()))
+    await store.transact('client', client.id, (found) => lockClient(found, { by: 'operator', at: clock() }))
     t.equal((await ask({ request_uri: host.uri })).status, 400, 'a locked client')
     t.strictSame(state.requests, [], 'nothing is fetched for it')
     const known = { declared, scopes: [], resources: [config.issuer] }

@@ -193,16 +193,22 @@ t.test('a resource server may exchange tokens, and gets none in another way', as
 })
 
 t.test('only the secret of a confidential client can be rotated', async (t) => {
+  const context = { by: 'operator', at: 60 } as const
   const { client } = addIntegration(web, known, fresh, 50)
-  const decision = rotateClientSecret(client, Buffer.alloc(32, 3))
+  const decision = rotateClientSecret(client, Buffer.alloc(32, 3), context)
   const secret = `lyc_secret_${Buffer.alloc(32, 3).toString('base64url')}`
   t.match(decision, {
     result: secret,
-    writes: [{ op: 'update', kind: 'client', record: { id: client.id, name: client.name } }],
+    writes: [
+      { op: 'update', kind: 'client', record: { id: client.id, name: client.name } },
+      { op: 'insert', kind: 'auditEvent', record: { name: 'client-secret-changed', clientId: client.id } },
+    ],
   })
   const [write] = decision.writes
   t.ok(write?.op === 'update' && write.kind === 'client' && secretMatches(secret, write.record.secretHash))
   const open = addIntegration({ ...web, authenticationMethod: 'none' }, known, fresh, 50).client
-  t.throws(() => rotateClientSecret(open, fresh.secret), { message: 'a public client has no secret' })
-  t.throws(() => rotateClientSecret(undefined, fresh.secret), { message: 'no client has this id' })
+  t.throws(() => rotateClientSecret(open, fresh.secret, context), {
+    message: 'a public client has no secret',
+  })
+  t.throws(() => rotateClientSecret(undefined, fresh.secret, context), { message: 'no client has this id' })
 })

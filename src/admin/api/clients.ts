@@ -12,7 +12,7 @@ import {
   rotateClientSecret,
   unlockClient,
 } from '../../clients/integration.ts'
-import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import type { AuditContext } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { type Decision, withWrites } from '../../domain/decision.ts'
 import { type Client, clientOrigins } from '../../domain/model.ts'
@@ -99,14 +99,13 @@ export const clientResource: FastifyPluginAsync<PageDeps> = async (app, deps) =>
     },
     async ({ body, caller, context, request, store: writing }, keep) => {
       const { client_id: id = random(16), client_secret: given, ...members } = body
-      const added = addIntegration(members, known, { id, secret: given ?? random(32) }, context.at)
+      const added = addIntegration(members, known, { id, secret: given ?? random(32) }, context)
       const { client, secret, writes } = added
       assertWithin(client, caller)
       if (given !== undefined) assertSecretUsed(secret)
-      const event = auditEvent('client-added', context, { clientId: client.id, name: client.name ?? '' })
       const headers = { location: `${request.url}/${client.id}`, etag: tagOfClient(client) }
       const kept = { status: 201, body: describe(client), headers, clientId: client.id }
-      await writing.write(...writes, event, ...keep(kept))
+      await writing.write(...writes, ...keep(kept))
       const once = given === undefined && secret !== undefined && { client_secret: secret }
       return { ...kept, body: { ...kept.body, ...once } }
     },
@@ -180,11 +179,12 @@ export const clientResource: FastifyPluginAsync<PageDeps> = async (app, deps) =>
       const keepUntil = keepOld > 0 ? context.at + keepOld : undefined
       const until = omitUndefined({ previous_secret_expires_at: keepUntil })
       const kept = { status: 200, body: { client_id: clientId, ...until }, headers: {}, clientId }
-      const facts = { clientId, ...omitUndefined({ oldWorksUntil: keepUntil }) }
-      const event = auditEvent('client-secret-changed', context, facts)
       const fresh = given ?? random(32)
       const secret = await store.transact('client', clientId, (found) =>
-        withWrites(rotateClientSecret(requireWithin(found, caller), fresh, keepUntil), event, ...keep(kept)),
+        withWrites(
+          rotateClientSecret(requireWithin(found, caller), fresh, context, keepUntil),
+          ...keep(kept),
+        ),
       )
       return { ...kept, body: { ...kept.body, ...(given === undefined && { client_secret: secret }) } }
     },
@@ -204,19 +204,18 @@ export const clientResource: FastifyPluginAsync<PageDeps> = async (app, deps) =>
     },
   )
 
-  for (const [name, event, decide, summary] of [
-    ['lock', 'client-locked', lockClient, 'Lock a client: its tokens are invalid while it is locked'],
-    ['unlock', 'client-unlocked', unlockClient, 'Unlock a client'],
+  for (const [name, decide, summary] of [
+    ['lock', lockClient, 'Lock a client: its tokens are invalid while it is locked'],
+    ['unlock', unlockClient, 'Unlock a client'],
   ] as const)
     act(
       `${one}/${name}`,
       { operationId: `${name}Client`, summary, response },
       async ({ param, caller, context, store }, keep) => {
         const clientId = param('client_id')
-        return store.transact('client', clientId, (found) => {
-          const decision = decide(requireWithin(found, caller), context.at)
-          return responding(
-            withWrites(decision, auditEvent(event, context, { clientId })),
+        return store.transact('client', clientId, (found) =>
+          responding(
+            decide(requireWithin(found, caller), context),
             (client) => ({
               status: 200,
               body: describe(client),
@@ -224,8 +223,8 @@ export const clientResource: FastifyPluginAsync<PageDeps> = async (app, deps) =>
               clientId,
             }),
             keep,
-          )
-        })
+          ),
+        )
       },
     )
 }

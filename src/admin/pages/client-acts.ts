@@ -1,7 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { lockClient, removeClient, rotateClientSecret, unlockClient } from '../../clients/integration.ts'
-import { auditEvent } from '../../domain/audit.ts'
-import { withWrites } from '../../domain/decision.ts'
 import type { Client } from '../../domain/model.ts'
 import type { PageDeps } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
@@ -32,10 +30,7 @@ export function clientActPages(
     about: msg('admin.client.lock.about'),
     isTyped: true,
     perform: async (client, { store, context, done }) => {
-      const event = auditEvent('client-locked', context, { clientId: client.id })
-      await store.transact('client', client.id, (found) =>
-        withWrites(lockClient(requireFound(found, 'client'), context.at), event),
-      )
+      await store.transact('client', client.id, (found) => lockClient(requireFound(found, 'client'), context))
       return done('client-locked', backTo(client))
     },
   }
@@ -46,9 +41,8 @@ export function clientActPages(
     about: msg('admin.client.unlock.about'),
     isTyped: false,
     perform: async (client, { store, context, done }) => {
-      const event = auditEvent('client-unlocked', context, { clientId: client.id })
       await store.transact('client', client.id, (found) =>
-        withWrites(unlockClient(requireFound(found, 'client')), event),
+        unlockClient(requireFound(found, 'client'), context),
       )
       return done('client-unlocked', backTo(client))
     },
@@ -62,13 +56,9 @@ export function clientActPages(
       perform: async (client, { store, context, render }) => {
         const { id: clientId, name = clientId } = client
         const keepUntil = keep > 0 ? context.at + keep : undefined
-        const facts = { clientId, ...(keepUntil !== undefined && { oldWorksUntil: keepUntil }) }
         const fresh = random(32)
         const secret = await store.transact('client', clientId, (found) =>
-          withWrites(
-            rotateClientSecret(requireFound(found, 'client'), fresh, keepUntil),
-            auditEvent('client-secret-changed', context, facts),
-          ),
+          rotateClientSecret(requireFound(found, 'client'), fresh, context, keepUntil),
         )
         const model = {
           clientId,

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { addIntegration } from '../../clients/integration.ts'
-import { auditEvent } from '../../domain/audit.ts'
 import { resourceName } from '../../domain/localized.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
@@ -87,16 +86,16 @@ export function clientAddPage(app: FastifyInstance, deps: PageDeps): AdminPage {
     repeats: repeatedClientFields,
     show,
     submit: async (visit) => {
-      const { form, context, now, render, done } = visit
+      const { form, context, render, done } = visit
       const kind = clientKinds.find((one) => one === single(form, 'kind'))
       const once = single(form, 'once') ?? ''
       if (kind === undefined || !/^[\w-]{22}$/.test(once)) return done('gone', '/clients')
       const fresh = { id: Buffer.from(once, 'base64url'), secret: random(32) }
-      const added = addIntegration(requestFor(kind, read(form)), known, fresh, now)
+      const added = addIntegration(requestFor(kind, read(form)), known, fresh, context)
       const { client, secret, writes } = added
       const { id: clientId, name = clientId } = client
       try {
-        await visit.store.write(...writes, auditEvent('client-added', context, { clientId, name }))
+        await visit.store.write(...writes)
       } catch (error) {
         if (!(error instanceof RecordExists)) throw error
         return done('client-added', `/clients/${clientId}`)

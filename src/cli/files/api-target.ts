@@ -257,7 +257,10 @@ function clientOf(one: Json, secret: string | undefined): Client {
   // What it refers to may be gone from the configuration by now.
   const known = { scopes: parseScope(request.scope ?? ''), resources: request.resources ?? [], declared }
   const fresh = { id: String(id), secret: secret ?? Buffer.alloc(32) }
-  const { client } = addIntegration(request, known, fresh, Number(one['client_id_issued_at']))
+  const { client } = addIntegration(request, known, fresh, {
+    by: 'operator',
+    at: Number(one['client_id_issued_at']),
+  })
   return {
     ...client,
     ...(client.secretHash !== undefined && secret === undefined && { secretHash: hashSecret('') }),

@@ -10,7 +10,6 @@ import {
 } from '../../clients/integration.ts'
 import type { Known } from '../../clients/members.ts'
 import { ConfigError, readSecret } from '../../config/error.ts'
-import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
@@ -123,22 +122,18 @@ function addition(
   const { client_id: clientId, locked } = placed.entry
   const context = contextOf(placed)
   const fresh = { id: clientId, secret: given?.text ?? systemRandom(32) }
-  const { client, secret, writes } = addIntegration(request, known, fresh, context.at)
+  const { client, secret, writes } = addIntegration(request, known, fresh, context)
   if (given !== undefined && secret === undefined)
     throw new CommandFailed('secret: a public client has no secret')
-  const lock = locked === true ? lockClient(client, context.at) : accept(client)
+  const lock = locked === true ? lockClient(client, context) : accept(client)
   const entry = { ...entryOf(resultOf(lock)), ...(secret !== undefined && { secret: newSecret(given) }) }
-  const events = [
-    auditEvent('client-added', context, { clientId, name: client.name ?? '' }),
-    ...(locked === true ? [auditEvent('client-locked', context, { clientId })] : []),
-  ]
   return {
     changes: [{ action: 'add', kind: 'client', name: clientId, members: membersOfNew(entry) }],
     write: async () => {
       // The file first: a client without its secret would be of no use.
       if (given?.target !== undefined)
         writeFileSync(given.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
-      await target.addClient(resultOf(lock), secret, [...writes, ...lock.writes, ...events], context)
+      await target.addClient(resultOf(lock), secret, [...writes, ...lock.writes], context)
       if (secret !== undefined && given === undefined)
         tell({
           client_id: clientId,
@@ -200,27 +195,25 @@ function settle(
   known: Known,
   entryOf: EntryOf,
 ): SettledClient {
-  const { client_id: clientId, locked } = placed.entry
+  const { locked } = placed.entry
   const context = contextOf(placed)
   const writes: Write[] = []
   let client = before
-  const follow = (decision: Decision<Client>, ...events: readonly Write[]) => {
+  const follow = (decision: Decision<Client>) => {
     client = resultOf(decision)
-    writes.push(...decision.writes, ...events)
+    writes.push(...decision.writes)
   }
   const replacement = replaceIntegration(before, request, known, context)
   if (differences(entryOf(before), entryOf(resultOf(replacement))).length > 0) follow(replacement)
   const isLocked = before.lockedAt !== undefined
-  if (locked !== undefined && locked !== isLocked) {
-    const event = auditEvent(locked ? 'client-locked' : 'client-unlocked', context, { clientId })
-    follow(locked ? lockClient(client, context.at) : unlockClient(client), event)
-  }
+  if (locked !== undefined && locked !== isLocked)
+    follow(locked ? lockClient(client, context) : unlockClient(client, context))
   const text = secret?.text
   const isSecretReplaced = text !== undefined && !secretMatches(text, before.secretHash)
   if (isSecretReplaced) {
-    const rotation = rotateClientSecret(client, text)
+    const rotation = rotateClientSecret(client, text, context)
     resultOf(rotation)
-    writes.push(...rotation.writes, auditEvent('client-secret-changed', context, { clientId }))
+    writes.push(...rotation.writes)
   }
   return { client, isSecretReplaced, writes }
 }

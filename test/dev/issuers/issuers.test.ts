@@ -251,7 +251,9 @@ t.test('every issuer knows the clients that an operator added, as long as they a
     undefined,
     'a registration stays where it was made',
   )
-  await server.deps.store.transact('client', id, (found) => lockClient(found, server.now()))
+  await server.deps.store.transact('client', id, (found) =>
+    lockClient(found, { by: 'operator', at: server.now() }),
+  )
   t.equal((await ask(issuerOf(server, 'reference'))).status, 400, 'locked')
   await server.deps.store.write(remove('client', id))
   t.equal((await ask(issuerOf(server, 'reference'))).status, 400, 'removed')
