@@ -12,6 +12,7 @@ import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
 import { unlockUser } from '../../src/users/rules/user.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { ask, callback, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import { exchange, postAs, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -160,9 +161,9 @@ async function invite(token = strong.access_token) {
   const { body, etag } = await call(token, 'POST', '/users', { body: { email: `u${count}@example.test` } })
   return { id: String(body['sub']), etag, body }
 }
-async function addClient(members: object = {}) {
+async function addClient(members: object = {}, token = strong.access_token) {
   const body = { client_name: 'Added', redirect_uris: [callback], ...members }
-  const added = await call(strong.access_token, 'POST', '/clients', { body })
+  const added = await call(token, 'POST', '/clients', { body })
   return { id: String(added.body['client_id']), etag: added.etag, body: added.body }
 }
 
@@ -318,6 +319,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   denyClientDocument: async () => ({ id: 'https://client.example/denied.json' }),
   allowClientDocument: async () => ({ id: await denyDocument() }),
   lockClient: async () => ({ id: (await addClient()).id }),
+  profileClient: async () => ({ id: (await addClient()).id, body: { profile: 'none' } }),
   unlockClient: async () => ({ id: (await addClient()).id }),
 }
 
@@ -943,6 +945,55 @@ t.test('the method and the scope of a client are ones that this server has', asy
   t.strictSame(errorOf(changed), [400, 'invalid_client_metadata'])
 })
 
+t.test('a client that got a token since then stays, if the request says since when', async (t) => {
+  const token = await machineToken(machine, 'admin:clients:write')
+  const { id, etag } = await addClient({}, token)
+  const remove = (since: number | string) =>
+    call(token, 'DELETE', `/clients/${id}?unused_since=${since}`, { headers: { 'if-match': etag } })
+  t.strictSame(errorOf(await remove('yesterday')), [400, 'invalid_request'])
+  t.strictSame(errorOf(await remove(clock() - 60)), [409, 'conflict'])
+  t.not(await store.find('client', id), undefined)
+  t.equal((await remove(clock() + 60)).status, 204)
+  t.equal(await store.find('client', id), undefined)
+})
+
+t.test('a client may be added locked', async (t) => {
+  const token = await machineToken(machine, 'admin:clients:write')
+  const { id, body } = await addClient({ locked: true }, token)
+  t.type(body['locked_at'], 'number')
+  t.type((await store.find('client', id))?.lockedAt, 'number')
+  const names = (await store.audit({ since: 0, clientId: id, limit: 10 })).map(({ name }) => name)
+  t.strictSame(names.toSorted(), ['client-added', 'client-locked'])
+})
+
+t.test('a profile says which members it changed, and rejects a client that cannot have it', async (t) => {
+  const token = await machineToken(machine, 'admin:clients:write')
+  const choose = async (id: string, profile: string) =>
+    call(token, 'POST', `/clients/${id}/profile`, { body: { profile } })
+  const description = { jwks: { keys: [makeClientKey('ES256').jwk] } }
+  const { id } = await integrate(server, { authenticationMethod: 'private_key_jwt', description })
+  const { status, body } = await choose(id, 'fapi2')
+  t.equal(status, 200)
+  t.match(body, {
+    client_id: id,
+    changed: {
+      security_profile: { before: null, after: 'fapi2' },
+      id_token_signed_response_alg: { before: 'RS256', after: 'ES256' },
+    },
+  })
+  t.strictSame((await choose(id, 'fapi2')).body, { client_id: id, changed: {} })
+  t.match((await choose(id, 'none')).body, {
+    changed: { security_profile: { before: 'fapi2', after: null } },
+  })
+  t.strictSame(errorOf(await choose(id, 'fapi1')), [400, 'invalid_request'])
+  t.strictSame(errorOf(await choose((await addClient({}, token)).id, 'fapi2')), [
+    400,
+    'invalid_client_metadata',
+  ])
+  t.strictSame(errorOf(await choose((await register(server)).id, 'none')), [409, 'conflict'])
+  t.strictSame(errorOf(await choose('nobody', 'none')), [404, 'not_found'])
+})
+
 t.test('no caller gets more than their token allows', async (t) => {
   const narrow = await integrate(server, {
     grantTypes: ['client_credentials'],
@@ -967,6 +1018,8 @@ t.test('no caller gets more than their token allows', async (t) => {
   const compare = { body: { client_secret: 'x'.repeat(32) } }
   const guessed = await call(token, 'POST', `/clients/${machine.id}/secret/compare`, compare)
   t.strictSame(errorOf(guessed), [403, 'access_denied'], 'nor whether a text is that secret')
+  const profile = await call(token, 'POST', `/clients/${console.id}/profile`, { body: { profile: 'none' } })
+  t.strictSame(errorOf(profile), [403, 'access_denied'], 'nor the profile of such a client')
   const redirect = { headers: { 'if-match': '*' }, body: { redirect_uris: ['https://evil.example/'] } }
   t.strictSame(errorOf(await call(token, 'PATCH', `/clients/${console.id}`, redirect)), [
     403,

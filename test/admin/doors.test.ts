@@ -17,6 +17,7 @@ import { insertLink, linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { createUser } from '../../src/users/rules/user.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere } from '../helpers/commands.ts'
@@ -463,6 +464,15 @@ const acts: Readonly<Record<string, Act>> = {
     page: ({ client }) => submit(`${path('clients', client)}/unlock`),
     command: ({ client = '' }) => command(['client', 'unlock', client]),
     files: (subject) => apply(whole(subject, 'false')),
+  },
+  profileClient: {
+    of: async () => {
+      const description = { jwks: { keys: [makeClientKey('ES256').jwk] } }
+      const { id } = await integrate(server, { authenticationMethod: 'private_key_jwt', description })
+      return { client: id }
+    },
+    api: ({ client }) => call('POST', `${path('clients', client)}/profile`, { profile: 'fapi2' }),
+    command: ({ client = '' }) => command(['client', 'profile', 'fapi2', client]),
   },
   refreshClientDocument: {
     of: aDocument,

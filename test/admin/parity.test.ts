@@ -24,7 +24,7 @@ const counterparts: Readonly<Record<string, readonly string[] | string>> = {
   'client document refresh': ['refreshClientDocument'],
   'client document deny': ['denyClientDocument'],
   'client document allow': ['allowClientDocument'],
-  'client profile': ['changeClient'],
+  'client profile': ['profileClient'],
   'client access': ['changeClient'],
   'client claims': ['changeClient'],
   'client lock': ['lockClient'],

@@ -242,8 +242,22 @@ export const adminFaults = [
   {
     id: 'admin-raises-a-client',
     tests,
-    file: 'src/admin/api/clients.ts',
-    find: 'assertWithin(decision.result, caller)',
+    file: 'src/admin/operations/clients.ts',
+    find: 'assertWithin(decision.result, call.caller)',
+    replace: '',
+  },
+  {
+    id: 'admin-profile-of-any-client',
+    tests,
+    file: 'src/admin/operations/client-acts.ts',
+    find: 'const client = requireWithin(found, call.caller)\n        assertByOperator(client)',
+    replace: 'const client = requireWithin(found, undefined)\n        assertByOperator(client)',
+  },
+  {
+    id: 'admin-deletes-a-client-in-use',
+    tests,
+    file: 'src/admin/operations/clients.ts',
+    find: 'if (since !== undefined) assertUnused(client, Number(since))',
     replace: '',
   },
   {
@@ -284,10 +298,10 @@ export const adminFaults = [
   {
     id: 'admin-secret-shown-twice',
     tests,
-    file: 'src/admin/api/clients.ts',
-    find: 'const kept = { status: 201, body: describe(client), headers, clientId: client.id }',
+    file: 'src/admin/operations/clients.ts',
+    find: 'const kept = { status: 201, body: describe(client, known), headers, clientId: client.id }',
     replace:
-      'const kept = { status: 201, body: { ...describe(client), client_secret: secret }, headers, clientId: client.id }',
+      'const kept = { status: 201, body: { ...describe(client, known), client_secret: secret }, headers, clientId: client.id }',
   },
   {
     id: 'admin-key-for-another-request',
@@ -586,7 +600,7 @@ export const adminFaults = [
   {
     id: 'admin-given-secret-shown',
     tests,
-    file: 'src/admin/api/clients.ts',
+    file: 'src/admin/operations/clients.ts',
     find: 'given === undefined && secret !== undefined && { client_secret: secret }',
     replace: 'secret !== undefined && { client_secret: secret }',
   },
@@ -656,9 +670,9 @@ export const adminFaults = [
   {
     id: 'admin-compares-beyond-the-token',
     tests,
-    file: 'src/admin/api/clients.ts',
-    find: "requireWithin(await store.find('client', param('client_id')), caller)",
-    replace: "requireFound(await store.find('client', param('client_id')), 'client')",
+    file: 'src/admin/operations/client-acts.ts',
+    find: "requireWithin(await deps.store.find('client', param('client_id')), caller)",
+    replace: "requireWithin(await deps.store.find('client', param('client_id')), undefined)",
   },
   {
     id: 'admin-any-text-as-a-file',

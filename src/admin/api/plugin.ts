@@ -6,6 +6,8 @@ import { documentResponses, serveDocument } from '../../http/document.ts'
 import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
 import * as activity from '../operations/activity.ts'
+import { clientLocks, compareSecret, profileClient, rotateSecret } from '../operations/client-acts.ts'
+import { clientOperations } from '../operations/clients.ts'
 import { documentOperations } from '../operations/documents.ts'
 import * as grants from '../operations/grants.ts'
 import * as groupReads from '../operations/group-reads.ts'
@@ -18,7 +20,6 @@ import { userActs } from '../operations/user-acts.ts'
 import * as userChanges from '../operations/user-changes.ts'
 import * as users from '../operations/users.ts'
 import { administration } from './administration.ts'
-import { clientResource } from './clients.ts'
 import { addOperation } from './operation.ts'
 import { isOffered } from './scopes.ts'
 
@@ -30,8 +31,7 @@ export const adminApi: FastifyPluginAsync<PageDeps & Needs<'guard'>> = async (ap
   if (!isOffered(deps.config)) return
   await app.register(deps.guard, { anonymous: 'challenge' })
   await app.register(administration, deps)
-  for (const resource of [operations, clientResource])
-    await app.register(resource, { ...deps, prefix: adminApiRoot })
+  await app.register(operations, { ...deps, prefix: adminApiRoot })
   describe(app, deps)
 }
 
@@ -50,6 +50,10 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...Object.values(registrationOperations(deps.declared)),
     ...Object.values(keys),
     ...Object.values(activity),
+    ...Object.values(clientOperations(deps.declared)),
+    ...[rotateSecret, compareSecret],
+    ...Object.values(clientLocks(deps.declared)),
+    ...(Object.keys(deps.declared.clientProfiles).length === 0 ? [] : [profileClient(deps.declared)]),
   ])
     addOperation(app, deps, operation)
 }

@@ -91,6 +91,8 @@ export interface Operation<Body = unknown> {
   readonly body?: Typed<Body>
   /** What is wrong if it meets another record that has the same; absent: that there is one. */
   readonly taken?: string
+  /** Which limit its body has; absent: the one of all bodies. */
+  readonly bodyLimit?: 'registrationBodyBytes'
   perform(call: Call<Body>, keep: Keep): Promise<Outcome>
 }
 
@@ -145,6 +147,17 @@ export function responding<T>(
   if ('rejection' in decision) return decision
   const response = respond(decision.result)
   return accept(response, ...decision.writes, ...keep(response))
+}
+
+/** Makes a change of what is there, and makes it again of what is there then if another change came first. */
+export async function retried<T>(change: () => Promise<T>): Promise<T> {
+  for (let left = 4; ; left -= 1)
+    try {
+      return await change()
+    } catch (error) {
+      const isOutdated = error instanceof Error && 'code' in error && error.code === 'precondition_failed'
+      if (!isOutdated || left === 0) throw error
+    }
 }
 
 /**

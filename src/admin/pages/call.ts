@@ -7,7 +7,7 @@ import type { AdminVisit } from './admin-page.ts'
  * Returns the call of an operation by an administrator at a page, about what `params` name.
  * @param assertSeen Checks that the form showed the record as it is.
  */
-export function callOf<Body>(
+function callOf<Body>(
   deps: PageDeps,
   { user, context, store, request, requireAdministrator }: AdminVisit,
   params: Readonly<Record<string, string>>,
@@ -38,15 +38,19 @@ export function callOf<Body>(
   }
 }
 
-/** Performs an operation for an administrator at a page, and returns the body of its response. */
+/**
+ * Performs an operation for an administrator at a page, and returns the body of its response.
+ * @param assertSeen As for `callOf`.
+ */
 export async function performAt<Body>(
   deps: PageDeps,
   visit: AdminVisit,
   operation: Operation<Body>,
   params: Readonly<Record<string, string>>,
   body?: Body,
+  assertSeen?: (record: object) => void,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const outcome = await operation.perform(callOf(deps, visit, params, body), () => [])
+  const outcome = await operation.perform(callOf(deps, visit, params, body, assertSeen), () => [])
   return { ...outcome?.body }
 }
 

@@ -1,96 +1,77 @@
 import type { FastifyInstance } from 'fastify'
-import { lockClient, removeClient, rotateClientSecret, unlockClient } from '../../clients/integration.ts'
 import type { Client } from '../../domain/model.ts'
 import type { PageDeps } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
+import { clientLocks, rotateSecret } from '../operations/client-acts.ts'
+import { clientOperations } from '../operations/clients.ts'
+import type { DoneWord, Operation } from '../operations/operation.ts'
 import { type Act, actPage, requireFound } from './act-page.ts'
 import { type AdminPage, adminPath } from './admin-page.ts'
+import { performAt } from './call.ts'
 import { kindOf } from './client-form.ts'
 
 /** For how long a replaced secret is accepted, too: long enough to roll out the new one. */
 const keepSeconds = 86_400
 
 /** What an administrator does to a client, a page each. */
-export function clientActPages(
-  _app: FastifyInstance,
-  { service, store, random }: PageDeps,
-): readonly AdminPage[] {
+export function clientActPages(_app: FastifyInstance, deps: PageDeps): readonly AdminPage[] {
+  const { service, store, declared } = deps
+  const { remove } = clientOperations(declared)
+  const { lock, unlock } = clientLocks(declared)
   const urlOf = (id: string) => `${service.prefix}${adminPath('clients')}/${encodeURIComponent(id)}`
   const find = async (id: string) => {
     const subject = requireFound(await store.find('client', id), 'client')
     return { subject, name: subject.name ?? id, url: urlOf(id) }
   }
-  const base = { section: 'clients', find } as const
-  const backTo = ({ id }: Client) => `/clients/${encodeURIComponent(id)}`
-
-  const lock: Act<Client> = {
-    ...base,
-    path: '/clients/:id/lock',
-    title: msg('admin.client.lock'),
-    about: msg('admin.client.lock.about'),
-    isTyped: true,
-    perform: async (client, { store, context, done }) => {
-      await store.transact('client', client.id, (found) => lockClient(requireFound(found, 'client'), context))
-      return done('client-locked', backTo(client))
-    },
-  }
-  const unlock: Act<Client> = {
-    ...base,
-    path: '/clients/:id/unlock',
-    title: msg('admin.client.unlock'),
-    about: msg('admin.client.unlock.about'),
-    isTyped: false,
-    perform: async (client, { store, context, done }) => {
-      await store.transact('client', client.id, (found) =>
-        unlockClient(requireFound(found, 'client'), context),
+  const pageOf = (
+    verb: string,
+    name: 'lock' | 'unlock' | 'secret' | 'leaked' | 'remove',
+    isTyped: boolean,
+    perform: Act<Client>['perform'],
+  ) =>
+    actPage({
+      path: `/clients/:id/${verb}`,
+      section: 'clients',
+      title: msg(`admin.client.${name}`),
+      about: msg(`admin.client.${name}.about`),
+      isTyped,
+      find,
+      perform,
+    })
+  const doing =
+    (operation: Operation, word: DoneWord): Act<Client>['perform'] =>
+    async ({ id }, visit) => {
+      await performAt(deps, visit, operation, { client_id: id })
+      return visit.done(word, operation.kind === 'delete' ? '/clients' : `/clients/${encodeURIComponent(id)}`)
+    }
+  const rotating =
+    (keep: number): Act<Client>['perform'] =>
+    async (client, visit) => {
+      const { id: clientId, name = clientId } = client
+      const body = { keep_old_seconds: keep }
+      const { client_secret: secret } = await performAt(
+        deps,
+        visit,
+        rotateSecret,
+        { client_id: clientId },
+        body,
       )
-      return done('client-unlocked', backTo(client))
-    },
-  }
-  /** The old secret of an app that runs is accepted for a day; that of a leak ends at once. */
-  const rotation = (path: string, keep: number, texts: Pick<Act<Client>, 'title' | 'about' | 'isTyped'>) =>
-    ({
-      ...base,
-      ...texts,
-      path,
-      perform: async (client, { store, context, render }) => {
-        const { id: clientId, name = clientId } = client
-        const keepUntil = keep > 0 ? context.at + keep : undefined
-        const fresh = random(32)
-        const secret = await store.transact('client', clientId, (found) =>
-          rotateClientSecret(requireFound(found, 'client'), fresh, context, keepUntil),
-        )
-        const model = {
-          clientId,
-          name,
-          kind: kindOf(client),
-          secret,
-          issuer: service.issuer,
-          url: urlOf(clientId),
-        }
-        return render('admin/client-secret', { ...model, isNew: false })
-      },
-    }) satisfies Act<Client>
-  const secret = rotation('/clients/:id/secret', keepSeconds, {
-    title: msg('admin.client.secret'),
-    about: msg('admin.client.secret.about'),
-    isTyped: false,
-  })
-  const leaked = rotation('/clients/:id/leaked-secret', 0, {
-    title: msg('admin.client.leaked'),
-    about: msg('admin.client.leaked.about'),
-    isTyped: true,
-  })
-  const remove: Act<Client> = {
-    ...base,
-    path: '/clients/:id/remove',
-    title: msg('admin.client.remove'),
-    about: msg('admin.client.remove.about'),
-    isTyped: true,
-    perform: async ({ id }, { store, context, done }) => {
-      await store.transact('client', id, (found) => removeClient(requireFound(found, 'client'), context))
-      return done('client-removed', '/clients')
-    },
-  }
-  return [lock, unlock, secret, leaked, remove].map(actPage)
+      return visit.render('admin/client-secret', {
+        clientId,
+        name,
+        kind: kindOf(client),
+        secret: String(secret),
+        issuer: service.issuer,
+        url: urlOf(clientId),
+        isNew: false,
+      })
+    }
+  return [
+    pageOf('lock', 'lock', true, doing(lock, 'client-locked')),
+    pageOf('unlock', 'unlock', false, doing(unlock, 'client-unlocked')),
+    // The old secret of an app that runs is accepted for a day; that of a leak ends at once.
+    pageOf('secret', 'secret', false, rotating(keepSeconds)),
+    pageOf('leaked-secret', 'leaked', true, rotating(0)),
+    pageOf('remove', 'remove', true, doing(remove, 'client-removed')),
+  ]
 }

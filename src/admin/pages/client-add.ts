@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify'
-import { addIntegration } from '../../clients/integration.ts'
 import { resourceName } from '../../domain/localized.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { PageDeps } from '../../feature/deps.ts'
-import { knownTo } from '../../feature/known-to.ts'
 import { scopesFor } from '../../pages/scopes.ts'
 import { RecordExists } from '../../storage/store.ts'
+import { clientOperations } from '../operations/clients.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { performAt } from './call.ts'
 import {
   type ClientKind,
   clientForm,
@@ -66,8 +66,8 @@ export function clientChoices(app: FastifyInstance, { service, declared }: PageD
  * twice adds one client.
  */
 export function clientAddPage(app: FastifyInstance, deps: PageDeps): AdminPage {
-  const { config, service, random, declared } = deps
-  const known = knownTo(config, declared)
+  const { service, random, declared } = deps
+  const { create } = clientOperations(declared)
   const choices = clientChoices(app, deps)
   const { fields, read, requestFor } = clientForm(declared)
   const url = service.prefix + adminPath('clients')
@@ -86,25 +86,22 @@ export function clientAddPage(app: FastifyInstance, deps: PageDeps): AdminPage {
     repeats: repeatedClientFields,
     show,
     submit: async (visit) => {
-      const { form, context, render, done } = visit
+      const { form, render, done } = visit
       const kind = clientKinds.find((one) => one === single(form, 'kind'))
       const once = single(form, 'once') ?? ''
       if (kind === undefined || !/^[\w-]{22}$/.test(once)) return done('gone', '/clients')
-      const fresh = { id: Buffer.from(once, 'base64url'), secret: random(32) }
-      const added = addIntegration(requestFor(kind, read(form)), known, fresh, context)
-      const { client, secret, writes } = added
-      const { id: clientId, name = clientId } = client
-      try {
-        await visit.store.write(...writes)
-      } catch (error) {
+      const clientId = `client_${once}`
+      const body = { client_id: clientId, ...requestFor(kind, read(form)) }
+      const added = await performAt(deps, visit, create, {}, body).catch((error: unknown) => {
         if (!(error instanceof RecordExists)) throw error
-        return done('client-added', `/clients/${clientId}`)
-      }
+      })
+      if (added === undefined) return done('client-added', `/clients/${clientId}`)
+      const { client_name: name, client_secret: secret } = added
       return render('admin/client-secret', {
         clientId,
-        name,
+        name: String(name),
         kind,
-        ...(secret !== undefined && { secret }),
+        ...(secret !== undefined && { secret: String(secret) }),
         issuer: service.issuer,
         url: `${url}/${clientId}`,
         isNew: true,

@@ -1,15 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import type { IntegrationMembers } from '../../clients/core-members.ts'
-import { changeIntegration } from '../../clients/integration.ts'
 import { addKeys, keysOf, readKeyText, removeKey } from '../../clients/keys.ts'
 import { algorithmOf } from '../../domain/key-set.ts'
 import type { Client } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { PageDeps } from '../../feature/deps.ts'
-import { knownTo } from '../../feature/known-to.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
+import { clientOperations } from '../operations/clients.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { performAt } from './call.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
@@ -24,11 +24,9 @@ declare module '../../pages/pages.ts' {
 }
 
 /** The public keys of an app: added and removed one by one, so that they can be replaced without a pause, or a URL. */
-export function clientKeysPage(
-  _app: FastifyInstance,
-  { config, service, store, declared }: PageDeps,
-): AdminPage {
-  const known = knownTo(config, declared)
+export function clientKeysPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
+  const { service, store, declared } = deps
+  const { change } = clientOperations(declared)
   const find = async (id: string) => requireFound(await store.find('client', id), 'client')
   const shownOf = ({ extra = {} }: Client) => [keysOf(extra['jwks']), extra['jwks_uri'] ?? '']
   const show = async ({ param, form, render }: AdminVisit) => {
@@ -66,11 +64,12 @@ export function clientKeysPage(
     show,
     submit: async (visit) => {
       const clientId = visit.param('id')
-      await visit.store.transact('client', clientId, (found) => {
-        const client = requireFound(found, 'client')
-        assertVersion(visit.form, shownOf(client))
-        return changeIntegration(client, changeOf(visit, client), known, visit.context)
-      })
+      // What is changed are the keys that the form showed.
+      const assertShown = (client: object) => assertVersion(visit.form, shownOf(client as Client))
+      const client = await find(clientId)
+      assertShown(client)
+      const body = changeOf(visit, client)
+      await performAt(deps, visit, change, { client_id: clientId }, body, assertShown)
       return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
     },
   }

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticationOf } from '../../clients/describe.ts'
-import { changeIntegration } from '../../clients/integration.ts'
 import { keysOf } from '../../clients/keys.ts'
 import { check } from '../../domain/check.ts'
 import {
@@ -15,11 +14,14 @@ import type { Client, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { PageDeps } from '../../feature/deps.ts'
-import { knownTo } from '../../feature/known-to.ts'
 import { ago } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
+import { clientOperations } from '../operations/clients.ts'
+import { retried } from '../operations/operation.ts'
+import { assertMatches, tagOfClient } from '../operations/rules.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
+import { performAt } from './call.ts'
 import { type ClientChoices, clientChoices } from './client-add.ts'
 import { type ClientKind, clientForm, kindOf, repeatedClientFields } from './client-form.ts'
 import { assertVersion, versionField } from './version.ts'
@@ -63,8 +65,9 @@ const accessMember = 'allowed_groups'
 const keyMember = 'jwks'
 
 /** A client: where it came from, what it may do, and which groups may use it. */
-export function clientPage(_app: FastifyInstance, { config, service, store, declared }: PageDeps): AdminPage {
-  const known = knownTo(config, declared)
+export function clientPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
+  const { service, store, declared } = deps
+  const edit = clientOperations(declared).change
   const prefix = service.prefix
   const find = async (id: string) => requireFound(await store.find('client', id), 'client')
 
@@ -119,10 +122,11 @@ export function clientPage(_app: FastifyInstance, { config, service, store, decl
   /** Changes which groups may use the client, from what they are when the change is written. */
   const changeAccess = async (visit: AdminVisit, change: (ids: readonly string[]) => readonly string[]) => {
     const clientId = visit.param('id')
-    await visit.store.transact('client', clientId, (found) => {
-      const client = requireFound(found, 'client')
-      const members = { [accessMember]: change(allowedGroupsOf(client) ?? []) }
-      return changeIntegration(client, members, known, visit.context)
+    await retried(async () => {
+      const client = await find(clientId)
+      const body = { [accessMember]: change(allowedGroupsOf(client) ?? []) }
+      const assertSame = (now: object) => assertMatches(tagOfClient(client), tagOfClient(now as Client)) // what it changes
+      await performAt(deps, visit, edit, { client_id: clientId }, body, assertSame)
     })
     return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
   }
@@ -158,8 +162,8 @@ function without(ids: readonly string[], denied: string): readonly string[] {
 
 /** Changes a client that an operator added. */
 export function clientEditPage(app: FastifyInstance, deps: PageDeps): AdminPage {
-  const { config, service, store, declared } = deps
-  const known = knownTo(config, declared)
+  const { service, store, declared } = deps
+  const { change } = clientOperations(declared)
   const choices = clientChoices(app, deps)
   const { fields, read, formOf, typedAgain, changeOf } = clientForm(declared)
   const show = async ({ param, form, request, render }: AdminVisit, problem?: Text) => {
@@ -183,13 +187,13 @@ export function clientEditPage(app: FastifyInstance, deps: PageDeps): AdminPage 
     kept: { version: undefined, ...fields },
     repeats: repeatedClientFields,
     show,
-    submit: async ({ store, param, form, context, done }) => {
+    submit: async (visit) => {
+      const { param, form, done } = visit
       const clientId = param('id')
-      await store.transact('client', clientId, (found) => {
-        const client = requireFound(found, 'client')
-        assertVersion(form, formOf(client))
-        return changeIntegration(client, changeOf(kindOf(client), read(form)), known, context)
-      })
+      const client = requireFound(await store.find('client', clientId), 'client')
+      const body = changeOf(kindOf(client), read(form))
+      const assertShown = (now: object) => assertVersion(form, formOf(now as Client)) // what it changes
+      await performAt(deps, visit, change, { client_id: clientId }, body, assertShown)
       return done('saved', `/clients/${encodeURIComponent(clientId)}`)
     },
   }

@@ -16,7 +16,7 @@ import { findByLogin } from '../../users/search.ts'
 import { editGroup, joinGroup, leaveGroup, removeGroup } from '../operations/groups.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
-import { callOf, performAt, wasFound } from './call.ts'
+import { performAt, wasFound } from './call.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
@@ -92,7 +92,7 @@ export function groupPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
     if (parentId === undefined) return show(visit, msg('admin.user.noGroup'))
     const body = { name, description: single(form, 'description') ?? '', parent_id: parentId }
     const assertSeen = (record: object) => assertVersion(form, shownOf(record as Group)) // what it changes
-    await editGroup.perform(callOf(deps, visit, { group_id: id }, body, assertSeen), () => [])
+    await performAt(deps, visit, editGroup, { group_id: id }, body, assertSeen)
     return visit.done('saved', `/groups/${id}`)
   }
 

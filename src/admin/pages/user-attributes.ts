@@ -14,7 +14,7 @@ import { displayName, type NamedUser } from '../../pages/describe.ts'
 import { changeUser } from '../operations/user-changes.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
-import { callOf } from './call.ts'
+import { performAt } from './call.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
@@ -66,7 +66,7 @@ export function userAttributesPage(_app: FastifyInstance, deps: PageDeps): reado
       const { given } = changedAttributes(user, wanted)
       const assertSeen = (record: object) => assertVersion(form, attributesOf(declared, record))
       const body = { attributes: given as UserAttributes } // attributeFieldFault has checked them
-      await changeUser.perform(callOf(deps, visit, { sub }, body, assertSeen), () => [])
+      await performAt(deps, visit, changeUser, { sub }, body, assertSeen)
       return visit.done('saved', backTo(sub))
     },
   }

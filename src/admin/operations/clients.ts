@@ -1,0 +1,215 @@
+import { Type } from '@sinclair/typebox'
+import { clientMembers, type IntegrationMembers } from '../../clients/core-members.ts'
+import { configuredOf, describeClient } from '../../clients/describe.ts'
+import {
+  addIntegration,
+  changeIntegration,
+  clientIdPattern,
+  lockClient,
+  removeClient,
+  replaceIntegration,
+} from '../../clients/integration.ts'
+import type { Known } from '../../clients/members.ts'
+import { isUnusedSince } from '../../clients/use.ts'
+import { check } from '../../domain/check.ts'
+import { accept } from '../../domain/decision.ts'
+import { type Client, clientOrigins } from '../../domain/model.ts'
+import type { Declared } from '../../feature/deps.ts'
+import { knownTo } from '../../feature/known-to.ts'
+import { type Call, listedRows, type Operation } from './operation.ts'
+import { assertWithin, requireFound, requireWithin, tagOfClient } from './rules.ts'
+import { ClientResource, listQuery, nothing, pageOf } from './schema.ts'
+
+/** The member of a request with a secret. */
+export const secretMember = Type.String({
+  description: 'A secret of 32 to 200 characters that you chose; it is stored as a hash.',
+})
+interface NewClient {
+  readonly client_id?: string
+  readonly client_secret?: string
+  readonly locked?: boolean
+}
+
+/** What the operations on clients have in common. */
+export const common = { area: 'clients', delegates: false, response: ClientResource } as const
+export const one = '/clients/:client_id'
+/** What is wrong if two clients would trust the same. */
+export const taken =
+  'another client trusts this issuer, subject and audience; an audience of its own tells them apart'
+
+/** What an operator does with clients; client-acts.ts has what changes no metadata by its members. */
+export function clientOperations(declared: Declared) {
+  const knownOf = ({ deps }: Call): Known => knownTo(deps.config, declared)
+  const body = { bodyLimit: 'registrationBodyBytes', taken } as const
+
+  const create: Operation<IntegrationMembers & NewClient> = {
+    ...common,
+    ...body,
+    operationId: 'addClient',
+    kind: 'create',
+    url: '/clients',
+    summary: 'Add a client; the response has a secret that was made, which is shown once',
+    taken: 'another client trusts this issuer, subject and audience, or has this client_id',
+    body: clientMembers<NewClient>(declared, 'NewClient', ['client_name'], {
+      client_id: Type.String({ pattern: clientIdPattern, description: 'The client id, if you choose one.' }),
+      client_secret: secretMember,
+      locked: Type.Boolean({ description: 'true: it is locked from the beginning.' }),
+    }),
+    async perform(call, keep) {
+      const { deps, context, address, caller } = call
+      const { client_id: id = deps.random(16), client_secret: given, locked, ...members } = call.body
+      const known = knownOf(call)
+      const fresh = { id, secret: given ?? deps.random(32) }
+      const { client: added, secret, writes } = addIntegration(members, known, fresh, context)
+      const lock = locked ? lockClient(added, context) : accept(added)
+      const client = 'result' in lock ? lock.result : added
+      assertWithin(client, caller)
+      if (given !== undefined) assertSecretUsed(secret)
+      const headers = { location: `${address}/${client.id}`, etag: tagOfClient(client) }
+      const kept = { status: 201, body: describe(client, known), headers, clientId: client.id }
+      await call.store.write(...writes, ...lock.writes, ...keep(kept))
+      const once = given === undefined && secret !== undefined && { client_secret: secret }
+      return { ...kept, body: { ...kept.body, ...once } }
+    },
+  }
+
+  /** Changes a client that an operator added. */
+  const changing = (decide: typeof changeIntegration) => async (call: Call<IntegrationMembers>) => {
+    const known = knownOf(call)
+    const client = await call.store.transact('client', call.param('client_id'), (found) => {
+      const current = requireWithin(found, call.caller)
+      assertByOperator(current)
+      call.assertSeen(tagOfClient(current), current)
+      const decision = decide(current, call.body, known, call.context)
+      if ('rejection' in decision) return decision
+      assertWithin(decision.result, call.caller)
+      return decision
+    })
+    return { body: describe(client, known), tag: tagOfClient(client) }
+  }
+  const change: Operation<IntegrationMembers> = {
+    ...common,
+    ...body,
+    operationId: 'changeClient',
+    kind: 'change',
+    url: one,
+    summary: 'Change a client that an operator added; what is not named stays',
+    body: clientMembers(declared, 'ChangedClient'),
+    perform: changing(changeIntegration),
+  }
+  const replace: Operation<IntegrationMembers> = {
+    ...common,
+    ...body,
+    operationId: 'replaceClient',
+    kind: 'change',
+    method: 'PUT',
+    url: one,
+    summary: 'Replace the metadata of a client that an operator added; what is not named has its default',
+    body: clientMembers(declared, 'ReplacedClient', ['client_name']),
+    perform: changing(replaceIntegration),
+  }
+
+  return {
+    list: {
+      ...common,
+      operationId: 'listClients',
+      kind: 'list',
+      url: '/clients',
+      summary: 'List clients, in the order in which they were added',
+      response: pageOf(ClientResource, 'Clients'),
+      querystring: listQuery({
+        origin: Type.Optional(Type.Union(clientOrigins.map((origin) => Type.Literal(origin)))),
+      }),
+      perform: (call) => {
+        const only = call.query('origin') as Client['origin'] | undefined // as the schema says
+        const known = knownOf(call)
+        return listedRows(
+          call,
+          (rows) => call.deps.store.page('client', { ...rows, only }),
+          (client) => describe(client, known),
+        )
+      },
+    },
+    create,
+    read: {
+      ...common,
+      operationId: 'readClient',
+      kind: 'read',
+      url: one,
+      summary: 'Read a client',
+      perform: async (call) => {
+        const client = requireFound(await call.deps.store.find('client', call.param('client_id')), 'client')
+        return { body: describe(client, knownOf(call)), tag: tagOfClient(client) }
+      },
+    },
+    change,
+    replace,
+    remove: {
+      ...common,
+      operationId: 'deleteClient',
+      kind: 'delete',
+      url: one,
+      summary: 'Delete a client with its tokens',
+      response: nothing,
+      querystring: Type.Object({
+        unused_since: Type.Optional(
+          Type.String({
+            pattern: '^\\d{1,12}$',
+            description: 'Only if it got no token since this time, in seconds since 1970; otherwise 409.',
+          }),
+        ),
+      }),
+      async perform(call) {
+        const since = call.query('unused_since')
+        await call.store.transact('client', call.param('client_id'), (found) => {
+          const client = requireWithin(found, call.caller)
+          call.assertSeen(tagOfClient(client), client)
+          if (since !== undefined) assertUnused(client, Number(since))
+          return removeClient(client, call.context)
+        })
+        return undefined
+      },
+    },
+  } as const satisfies Readonly<Record<string, Operation>>
+}
+
+/** Returns a client as operators see it. */
+export function describe(client: Client, known: Known) {
+  return {
+    ...describeClient(client, known),
+    client_id: client.id,
+    ...(client.origin !== 'registered' && { configured: configuredOf(client) }),
+  }
+}
+
+/** A secret that would be ignored is an error. */
+function assertSecretUsed(secret: string | undefined): void {
+  check(
+    secret !== undefined,
+    'rfc8252-8.5-shared-secret-not-proof',
+    'invalid_client_metadata',
+    'a public client has no secret',
+  )
+}
+
+/** A client that registered itself changes itself, RFC 7592 §2.2. */
+export function assertByOperator({ origin }: Client): void {
+  check(
+    origin !== 'registered',
+    'lychgate-integration-known',
+    'conflict',
+    'a client that registered itself changes itself, RFC 7592 section 2.2',
+    { status: 409, stored: origin },
+  )
+}
+
+/** The use of a client does not change its entity tag. */
+function assertUnused(client: Client, since: number): void {
+  check(
+    isUnusedSince(client, since),
+    'lychgate-client-unused',
+    'conflict',
+    'the client got a token since then',
+    { status: 409, stored: client.usedAt, received: since },
+  )
+}
