@@ -1,19 +1,16 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parse } from 'yaml'
-import { changeIntegration } from '../clients/integration.ts'
-import { allowedGroupsOf, groupKind } from '../domain/group.ts'
+import type { Group } from '../domain/group.ts'
 import { isObject } from '../domain/is-object.ts'
-import type { Client } from '../domain/model.ts'
-import { knownTo } from '../feature/known-to.ts'
 import { declared } from '../features.ts'
-import type { Store } from '../storage/store.ts'
-import { findAmong, listGroups, namesOf } from '../users/groups.ts'
+import { findAmong, namesOf } from '../users/groups.ts'
+import { changesClients, editClient, readClient, readsClients } from './client-operations.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
-import { findGroup, requireClient, requireGroup } from './find.ts'
-import { addOperatorFlags, collect, type OperatorFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { operatorContext } from './operator.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { requireGroup } from './find.ts'
+import { collect, type OperatorFlags } from './flags.ts'
+import { type Json, type Operator, readsUsers, withOperator } from './operate.ts'
 import { printJson, printResult } from './print.ts'
 
 const accessHelp = `
@@ -42,7 +39,7 @@ Examples:
   lychgate client claims client_x1f8… --set claims.yaml
 `
 
-interface AccessFlags extends OperatorFlags {
+interface AccessFlags extends ServerFlags {
   readonly allow?: readonly string[]
   readonly everyone?: true
 }
@@ -54,7 +51,7 @@ export function addClientAccessCommand(client: Command): void {
     .description('show or change which groups of users may use a client')
     .option('--allow <group>', 'a group whose members may use it; may be repeated', collect)
     .option('--everyone', 'every user may use it')
-  addOperatorFlags(access, accessHelp).action(clientAccess)
+  addAnywhereFlags(access, accessHelp).action(clientAccess)
 }
 
 /** Adds `lychgate client claims`: what the tokens of a client have besides the claims of the protocol. */
@@ -63,27 +60,28 @@ export function addClientClaimsCommand(client: Command): void {
     .command('claims <client_id>')
     .description('show or set claims of the tokens of a client: groups, roles, constants')
     .option('--set <file>', 'a YAML or JSON file with all of them')
-  addOperatorFlags(claims, claimsHelp).action(clientClaims)
+  addAnywhereFlags(claims, claimsHelp).action(clientClaims)
 }
 
-interface ClaimsFlags extends OperatorFlags {
+interface ClaimsFlags extends ServerFlags {
   readonly set?: string
 }
 
 /** `lychgate client claims`: shows or replaces the claims that an operator gives the tokens of a client. */
 async function clientClaims(clientId: string, { set, ...flags }: ClaimsFlags): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    let client = requireClient(await store.find('client', clientId))
+  await withOperator(flags, set === undefined ? reads : changes, async (operator) => {
+    const client = await readClient(operator, clientId)
     if (!(claimsMember in declared.clientMetadata)) throw new WrongUsage('this server has no groups')
-    if (set !== undefined) {
-      const change = { [claimsMember]: await withIds(store, readRules(set)) }
-      client = await store.transact('client', clientId, (current) =>
-        changeIntegration(current, change, knownTo(config, declared), operatorContext()),
-      )
-    }
-    printJson(await withNames(store, client))
+    const groups = await groupsOf(operator)
+    if (set === undefined) return printJson(withNames(groups, client))
+    const rules = mapRoles(readRules(set), (name) => requireGroup(findAmong(groups, name)).id)
+    const changed = await editClient(operator, clientId, () => ({ [claimsMember]: rules }))
+    printJson(withNames(groups, changed))
   })
 }
+
+const reads = [...readsClients, ...readsUsers]
+const changes = [...changesClients, ...readsUsers]
 
 const claimsMember = 'token_claims'
 
@@ -98,15 +96,14 @@ function readRules(file: string): readonly unknown[] {
   return rules
 }
 
-/** Names the groups of roles by their ids, which a group keeps when it is renamed. */
-async function withIds(store: Store, rules: readonly unknown[]): Promise<readonly unknown[]> {
-  const groups = await listGroups(store)
-  return mapRoles(rules, (name) => requireGroup(findAmong(groups, name)).id)
+/** Reads every group: roles name them by their ids, which a group keeps when it is renamed. */
+async function groupsOf({ list }: Operator): Promise<readonly Pick<Group, 'id' | 'name'>[]> {
+  const groups = await list((await import('../admin/operations/group-reads.ts')).listGroups, {})
+  return groups.map(({ group_id, name }) => ({ id: String(group_id), name: String(name) }))
 }
 
-async function withNames(store: Store, { extra }: Client): Promise<readonly unknown[]> {
-  const rules = extra?.[claimsMember]
-  return mapRoles(Array.isArray(rules) ? rules : [], namesOf(await listGroups(store)))
+function withNames(groups: readonly Pick<Group, 'id' | 'name'>[], { [claimsMember]: rules }: Json) {
+  return mapRoles(Array.isArray(rules) ? rules : [], namesOf(groups))
 }
 
 /** Renames the groups of roles in rules of claims, and leaves everything else. */
@@ -122,26 +119,28 @@ export function mapRoles(rules: readonly unknown[], rename: (group: string) => s
 /** `lychgate client access`: shows or changes which groups may use a client. */
 async function clientAccess(clientId: string, { allow, everyone, ...flags }: AccessFlags): Promise<void> {
   if (allow !== undefined && everyone) throw new WrongUsage('--allow and --everyone exclude each other')
-  await withStore(flags, async (store, config) => {
-    const found = requireClient(await store.find('client', clientId))
+  const isRead = allow === undefined && !everyone
+  await withOperator(flags, isRead ? reads : changes, async (operator) => {
+    const found = await readClient(operator, clientId)
     if (!(member in declared.clientMetadata)) throw new WrongUsage('this server has no groups')
-    if (allow === undefined && !everyone) return print(store, flags, found)
-    const groups = await Promise.all((allow ?? []).map((name) => findGroup(store, name)))
-    const change = { [member]: groups.map(({ id }) => id) }
-    const changed = await store.transact('client', clientId, (current) =>
-      changeIntegration(current, change, knownTo(config, declared), operatorContext()),
-    )
-    await print(store, flags, changed)
+    const groups = await groupsOf(operator)
+    if (isRead) return print(groups, flags, found)
+    const ids = (allow ?? []).map((name) => requireGroup(findAmong(groups, name)).id)
+    print(groups, flags, await editClient(operator, clientId, () => ({ [member]: ids })))
   })
 }
 
 /** The member of client metadata that has the ids of the groups. */
 const member = 'allowed_groups'
 
-async function print(store: Store, flags: OperatorFlags, client: Client): Promise<void> {
-  const ids = allowedGroupsOf(client)
-  const groups = await Promise.all((ids ?? []).map((id) => store.find(groupKind, id)))
-  const names = ids?.map((id, index) => groups[index]?.name ?? `${id} (deleted)`)
-  const described = { client_id: client.id, allowed_groups: names ?? null }
+function print(
+  groups: readonly Pick<Group, 'id' | 'name'>[],
+  flags: OperatorFlags,
+  { client_id, [member]: allowed }: Json,
+): void {
+  const known = new Map(groups.map(({ id, name }) => [id, name]))
+  const ids = Array.isArray(allowed) ? allowed.map(String) : undefined
+  const names = ids?.map((id) => known.get(id) ?? `${id} (deleted)`)
+  const described = { client_id, allowed_groups: names ?? null }
   printResult(flags, described, { ...described, allowed_groups: names ?? 'everyone' })
 }

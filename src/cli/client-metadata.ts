@@ -1,24 +1,22 @@
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import type { DeclaredClientMember, IntegrationMembers } from '../clients/core-members.ts'
-import { authenticationOf, describeClient } from '../clients/describe.ts'
-import { addIntegration, changeIntegration } from '../clients/integration.ts'
+import type { DeclaredClientMember } from '../clients/core-members.ts'
 import type { JsonObject } from '../clients/members.ts'
 import { isLanguageTag, localizableOf } from '../clients/read-members.ts'
 import { choicesOf, isTextMember, readTyped } from '../clients/typed-members.ts'
 import { KeySetFault } from '../domain/key-set.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Declared } from '../feature/deps.ts'
-import { knownTo } from '../feature/known-to.ts'
 import { declared } from '../features.ts'
-import { systemRandom } from '../system/system.ts'
-import { CommandFailed, WrongUsage } from './failure.ts'
-import { collect, type OperatorFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { operatorContext } from './operator.ts'
+import { changesClients, clientOperations, configuredOf, ofClient, printed } from './client-operations.ts'
+import { WrongUsage } from './failure.ts'
+import type { ServerFlags } from './files/open-target.ts'
+import { collect } from './flags.ts'
+import { type Json, withOperator } from './operate.ts'
 import { printResult } from './print.ts'
 
 /** The flags of `add` and `set`: one for each member that an operator sets, and these. */
-interface MetadataFlags extends OperatorFlags {
+interface MetadataFlags extends ServerFlags {
   readonly localized?: string[]
 }
 
@@ -71,24 +69,19 @@ export function readMemberFlags(flags: object, members: Declared['clientMetadata
 
 /** `lychgate client add`: adds a client with https callbacks, or a resource server; its secret is shown once. */
 export async function clientAdd(flags: MetadataFlags): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    const fresh = { id: systemRandom(16), secret: systemRandom(32) }
-    const known = knownTo(config, declared)
-    const { client, secret, writes } = addIntegration(membersOf(flags), known, fresh, operatorContext())
-    await store.write(...writes).catch(subjectTaken)
-    const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
-    printResult(
-      flags,
-      { ...describeClient(client, known), ...credentials },
-      {
-        ...credentials,
-        client_name: client.name,
-        redirect_uris: client.redirectUris,
-        introspects: client.introspects,
-        token_endpoint_auth_method: authenticationOf(client, declared),
-      },
-    )
-    if (secret !== undefined && !flags.json)
+  await withOperator(flags, changesClients, async ({ perform }) => {
+    const { create } = await clientOperations()
+    const client = printed(await perform(create, {}, withName(membersOf(flags))))
+    const { client_id, client_secret, client_name, redirect_uris, introspects } = client
+    printResult(flags, client, {
+      client_id,
+      ...omitUndefined({ client_secret }),
+      client_name,
+      redirect_uris,
+      introspects,
+      token_endpoint_auth_method: authenticationOf(client),
+    })
+    if (client_secret !== undefined && !flags.json)
       process.stdout.write('\nSave the secret now: it is stored as a hash and never shown again.\n')
   })
 }
@@ -98,30 +91,36 @@ export async function clientSet(clientId: string, flags: MetadataFlags): Promise
   const change = membersOf(flags)
   if (Object.keys(change).length === 0)
     throw new WrongUsage('nothing to change; name at least one flag, see --help')
-  await withStore(flags, async (store, config) => {
-    const client = await store
-      .transact('client', clientId, (found) =>
-        changeIntegration(found, change, knownTo(config, declared), operatorContext()),
-      )
-      .catch(subjectTaken)
-    const description = describeClient(client, knownTo(config, declared))
+  await withOperator(flags, changesClients, async ({ edit }) => {
+    const { read, replace } = await clientOperations()
+    // What is left out gets its default back.
+    const client = await ofClient(
+      edit(read, replace, { client_id: clientId }, (found) =>
+        withName({ ...configuredOf(found), ...change }),
+      ),
+    )
+    const description = printed(client)
     printResult(flags, description, description)
   })
 }
 
-/** Explains what two clients cannot both have. Compared by name, because its module loads a database driver. */
-export function subjectTaken(error: Error): never {
-  if (error.name !== 'RecordExists') throw error
-  throw new CommandFailed(
-    'another client trusts this issuer, subject and audience; an audience of its own tells them apart',
-  )
+/** Without a name there is no client; the decision says so, and not the schema of a request. */
+function withName(members: object): object {
+  return { client_name: '', ...omitUndefined(members) }
+}
+
+/** Names how a client authenticates. */
+export function authenticationOf({
+  token_endpoint_auth_methods_accepted: accepted,
+  token_endpoint_auth_method: method,
+}: Json): string {
+  return Array.isArray(accepted) ? accepted.join(' or ') : String(method)
 }
 
 /** Returns the members that these flags name; an empty one is undefined: it gets its default back. */
-function membersOf(flags: MetadataFlags): IntegrationMembers {
+function membersOf(flags: MetadataFlags): JsonObject {
   const localized = (flags.localized ?? []).map(readLocalized)
-  // `as`: flagOf has a choice for each member that has one, and readFlagValue the type of its schema.
-  return { ...readMemberFlags(flags, settable), ...Object.fromEntries(localized) } as IntegrationMembers
+  return { ...readMemberFlags(flags, settable), ...Object.fromEntries(localized) }
 }
 
 /** Reads what a flag says about a member. */

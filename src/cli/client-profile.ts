@@ -1,14 +1,8 @@
 import { Argument, type Command } from 'commander'
-import { describeClient } from '../clients/describe.ts'
-import { changeIntegration } from '../clients/integration.ts'
-import type { Client } from '../domain/model.ts'
-import { knownTo } from '../feature/known-to.ts'
 import { declared } from '../features.ts'
-import { subjectTaken } from './client-metadata.ts'
-import { requireClient } from './find.ts'
-import { addOperatorFlags, type OperatorFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { operatorContext } from './operator.ts'
+import { changesClients, clientOperations, ofClient } from './client-operations.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { withOperator } from './operate.ts'
 import { printColumns, printJson } from './print.ts'
 
 const profileHelp = `
@@ -21,35 +15,26 @@ Examples:
   lychgate client profile none client_x1f8…
 `
 
-const profiles = declared.clientProfiles
-
 /** Adds `lychgate client profile`, unless no feature has one. */
 export function addClientProfileCommand(client: Command): void {
-  if (Object.keys(profiles).length === 0) return
+  const names = Object.keys(declared.clientProfiles)
+  if (names.length === 0) return
   const command = client
     .command('profile')
     .description('choose the profile that a client must conform to, and show what that changes')
-    .addArgument(new Argument('<name>', 'the profile').choices([...Object.keys(profiles), 'none']))
+    .addArgument(new Argument('<name>', 'the profile').choices([...names, 'none']))
     .argument('<client_id>')
-  addOperatorFlags(command, profileHelp).action(clientProfile)
+  addAnywhereFlags(command, profileHelp).action(clientProfile)
 }
 
 /** `lychgate client profile`: brings a client in line with a profile, or takes every profile off. */
-async function clientProfile(name: string, clientId: string, flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    const change = (found: Client | undefined) => {
-      const client = requireClient(found)
-      const wanted =
-        profiles[name]?.put(client) ?? Object.assign({}, ...Object.values(profiles).map(({ take }) => take))
-      const decision = changeIntegration(client, wanted, knownTo(config, declared), operatorContext())
-      const [before, after] = [client, 'result' in decision ? decision.result : client].map((one) =>
-        describeClient(one, knownTo(config, declared)),
-      )
-      const differences = differencesOf(before ?? {}, after ?? {})
-      return { ...decision, result: differences }
-    }
-    const differences = await store.transact('client', clientId, change).catch(subjectTaken)
-    if (flags.json) printJson({ client_id: clientId, changed: Object.fromEntries(differences) })
+async function clientProfile(name: string, clientId: string, flags: ServerFlags): Promise<void> {
+  await withOperator(flags, changesClients, async ({ perform }) => {
+    const { profile } = await clientOperations()
+    const done = await ofClient(perform(profile, { client_id: clientId }, { profile: name }))
+    // `as`: what the response of the operation has.
+    const differences = Object.entries(done['changed'] as Readonly<Record<string, Difference>>)
+    if (flags.json) printJson(done)
     else if (differences.length === 0) process.stdout.write('nothing changed\n')
     else
       printColumns(
@@ -61,13 +46,6 @@ async function clientProfile(name: string, clientId: string, flags: OperatorFlag
 interface Difference {
   readonly before: unknown
   readonly after: unknown
-}
-
-function differencesOf(before: object, after: object): readonly (readonly [string, Difference])[] {
-  const [old, now] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
-  return [...new Set([...old.keys(), ...now.keys()])]
-    .filter((name) => JSON.stringify(old.get(name)) !== JSON.stringify(now.get(name)))
-    .map((name) => [name, { before: old.get(name) ?? null, after: now.get(name) ?? null }])
 }
 
 function shown(value: unknown): string {

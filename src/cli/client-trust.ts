@@ -1,17 +1,12 @@
 import type { Command } from 'commander'
-import { changeIntegration } from '../clients/integration.ts'
 import type { JsonObject } from '../clients/members.ts'
-import type { Decision } from '../domain/decision.ts'
 import { isObject } from '../domain/is-object.ts'
-import type { Client } from '../domain/model.ts'
-import { knownTo } from '../feature/known-to.ts'
-import { declared } from '../features.ts'
-import { subjectTaken } from './client-metadata.ts'
+import { changesClients, editClient, readClient, readsClients } from './client-operations.ts'
 import { CommandFailed } from './failure.ts'
-import { requireClient } from './find.ts'
-import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { confirmOrAbort, operatorContext } from './operator.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
+import { type Json, withOperator } from './operate.ts'
+import { confirmOrAbort } from './operator.ts'
 import { printColumns, printJson } from './print.ts'
 
 const trustHelp = `
@@ -53,30 +48,33 @@ export function addClientTrustCommands(client: Command): void {
   const add = withEntry(
     group.command('add <client_id>').description('trust an issuer to name this client by a subject'),
   ).option('--reusable', 'a token may be used until it expires (default: once)')
-  addOperatorFlags(add, trustHelp).action(trustAdd)
+  addAnywhereFlags(add, trustHelp).action(trustAdd)
   const list = group.command('list <client_id>').description('list what the client trusts')
-  addOperatorFlags(list, trustHelp).action(trustList)
+  addAnywhereFlags(list, trustHelp).action(trustList)
   const removal = withEntry(
     group.command('remove <client_id>').description('stop trusting: such tokens are rejected'),
   )
-  addOperatorFlags(addYesFlag(removal), trustHelp).action(trustRemove)
+  addAnywhereFlags(addYesFlag(removal), trustHelp).action(trustRemove)
 }
 
 /** `lychgate client trust add`: adds an issuer and a subject to those that the client trusts. */
-async function trustAdd(clientId: string, flags: TrustFlags & OperatorFlags): Promise<void> {
+async function trustAdd(clientId: string, flags: TrustFlags & ServerFlags): Promise<void> {
   const { issuer, subject, audience, reusable } = flags
   await changeTrust(clientId, flags, (trusted) => [...trusted, { issuer, subject, audience, reusable }])
 }
 
 /** `lychgate client trust list`: lists what a client trusts. */
-async function trustList(clientId: string, flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store) =>
-    print(trustedBy(requireClient(await store.find('client', clientId))), flags),
+async function trustList(clientId: string, flags: ServerFlags): Promise<void> {
+  await withOperator(flags, readsClients, async (operator) =>
+    print(trustedBy(await readClient(operator, clientId)), flags),
   )
 }
 
 /** `lychgate client trust remove`: removes an entry; the last way to authenticate stays. */
-async function trustRemove(clientId: string, flags: TrustFlags & DestructiveFlags): Promise<void> {
+async function trustRemove(
+  clientId: string,
+  flags: TrustFlags & ServerFlags & DestructiveFlags,
+): Promise<void> {
   const { issuer, subject, audience } = flags
   await confirmOrAbort(flags, `Stop trusting ${subject} of ${issuer}?`, 'nothing was removed')
   await changeTrust(clientId, flags, (trusted) => {
@@ -90,29 +88,24 @@ async function trustRemove(clientId: string, flags: TrustFlags & DestructiveFlag
 
 async function changeTrust(
   clientId: string,
-  flags: TrustFlags & OperatorFlags,
+  flags: TrustFlags & ServerFlags,
   change: (trusted: readonly JsonObject[]) => readonly JsonObject[],
 ): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    const decide = (found: Client | undefined): Decision<Client> => {
-      const trusted = change(trustedBy(requireClient(found)))
-      return changeIntegration(
-        found,
-        { trusted_issuers: trusted },
-        knownTo(config, declared),
-        operatorContext(),
-      )
-    }
-    const changed = await store.transact('client', clientId, decide).catch(subjectTaken)
+  await withOperator(flags, changesClients, async (operator) => {
+    const changed = await editClient(operator, clientId, (found) => ({
+      trusted_issuers: change(trustedBy(found)),
+    }))
     print(trustedBy(changed), flags)
   })
 }
 
 /** @throws {CommandFailed} for a client that authenticates otherwise: to trust an issuer would do nothing. */
-function trustedBy({ authenticationMethod, extra }: Client): readonly JsonObject[] {
-  if (authenticationMethod !== 'private_key_jwt')
-    throw new CommandFailed(`the client authenticates by ${authenticationMethod}, not by private_key_jwt`)
-  const trusted = extra?.['trusted_issuers'] ?? []
+function trustedBy({
+  token_endpoint_auth_method: method,
+  trusted_issuers: trusted,
+}: Json): readonly JsonObject[] {
+  if (method !== 'private_key_jwt')
+    throw new CommandFailed(`the client authenticates by ${method}, not by private_key_jwt`)
   return Array.isArray(trusted) ? trusted.filter(isObject) : []
 }
 

@@ -1,28 +1,26 @@
 import { type Command, Option } from 'commander'
-import { authenticationOf, describeClient } from '../clients/describe.ts'
-import { lockClient, removeClient, rotateClientSecret, unlockClient } from '../clients/integration.ts'
-import { isUnusedSince } from '../clients/use.ts'
-import { accept } from '../domain/decision.ts'
-import { type Client, type ClientOrigin, clientOrigins, type Seconds } from '../domain/model.ts'
-import { knownTo } from '../feature/known-to.ts'
-import { declared } from '../features.ts'
-import { systemClock, systemRandom } from '../system/system.ts'
+import { type ClientOrigin, clientOrigins, type Seconds } from '../domain/model.ts'
+import { systemClock } from '../system/system.ts'
 import { addClientAccessCommand, addClientClaimsCommand } from './client-access.ts'
 import { addClientDocumentCommands } from './client-document.ts'
 import { addClientKeyCommands } from './client-key.ts'
-import { acceptRemoval, addMetadataFlags, clientAdd, clientSet } from './client-metadata.ts'
+import { acceptRemoval, addMetadataFlags, authenticationOf, clientAdd, clientSet } from './client-metadata.ts'
+import {
+  changesClients,
+  clientOperations,
+  nameOf,
+  ofClient,
+  printed,
+  readClient,
+  readsClients,
+} from './client-operations.ts'
 import { addClientProfileCommand } from './client-profile.ts'
 import { addClientTrustCommands } from './client-trust.ts'
-import { requireClient } from './find.ts'
-import {
-  addOperatorFlags,
-  addYesFlag,
-  type DestructiveFlags,
-  type OperatorFlags,
-  parseSpan,
-} from './flags.ts'
-import { withStore } from './open.ts'
-import { confirmOrAbort, operatorContext } from './operator.ts'
+import { codeOf } from './failure.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { addYesFlag, type DestructiveFlags, parseSpan } from './flags.ts'
+import { type Json, type Operator, withOperator } from './operate.ts'
+import { confirmOrAbort } from './operator.ts'
 import { instant, printJson, printList, printResult } from './print.ts'
 
 const addHelp = `
@@ -94,7 +92,7 @@ export function addClientCommands(program: Command): void {
   const group = program.command('client').description('add, list, show, change and remove clients')
   const command = (name: string, description: string) => group.command(name).description(description)
   const add = command('add', 'add a client with https callbacks, or a resource server')
-  addOperatorFlags(addMetadataFlags(add, ['client_name']), addHelp).action(clientAdd)
+  addAnywhereFlags(addMetadataFlags(add, ['client_name']), addHelp).action(clientAdd)
   const list = command('list', 'list every client, oldest first, with the days it was added and last used')
     .addOption(new Option('--origin <name>', 'only clients of this origin').choices(clientOrigins))
     .option(
@@ -102,17 +100,17 @@ export function addClientCommands(program: Command): void {
       'only clients that were not used for this long: 12h, 30d or 26w',
       parseSpan,
     )
-  addOperatorFlags(list, listHelp).action(clientList)
+  addAnywhereFlags(list, listHelp).action(clientList)
   const show = command('show <client_id>', 'show what is stored about a client; never its secret')
-  addOperatorFlags(show, '\nExample:\n  lychgate client show client_x1f8…\n').action(clientShow)
+  addAnywhereFlags(show, '\nExample:\n  lychgate client show client_x1f8…\n').action(clientShow)
   const set = command('set <client_id>', 'change a client that an operator added')
-  addOperatorFlags(acceptRemoval(addMetadataFlags(set)), setHelp).action(clientSet)
+  addAnywhereFlags(acceptRemoval(addMetadataFlags(set)), setHelp).action(clientSet)
   const rotate = command('rotate-secret <client_id>', 'replace the secret and print the new one once').option(
     '--keep-old <duration>',
     'accept the old secret for this long: 12h, 7d or 2w (default: not)',
     parseSpan,
   )
-  addOperatorFlags(addYesFlag(rotate), rotateHelp).action(clientRotateSecret)
+  addAnywhereFlags(addYesFlag(rotate), rotateHelp).action(clientRotateSecret)
   addClientKeyCommands(group)
   addClientTrustCommands(group)
   addClientDocumentCommands(group)
@@ -120,140 +118,142 @@ export function addClientCommands(program: Command): void {
   addClientAccessCommand(group)
   addClientClaimsCommand(group)
   const lock = command('lock <client_id>', 'lock a client: its tokens are invalid while it is locked')
-  addOperatorFlags(addYesFlag(lock), lockHelp).action(clientLock)
+  addAnywhereFlags(addYesFlag(lock), lockHelp).action(clientLock)
   const unlock = command('unlock <client_id>', 'unlock a client')
-  addOperatorFlags(unlock, '\nExample:\n  lychgate client unlock client_x1f8…\n').action(clientUnlock)
+  addAnywhereFlags(unlock, '\nExample:\n  lychgate client unlock client_x1f8…\n').action(clientUnlock)
   const removal = command('remove <client_id>', 'remove a client and its tokens')
-  addOperatorFlags(addYesFlag(removal), removeHelp).action(clientRemove)
+  addAnywhereFlags(addYesFlag(removal), removeHelp).action(clientRemove)
   const unused = command(
     'remove-unused',
     'remove clients that registered themselves and are not used',
   ).argument('<duration>', 'how long they got no token: 12h, 30d or 26w', parseSpan)
-  addOperatorFlags(addYesFlag(unused), unusedHelp).action(clientRemoveUnused)
+  addAnywhereFlags(addYesFlag(unused), unusedHelp).action(clientRemoveUnused)
 }
 
-interface ListFlags extends OperatorFlags {
+interface ListFlags extends ServerFlags {
   readonly origin?: ClientOrigin
   readonly unused?: Seconds
 }
 
 /** `lychgate client list`: lists every client, or some of them, oldest first. */
 async function clientList({ origin, unused, ...flags }: ListFlags): Promise<void> {
-  await withStore(flags, async (store, config) => {
+  await withOperator(flags, readsClients, async (operator) => {
     const since = unused === undefined ? undefined : systemClock() - unused
-    const isWanted = (client: Client) =>
-      (origin === undefined || client.origin === origin) &&
-      (since === undefined || isUnusedSince(client, since))
-    const clients = (await store.list('client')).filter(isWanted)
-    printList(flags, clients, (client) => describeClient(client, knownTo(config, declared)), lineOf)
+    const clients = await listClients(operator, since, origin)
+    printList(flags, clients, printed, lineOf)
   })
 }
 
-function lineOf(client: Client): string[] {
-  const { id, origin, issuedAt, usedAt, name = '' } = client
-  const used = usedAt <= issuedAt ? 'never used' : `used ${instant(usedAt).slice(0, 10)}`
-  const rules = [authenticationOf(client, declared), ...weaknessesOf(client)].join(', ')
-  return [id, origin, rules, instant(issuedAt).slice(0, 10), used, name]
+/** Returns the clients of an origin that got no token since then, and existed before. */
+async function listClients({ list }: Operator, since: Seconds | undefined, origin?: ClientOrigin) {
+  const clients = await list((await clientOperations()).list, {}, { ...(origin && { origin }) })
+  return since === undefined ? clients : clients.filter((client) => usedAt(client) < since)
+}
+
+/** When it last got a token, or was added if it got none. */
+function usedAt({ client_id_issued_at: added, last_used_at: used = added }: Json): Seconds {
+  return Number(used)
+}
+
+function lineOf(client: Json): string[] {
+  const { client_id, origin, client_id_issued_at: added, last_used_at: used, client_name = '' } = client
+  const day = (at: unknown) => instant(Number(at)).slice(0, 10)
+  const rules = [authenticationOf(client), ...weaknessesOf(client)].join(', ')
+  const use = used === undefined ? 'never used' : `used ${day(used)}`
+  return [`${client_id}`, `${origin}`, rules, day(added), use, `${client_name}`]
 }
 
 /** Names what an operator locked or switched off for this client. */
-function weaknessesOf({ lockedAt, pkceOptional, consent }: Client): string[] {
+function weaknessesOf({ locked_at: lockedAt, pkce, consent }: Json): string[] {
   return [
     ...(lockedAt === undefined ? [] : ['locked']),
-    ...(pkceOptional ? ['PKCE optional'] : []),
+    ...(pkce === 'optional' ? ['PKCE optional'] : []),
     ...(consent === 'skip' ? ['consent skipped'] : []),
   ]
 }
 
 /** `lychgate client show`: shows what is stored about a client; never its secret. */
-async function clientShow(clientId: string, flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store, config) => {
-    const description = describeClient(
-      requireClient(await store.find('client', clientId)),
-      knownTo(config, declared),
-    )
+async function clientShow(clientId: string, flags: ServerFlags): Promise<void> {
+  await withOperator(flags, readsClients, async (operator) => {
+    const description = printed(await readClient(operator, clientId))
     printResult(flags, description, description)
   })
 }
 
-interface RotateFlags extends DestructiveFlags {
-  readonly keepOld?: Seconds
-}
+type ActFlags = ServerFlags & DestructiveFlags
 
 /** `lychgate client rotate-secret`: replaces the secret; the old one is accepted as long as --keep-old says. */
-async function clientRotateSecret(clientId: string, { keepOld = 0, ...flags }: RotateFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const { id, name } = requireClient(await store.find('client', clientId))
-    const keepUntil = keepOld > 0 ? systemClock() + keepOld : undefined
-    const end = keepUntil === undefined ? 'stops working at once' : `works until ${instant(keepUntil)}`
-    await confirmOrAbort(
-      flags,
-      `Replace the secret of ${name ?? id}? The old one ${end}.`,
-      'nothing was changed',
+async function clientRotateSecret(
+  clientId: string,
+  { keepOld = 0, ...flags }: ActFlags & { readonly keepOld?: Seconds },
+): Promise<void> {
+  await withOperator(flags, changesClients, async (operator) => {
+    const name = nameOf(await readClient(operator, clientId))
+    const end = keepOld > 0 ? `works until ${instant(systemClock() + keepOld)}` : 'stops working at once'
+    const question = `Replace the secret of ${name}? The old one ${end}.`
+    await confirmOrAbort(flags, question, 'nothing was changed')
+    const { rotate } = await clientOperations()
+    const { client_id, client_secret, ...until } = await ofClient(
+      operator.perform(rotate, { client_id: clientId }, { keep_old_seconds: keepOld }),
     )
-    const fresh = systemRandom(32)
-    const secret = await store.transact('client', clientId, (client) =>
-      rotateClientSecret(client, fresh, operatorContext(), keepUntil),
-    )
-    const credentials = {
-      client_id: clientId,
-      client_secret: secret,
-      ...(keepUntil !== undefined && { previous_secret_expires_at: keepUntil }),
-    }
+    const credentials = { client_id, client_secret, ...until }
     printResult(flags, credentials, credentials)
   })
 }
 
 /** `lychgate client lock`: locks a client. */
-async function clientLock(clientId: string, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const { id, name } = requireClient(await store.find('client', clientId))
-    const question = `Lock ${name ?? id}? Its tokens are invalid while it is locked.`
+async function clientLock(clientId: string, flags: ActFlags): Promise<void> {
+  await withOperator(flags, changesClients, async (operator) => {
+    const name = nameOf(await readClient(operator, clientId))
+    const question = `Lock ${name}? Its tokens are invalid while it is locked.`
     await confirmOrAbort(flags, question, 'nothing was changed')
-    const { lockedAt } = await store.transact('client', id, (client) => lockClient(client, operatorContext()))
-    printResult(flags, { client_id: id, locked_at: lockedAt }, { locked: id })
+    const { lock } = await clientOperations()
+    const { client_id, locked_at } = await ofClient(operator.perform(lock, { client_id: clientId }))
+    printResult(flags, { client_id, locked_at }, { locked: client_id })
   })
 }
 
 /** `lychgate client unlock`: unlocks a client. */
-async function clientUnlock(clientId: string, flags: OperatorFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const { id } = requireClient(await store.find('client', clientId))
-    await store.transact('client', id, (client) => unlockClient(client, operatorContext()))
-    printResult(flags, { client_id: id, locked_at: null }, { unlocked: id })
+async function clientUnlock(clientId: string, flags: ServerFlags): Promise<void> {
+  await withOperator(flags, changesClients, async ({ perform }) => {
+    const { unlock } = await clientOperations()
+    const { client_id } = await ofClient(perform(unlock, { client_id: clientId }))
+    printResult(flags, { client_id, locked_at: null }, { unlocked: client_id })
   })
 }
 
 /** `lychgate client remove`: removes a client and every token it has. */
-async function clientRemove(clientId: string, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const { id, name } = requireClient(await store.find('client', clientId))
-    await confirmOrAbort(flags, `Remove ${name ?? id}? All its tokens end.`, 'nothing was removed')
-    const context = operatorContext()
-    await store.transact('client', id, (client) => removeClient(requireClient(client), context))
-    printResult(flags, { client_id: id, removed: true }, { removed: id })
+async function clientRemove(clientId: string, flags: ActFlags): Promise<void> {
+  await withOperator(flags, changesClients, async (operator) => {
+    const client = await readClient(operator, clientId)
+    await confirmOrAbort(flags, `Remove ${nameOf(client)}? All its tokens end.`, 'nothing was removed')
+    const { remove } = await clientOperations()
+    await ofClient(operator.perform(remove, { client_id: clientId }))
+    printResult(flags, { client_id: clientId, removed: true }, { removed: clientId })
   })
 }
 
 /** `lychgate client remove-unused`: removes clients that registered themselves and got no token for this long. */
-async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const context = operatorContext()
+async function clientRemoveUnused(unused: Seconds, flags: ActFlags): Promise<void> {
+  await withOperator(flags, changesClients, async (operator) => {
     const since = systemClock() - unused
-    const isDue = (client: Client) => client.origin === 'registered' && isUnusedSince(client, since)
-    const due = (await store.list('client')).filter(isDue)
+    const due = await listClients(operator, since, 'registered')
     if (due.length > 0) {
       const what = due.length === 1 ? 'one client' : `${due.length} clients`
       const question = `Remove ${what} that registered themselves? Their tokens end.`
       await confirmOrAbort(flags, question, 'nothing was removed')
     }
+    const { remove } = await clientOperations()
     const removed: string[] = []
-    for (const { id } of due) {
-      // A client that was used in the meantime stays.
-      const isGone = await store.transact('client', id, (client) =>
-        client !== undefined && isDue(client) ? removeClient(client, context) : accept(false),
-      )
-      if (isGone) removed.push(id)
+    for (const client of due) {
+      const client_id = String(client['client_id'])
+      try {
+        await operator.perform(remove, { client_id }, undefined, { unused_since: `${since}` })
+        removed.push(client_id)
+      } catch (error) {
+        // A client that was used in the meantime stays.
+        if (!['conflict', 'not_found'].includes(codeOf(error) ?? '')) throw error
+      }
     }
     if (flags.json) printJson({ removed })
     else process.stdout.write(`removed ${removed.length}\n`)

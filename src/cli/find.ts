@@ -1,5 +1,5 @@
 import { canonicalGroupName, type Group, groupKind, groupNameKind } from '../domain/group.ts'
-import type { Client, User } from '../domain/model.ts'
+import type { User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import type { ClaimFault } from '../users/rules/editable-claims.ts'
 import { subPattern } from '../users/rules/user.ts'
@@ -27,12 +27,6 @@ export async function findUser(store: Store, text: string): Promise<User> {
 export function requireUser<T>(user: T | undefined): T {
   if (user === undefined) throw new CommandFailed('no user has this user name, email address or sub')
   return user
-}
-
-/** @throws {CommandFailed} if there is no such client. */
-export function requireClient(client: Client | undefined): Client {
-  if (client === undefined) throw new CommandFailed('no client has this id')
-  return client
 }
 
 /** Returns whether a text has the form of the id of a group. */

@@ -54,7 +54,17 @@ export interface Operator {
   /** Why the last email could not be sent, if a store is where that is known. */
   unsent?: string
   /** Performs an operation on what the parts of its path name, and returns the body of its response. */
-  perform(operation: Operation, params: Params, body?: object): Promise<Json>
+  perform(operation: Operation, params: Params, body?: object, query?: Params): Promise<Json>
+  /**
+   * Changes what an operation reads.
+   * @param bodyOf Returns the change; it is called again if another change came first.
+   */
+  edit(
+    read: Operation,
+    change: Operation,
+    params: Params,
+    bodyOf: (found: Json) => object | Promise<object>,
+  ): Promise<Json>
   /** Reads a list: all of it, or the first rows. */
   list(
     operation: Operation,
@@ -84,7 +94,8 @@ export async function withOperator(
 /** Returns the operations on a store that is open. */
 export function operatorOn(store: Store, config: Config, administrators?: string): Operator {
   const here: Operator = operator(
-    async (operation, params, { body, query = {} }) => {
+    async (operation, params, { body, query = {}, tag: seen }) => {
+      const { assertMatches } = await import('../admin/operations/rules.ts')
       const outcome = await operation
         .perform(
           {
@@ -99,8 +110,10 @@ export function operatorOn(store: Store, config: Config, administrators?: string
             param: (name) => params[name] ?? '',
             query: (name) => query[name],
             address: '',
-            // It is changed as it is at this moment.
-            assertSeen: () => undefined,
+            // Without a tag it is changed as it is at this moment.
+            assertSeen: (tag) => {
+              if (seen !== undefined) assertMatches(seen, tag)
+            },
             reach: async () => undefined,
             requireMay: () => [],
             log: {
@@ -115,7 +128,8 @@ export function operatorOn(store: Store, config: Config, administrators?: string
           if (!(error instanceof RecordExists)) throw error
           throw new CommandFailed(operation.taken ?? 'there is another one like it')
         })
-      return (outcome?.body ?? {}) as Json // what a response has
+      const tag = outcome !== undefined && 'tag' in outcome ? outcome.tag : undefined
+      return { body: (outcome?.body ?? {}) as Json, tag } // what a response has
     },
     {
       store,
@@ -167,16 +181,17 @@ function remote(api: AdminApi): Operator {
   }
   const findLogin = async (text: string) => (await findBy('users', 'login', text)) as NamedUser | undefined
   return operator(
-    async (operation, params, { body, query }) => {
+    async (operation, params, { body, query, tag }) => {
       const { methodOf } = await import('../admin/operations/operation.ts')
       const { kind, url } = operation
       const path = url.replaceAll(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''))
       // What is deleted or changed has to be seen, and a change in between is a reason to look again.
       const isConditional = kind === 'delete' || kind === 'change'
-      const ifMatch = isConditional ? (await api.send('GET', path, '')).etag : undefined
+      const ifMatch = isConditional ? (tag ?? (await api.send('GET', path, '')).etag) : undefined
       const address = query === undefined ? path : `${path}?${new URLSearchParams(query)}`
       const sent = { ...(body && { body }), ...(ifMatch && { ifMatch }) }
-      return (await api.send(methodOf(operation), address, '', sent)).body
+      const { body: found, etag } = await api.send(methodOf(operation), address, '', sent)
+      return { body: found, tag: etag }
     },
     {
       findLogin,
@@ -194,19 +209,31 @@ function remote(api: AdminApi): Operator {
 type Send = (
   operation: Operation,
   params: Params,
-  sent: { readonly body?: object | undefined; readonly query?: Readonly<Record<string, string>> },
-) => Promise<Json>
+  sent: {
+    readonly body?: object | undefined
+    readonly query?: Params | undefined
+    /** The entity tag of what is changed; absent: whatever it is. */
+    readonly tag?: string | undefined
+  },
+) => Promise<{ readonly body: Json; readonly tag: string | undefined }>
 
-function operator(send: Send, sources: Omit<Operator, 'perform' | 'list'>): Operator {
+function operator(send: Send, sources: Omit<Operator, 'perform' | 'list' | 'edit'>): Operator {
   return {
     ...sources,
-    perform: (operation, params, body) => send(operation, params, { body }),
+    perform: async (operation, params, body, query) => (await send(operation, params, { body, query })).body,
+    async edit(read, change, params, bodyOf) {
+      const { retried } = await import('../admin/operations/operation.ts')
+      return retried(async () => {
+        const { body: found, tag } = await send(read, params, {})
+        return (await send(change, params, { body: await bodyOf(found), tag })).body
+      })
+    },
     async list(operation, params, filter = {}, most = Number.POSITIVE_INFINITY, isWanted = () => true) {
       const items: Json[] = []
       for (let next: unknown; ; ) {
         const limit = `${Math.min(200, most - items.length)}`
         const query = { ...filter, limit, ...(typeof next === 'string' && { after: next }) }
-        const page = await send(operation, params, { query })
+        const { body: page } = await send(operation, params, { query })
         items.push(...(page['items'] as readonly Json[]).filter(isWanted)) // what a list has
         next = page['next']
         if (next === undefined || items.length >= most) return items

@@ -1,3 +1,4 @@
+import { parseStrictJson } from '../domain/strict-json.ts'
 import type { DeclaredClientMember } from './core-members.ts'
 
 /** Whether a member is a list of texts: several flags, or the lines of a field. */
@@ -23,6 +24,7 @@ export function readTyped({ schema, readFile }: DeclaredClientMember, text: stri
   if (readFile !== undefined) return readFile(text)
   if (schema['type'] === 'boolean') return text === 'true'
   // Any other text is left to the member, which says what is wrong with it.
+  if (schema['type'] === 'array') return parseStrictJson(text) ?? text
   return schema['type'] === 'integer' && /^\d+$/.test(text) ? Number(text) : text
 }
 

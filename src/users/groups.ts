@@ -60,13 +60,16 @@ export function inOrder(groups: readonly Group[]): readonly Group[] {
 }
 
 /** Finds the group with this id, or with this name. */
-export function findAmong(groups: readonly Group[], text: string): Group | undefined {
+export function findAmong<T extends Pick<Group, 'id' | 'name'>>(
+  groups: readonly T[],
+  text: string,
+): T | undefined {
   const name = canonicalGroupName(text.trim())
   return groups.find(({ id }) => id === text) ?? groups.find((one) => canonicalGroupName(one.name) === name)
 }
 
 /** Returns the name of a group by its id; the id itself if there is none any more. */
-export function namesOf(groups: readonly Group[]): (id: string) => string {
+export function namesOf(groups: readonly Pick<Group, 'id' | 'name'>[]): (id: string) => string {
   const names = new Map(groups.map(({ id, name }) => [id, name]))
   return (id) => names.get(id) ?? id
 }

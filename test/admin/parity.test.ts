@@ -12,7 +12,7 @@ const counterparts: Readonly<Record<string, readonly string[] | string>> = {
   'client add': ['addClient'],
   'client list': ['listClients'],
   'client show': ['readClient'],
-  'client set': ['changeClient', 'replaceClient'],
+  'client set': ['replaceClient'],
   'client rotate-secret': ['rotateClientSecret'],
   'client key add': ['changeClient'],
   'client key list': ['readClient'],
@@ -88,7 +88,7 @@ const onlyApi: Readonly<Record<string, string>> = {
 }
 
 /** Commands that have operations, and work on a store alone. */
-const onStoreOnly = /^(?:client (?!document)|keys|explain|audit|config)/
+const onStoreOnly = /^(?:keys|explain|config)/
 
 /** The commands without those that only group others. */
 function namesOf(command: Command, path: readonly string[] = []): readonly string[] {

@@ -93,7 +93,7 @@ t.test(
   },
 )
 
-t.test('its commands on users, groups, grants and sessions work on a running server, too', async (t) => {
+t.test('its commands on what a store holds work on a running server, too', async (t) => {
   const [folder, port] = [newFolder(t), await freePort()]
   const issuer = `http://localhost:${port}`
   const child = start(['dev', '--port', String(port)], { LYCHGATE_ADMIN_API: 'on' }, folder)
@@ -104,12 +104,14 @@ t.test('its commands on users, groups, grants and sessions work on a running ser
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   const onStore = ['--data', join(folder, 'data')]
-  const scope = 'admin:users:read admin:users:write'
+  const scope = 'admin:users:read admin:users:write admin:clients:read admin:clients:write'
   const client = ['client', 'add', '--name', 'CI', '--grant-type', 'client_credentials', '--scope', scope]
   const added = await run([...client, '--json', ...onStore])
   t.equal(added.code, 0, added.stderr)
   const { client_id, client_secret } = JSON.parse(added.stdout)
   writeFileSync(join(folder, 'secret'), client_secret)
+  const app = ['--name', 'App', '--redirect-uri', 'https://app.example/callback']
+  const { client_id: id } = JSON.parse((await run(['client', 'add', ...app, '--json', ...onStore])).stdout)
   const onServer = ['--server', issuer, '--client-id', client_id, '--secret-file', join(folder, 'secret')]
   for (const line of [
     ['user', 'invite', 'ada@example.com', '--username', 'ada'],
@@ -118,6 +120,9 @@ t.test('its commands on users, groups, grants and sessions work on a running ser
     ['user', 'lock', 'ada', '--yes'],
     ['session', 'end', '--yes', '--user', 'ada'],
     ['grant', 'revoke', '--yes', '--user', 'ada'],
+    ['client', 'add', '--name', 'Other', '--redirect-uri', 'https://other.example/callback'],
+    ['client', 'set', id, '--client-uri', 'https://app.example', '--contact', ''],
+    ['client', 'access', id, '--allow', 'choir'],
   ])
     t.match(await run([...line, ...onServer]), { code: 0, stderr: '' }, line.join(' '))
   for (const line of [
@@ -127,6 +132,9 @@ t.test('its commands on users, groups, grants and sessions work on a running ser
     ['group', 'show', 'choir'],
     ['grant', 'list', '--user', 'ada', '--json'],
     ['session', 'list'],
+    ['client', 'list'],
+    ['client', 'show', id],
+    ['client', 'access', id],
   ]) {
     const { code, stdout } = await run([...line, ...onStore])
     t.strictSame(await run([...line, ...onServer]), { code, stdout, stderr: '' }, line.join(' '))

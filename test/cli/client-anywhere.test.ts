@@ -3,10 +3,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { update } from '../../src/domain/decision.ts'
 import type { AuditEvent } from '../../src/domain/model.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { integrate, signedIn } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere } from '../helpers/commands.ts'
+import { register } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { startStandInDocuments } from '../helpers/stand-in-documents.ts'
 
@@ -35,7 +38,7 @@ const doors = {
 
 /** What is drawn or read from a clock, and differs between two runs. */
 const drawn =
-  /\b\d{10}\b|\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d UTC)?|client_[\w-]{22}|lyc_[\w-]+|(?<="token(?:_id)?": ?")[\w-]{12}|(?<=\b(?:token_id|Revoke the token) +)[\w-]{12}|\b[\w-]{43}\b/g
+  /\b\d{10}\b|\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d UTC)?|(?:client|group)_[\w-]{22}|lyc_[\w-]+|(?<="token(?:_id)?": ?")[\w-]{12}|(?<=\b(?:token_id|Revoke the token) +)[\w-]{12}|\b[\w-]{43}\b/g
 
 /** What a run of lines prints and leaves in the audit log, without what is drawn. */
 async function outcomesOn(
@@ -68,6 +71,102 @@ function shown({ name, facts }: AuditEvent, door: string) {
 const sameOnBoth: Readonly<
   Record<string, (name: string) => AsyncGenerator<readonly string[], void, string>>
 > = {
+  async *client(name) {
+    const command = (...line: readonly string[]) => ['client', ...line]
+    const web = ['--name', name, '--redirect-uri', `https://${name}.example/callback`]
+    const made = yield command('add', ...web, '--json')
+    const { client_id: id } = JSON.parse(made) as { client_id: string }
+    yield command('add', ...web, '--auth', 'client_secret_post')
+    yield command('add', ...web, '--scope', 'nope')
+    yield command('add', ...web, '--name', '')
+    yield command('list', '--origin', 'resource-server', '--json')
+    yield command('show', id)
+    yield command('show', 'client_nobody')
+    yield command('set', id, '--pkce', 'optional', '--policy-uri', `https://${name}.example/privacy`)
+    yield command(
+      'set',
+      id,
+      '--pkce',
+      '',
+      '--consent',
+      'skip',
+      '--localized',
+      'client_name#fr=Cours',
+      '--json',
+    )
+    yield command('set', id, '--localized', 'client_name#fr=')
+    yield command('set', id, '--name', '')
+    yield command('set', id, '--auth', 'none')
+    yield command('set', 'client_nobody', '--name', 'Other')
+    yield command('rotate-secret', id)
+    yield command('rotate-secret', id, '--yes', '--keep-old', '7d')
+    yield command('rotate-secret', id, '--yes', '--json')
+    yield command('lock', id)
+    yield command('lock', id, '--yes', '--json')
+    yield command('unlock', id)
+    yield command('unlock', 'client_nobody')
+    yield command('remove', id)
+    yield command('remove', id, '--yes')
+    yield command('remove', id, '--yes')
+    const { id: own } = await register(server)
+    yield command('set', own, '--name', 'Mine')
+    yield command('remove-unused', '30d')
+    const registered = await store.find('client', own)
+    if (registered === undefined) throw new Error('it is not stored')
+    const issuedAt = registered.issuedAt - 31 * 86_400
+    await store.write(update('client', { ...registered, issuedAt, usedAt: issuedAt }))
+    yield command('remove-unused', '30d')
+    yield command('remove-unused', '30d', '--yes', '--json')
+  },
+  async *'client access'(name) {
+    const command = (...line: readonly string[]) => ['client', ...line]
+    const web = ['--name', name, '--redirect-uri', `https://${name}.example/callback`]
+    const made = yield command('add', ...web, '--json')
+    const { client_id: id } = JSON.parse(made) as { client_id: string }
+    yield ['group', 'create', name]
+    yield command('access', id)
+    yield command('access', id, '--allow', name)
+    yield command('access', id, '--allow', 'nobody')
+    yield command('access', 'client_nobody', '--everyone')
+    yield command('access', id, '--everyone', '--json')
+    const file = join(data, 'claims.json')
+    writeFileSync(file, JSON.stringify([{ claim: 'roles', roles: { [name]: 'Editor' } }]))
+    yield command('claims', id, '--set', file)
+    yield command('claims', id)
+    writeFileSync(file, JSON.stringify([{ claim: 'sub', value: 'x' }]))
+    yield command('claims', id, '--set', file)
+  },
+  async *'client key'(name) {
+    const command = (...line: readonly string[]) => ['client', ...line]
+    const [one, two] = ['one', 'two'].map((kid) => {
+      const file = join(data, `${kid}.json`)
+      writeFileSync(file, JSON.stringify(makeClientKey('ES256', kid).jwk))
+      return file
+    })
+    const web = ['--name', name, '--redirect-uri', `https://${name}.example/callback`]
+    const keyed = ['--auth', 'private_key_jwt', '--jwks', one ?? '']
+    const made = yield command('add', ...web, ...keyed, '--json')
+    const { client_id: id } = JSON.parse(made) as { client_id: string }
+    yield command('key', 'list', id)
+    yield command('key', 'add', id, two ?? '')
+    yield command('key', 'add', id, two ?? '', '--json')
+    yield command('key', 'remove', id, 'one')
+    yield command('key', 'remove', id, 'one', '--yes')
+    yield command('key', 'remove', id, 'two', '--yes')
+    yield command('key', 'list', 'client_nobody')
+    const entry = ['--issuer', `https://${name}.example`, '--subject', 'one']
+    yield command('trust', 'add', id, ...entry, '--reusable', '--json')
+    yield command('trust', 'add', id, ...entry)
+    yield command('trust', 'list', id)
+    const trusting = JSON.stringify([{ issuer: `https://${name}.example`, subject: 'one' }])
+    yield command('add', ...web, '--auth', 'private_key_jwt', '--trusted-issuers', trusting)
+    yield command('trust', 'remove', id, ...entry, '--yes')
+    yield command('trust', 'remove', id, ...entry, '--yes')
+    yield command('profile', 'fapi2', id)
+    yield command('profile', 'fapi2', id)
+    yield command('profile', 'none', id, '--json')
+    yield command('profile', 'none', 'client_nobody')
+  },
   async *'client document'(name) {
     const { client, document } = site.publish({}, `/${name}.json`)
     const command = (...line: readonly string[]) => ['client', 'document', ...line]

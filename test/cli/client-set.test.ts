@@ -1,6 +1,7 @@
 /** `lychgate client set`: what can be set can be removed, and what the audit log says of a change. */
-import type { Option } from 'commander'
+import { Command, type Option } from 'commander'
 import t, { type Test } from 'tap'
+import { addAnywhereFlags } from '../../src/cli/files/open-target.ts'
 import { commandLine } from '../../src/main.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { newFolder } from '../helpers/command.ts'
@@ -30,7 +31,8 @@ async function lastChanges(t: Test, clientId: string) {
 async function memberOptions(): Promise<readonly Option[]> {
   const client = (await commandLine('client')).commands[0]
   const command = client?.commands.find((one) => one.name() === 'set')
-  return (command?.options ?? []).filter(({ long }) => !['--config', '--data', '--json'].includes(long ?? ''))
+  const others = addAnywhereFlags(new Command(), '').options.map(({ long }) => long)
+  return (command?.options ?? []).filter(({ long }) => !others.includes(long))
 }
 
 t.test('an empty text removes every member but those that a client must have', async (t) => {

@@ -10,7 +10,7 @@ import { systemClock, systemRandom } from '../../system/system.ts'
 import { keepAdministrator } from '../../users/administrators.ts'
 import { addToGroup, changeGroups, listGroups, removeFromGroup } from '../../users/groups.ts'
 import { addUser, deleteUser } from '../../users/rules/user.ts'
-import { subjectTaken } from '../client-metadata.ts'
+import { CommandFailed } from '../failure.ts'
 import { taken } from '../find.ts'
 import type { State, Target } from './target.ts'
 
@@ -71,6 +71,14 @@ export function storeTarget({ store, config, administrators, isPrinted }: StoreO
       )
     },
   }
+}
+
+/** @throws {CommandFailed} when another client trusts the same. */
+function subjectTaken(error: unknown): never {
+  if (!(error instanceof RecordExists)) throw error
+  throw new CommandFailed(
+    'another client trusts this issuer, subject and audience; an audience of its own tells them apart',
+  )
 }
 
 /** @throws {CommandFailed} when another user has the user name or the address. */
