@@ -1,5 +1,6 @@
 import type { Operation, Server } from '../admin/operations/operation.ts'
 import type { Config } from '../config/schema.ts'
+import type { AuditContext } from '../domain/audit.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import { describeService } from '../feature/service.ts'
 import { declared, features } from '../features.ts'
@@ -91,8 +92,16 @@ export async function withOperator(
   )
 }
 
-/** Returns the operations on a store that is open. */
-export function operatorOn(store: Store, config: Config, administrators?: string): Operator {
+/**
+ * Returns the operations on a store that is open.
+ * @param context Who changes something; absent: who runs the command, at the time of each change.
+ */
+export function operatorOn(
+  store: Store,
+  config: Config,
+  administrators?: string,
+  context?: AuditContext,
+): Operator {
   const here: Operator = operator(
     async (operation, params, { body, query = {}, tag: seen }) => {
       const { assertMatches } = await import('../admin/operations/rules.ts')
@@ -102,7 +111,7 @@ export function operatorOn(store: Store, config: Config, administrators?: string
             deps: { config, store, random: systemRandom, clock: systemClock },
             server: serverOf(store, config),
             caller: undefined,
-            context: operatorContext(),
+            context: context ?? operatorContext(),
             body,
             isDelegate: false,
             administrators,

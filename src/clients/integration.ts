@@ -231,7 +231,7 @@ export function rotateClientSecret(
   fresh: FreshClient['secret'],
   context: AuditContext,
   keepUntil?: Seconds,
-): Decision<string> {
+): Decision<{ readonly client: Client; readonly secret: string }> {
   const { previousSecret: _, secretUsedAt: usedAt, ...client } = requireClient(found)
   const { secretHash: replaced } = client
   check(
@@ -249,7 +249,8 @@ export function rotateClientSecret(
     }),
   }
   const facts = { clientId: client.id, ...omitUndefined({ oldWorksUntil: keepUntil }) }
-  return accept(secret, update('client', rotated), auditEvent('client-secret-changed', context, facts))
+  const event = auditEvent('client-secret-changed', context, facts)
+  return accept({ client: rotated, secret }, update('client', rotated), event)
 }
 
 function requireName(name: string): void {

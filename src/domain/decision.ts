@@ -258,6 +258,13 @@ export function accept<T>(result: T, ...writes: readonly Write[]): Decision<T> {
   return { result, writes }
 }
 
+/** Decides next about the result of a decision. The writes of both are committed together. */
+export function andThen<A, B>(first: Decision<A>, decide: (result: A) => Decision<B>): Decision<B> {
+  if ('rejection' in first) return first
+  const next = decide(first.result)
+  return { ...next, writes: [...first.writes, ...next.writes] }
+}
+
 /** The same decision with more to write. */
 export function withWrites<T>(decision: Decision<T>, ...more: readonly Write[]): Decision<T> {
   if (more.length === 0) return decision

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { accept, put, removeUser, update } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
 import type { Client, User } from '../../src/domain/model.ts'
+import { secretMatches } from '../../src/domain/secret.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { addAdministrator } from '../../src/users/administrators.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
@@ -964,6 +965,29 @@ t.test('a client may be added locked', async (t) => {
   t.type((await store.find('client', id))?.lockedAt, 'number')
   const names = (await store.audit({ since: 0, clientId: id, limit: 10 })).map(({ name }) => name)
   t.strictSame(names.toSorted(), ['client-added', 'client-locked'])
+})
+
+t.test('a client is replaced, locked and given another secret by one request or not at all', async (t) => {
+  const token = await machineToken(machine, 'admin:clients:write')
+  const { id } = await addClient({}, token)
+  const added = await store.find('client', id)
+  const [secret, redirect_uris] = ['s'.repeat(32), [callback]]
+  const replace = (body: object, seen = '*') =>
+    call(token, 'PUT', `/clients/${id}`, { headers: { 'if-match': seen }, body: { redirect_uris, ...body } })
+  const short = await replace({ client_name: 'Other', locked: true, client_secret: 'short' })
+  t.strictSame(errorOf(short), [400, 'invalid_client_metadata'])
+  t.strictSame(await store.find('client', id), added, 'nothing of it')
+
+  const { body, etag } = await replace({ client_name: 'Other', locked: true, client_secret: secret })
+  t.match(body, { client_name: 'Other', locked_at: Number })
+  const read = () => store.find('client', id)
+  t.ok(secretMatches(secret, (await read())?.secretHash))
+  const names = (await store.audit({ since: 0, clientId: id, limit: 10 })).map(({ name }) => name)
+  t.strictSame(names.toSorted(), ['client-added', 'client-changed', 'client-locked', 'client-secret-changed'])
+
+  t.type((await replace({ client_name: 'Third' }, etag)).body['locked_at'], 'number', 'it stays locked')
+  t.ok(secretMatches(secret, (await read())?.secretHash), 'with its secret')
+  t.notHas((await replace({ client_name: 'Third', locked: false })).body, { locked_at: Number })
 })
 
 t.test('a profile says which members it changed, and rejects a client that cannot have it', async (t) => {

@@ -225,7 +225,7 @@ t.test('a replaced secret is explained until its end and after it, and a lock en
   const { id, secret = '' } = confidential
   // Not the command line: the server's time was moved.
   const keepUntil = server.now() + 3600
-  const renewed = await server.deps.store.transact('client', id, (found) =>
+  const { secret: renewed } = await server.deps.store.transact('client', id, (found) =>
     rotateClientSecret(found, randomBytes(32), { by: 'operator', at: server.now() }, keepUntil),
   )
   t.match(await explained(secret), { active: true, stored: { client: id } })

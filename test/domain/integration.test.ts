@@ -198,7 +198,7 @@ t.test('only the secret of a confidential client can be rotated', async (t) => {
   const decision = rotateClientSecret(client, Buffer.alloc(32, 3), context)
   const secret = `lyc_secret_${Buffer.alloc(32, 3).toString('base64url')}`
   t.match(decision, {
-    result: secret,
+    result: { secret },
     writes: [
       { op: 'update', kind: 'client', record: { id: client.id, name: client.name } },
       { op: 'insert', kind: 'auditEvent', record: { name: 'client-secret-changed', clientId: client.id } },

@@ -243,7 +243,7 @@ export const adminFaults = [
     id: 'admin-raises-a-client',
     tests,
     file: 'src/admin/operations/clients.ts',
-    find: 'assertWithin(decision.result, call.caller)',
+    find: 'assertWithin(after, call.caller)',
     replace: '',
   },
   {
@@ -252,6 +252,13 @@ export const adminFaults = [
     file: 'src/admin/operations/client-acts.ts',
     find: 'const client = requireWithin(found, call.caller)\n        assertByOperator(client)',
     replace: 'const client = requireWithin(found, undefined)\n        assertByOperator(client)',
+  },
+  {
+    id: 'admin-replace-unlocks',
+    tests,
+    file: 'src/admin/operations/clients.ts',
+    find: 'if (locked === undefined || locked === ',
+    replace: 'if (locked === ',
   },
   {
     id: 'admin-deletes-a-client-in-use',

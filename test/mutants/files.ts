@@ -69,7 +69,7 @@ export const fileFaults = [
   {
     id: 'files-replaced-secret-stays',
     file: clients,
-    find: '!secretMatches(text, before.secretHash)',
+    find: '!secretMatches(secret.text, before.secretHash)',
     replace: 'false',
     tests,
   },

@@ -91,7 +91,7 @@ export const rotateSecret: Operation<Static<typeof Rotation>> = {
     const until = omitUndefined({ previous_secret_expires_at: keepUntil })
     const kept = { status: 200, body: { client_id: clientId, ...until }, headers: {}, clientId }
     const fresh = given ?? call.deps.random(32)
-    const secret = await call.store.transact('client', clientId, (found) =>
+    const { secret } = await call.store.transact('client', clientId, (found) =>
       withWrites(rotateClientSecret(requireWithin(found, caller), fresh, context, keepUntil), ...keep(kept)),
     )
     return { ...kept, body: { ...kept.body, ...(given === undefined && { client_secret: secret }) } }

@@ -8,11 +8,14 @@ import {
   lockClient,
   removeClient,
   replaceIntegration,
+  rotateClientSecret,
+  unlockClient,
 } from '../../clients/integration.ts'
 import type { Known } from '../../clients/members.ts'
 import { isUnusedSince } from '../../clients/use.ts'
+import type { AuditContext } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
-import { accept } from '../../domain/decision.ts'
+import { accept, andThen, type Decision } from '../../domain/decision.ts'
 import { type Client, clientOrigins } from '../../domain/model.ts'
 import type { Declared } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
@@ -24,10 +27,12 @@ import { ClientResource, listQuery, nothing, pageOf } from './schema.ts'
 export const secretMember = Type.String({
   description: 'A secret of 32 to 200 characters that you chose; it is stored as a hash.',
 })
-interface NewClient {
-  readonly client_id?: string
+interface Replaced {
   readonly client_secret?: string
   readonly locked?: boolean
+}
+interface NewClient extends Replaced {
+  readonly client_id?: string
 }
 
 /** What the operations on clients have in common. */
@@ -74,19 +79,21 @@ export function clientOperations(declared: Declared) {
   }
 
   /** Changes a client that an operator added. */
-  const changing = (decide: typeof changeIntegration) => async (call: Call<IntegrationMembers>) => {
-    const known = knownOf(call)
-    const client = await call.store.transact('client', call.param('client_id'), (found) => {
-      const current = requireWithin(found, call.caller)
-      assertByOperator(current)
-      call.assertSeen(tagOfClient(current), current)
-      const decision = decide(current, call.body, known, call.context)
-      if ('rejection' in decision) return decision
-      assertWithin(decision.result, call.caller)
-      return decision
-    })
-    return { body: describe(client, known), tag: tagOfClient(client) }
-  }
+  const changing =
+    <Body>(decide: (...args: [Client, Body, Known, AuditContext]) => Decision<Client>) =>
+    async (call: Call<Body>) => {
+      const known = knownOf(call)
+      const client = await call.store.transact('client', call.param('client_id'), (found) => {
+        const current = requireWithin(found, call.caller)
+        assertByOperator(current)
+        call.assertSeen(tagOfClient(current), current)
+        return andThen(decide(current, call.body, known, call.context), (after) => {
+          assertWithin(after, call.caller)
+          return accept(after)
+        })
+      })
+      return { body: describe(client, known), tag: tagOfClient(client) }
+    }
   const change: Operation<IntegrationMembers> = {
     ...common,
     ...body,
@@ -97,7 +104,7 @@ export function clientOperations(declared: Declared) {
     body: clientMembers(declared, 'ChangedClient'),
     perform: changing(changeIntegration),
   }
-  const replace: Operation<IntegrationMembers> = {
+  const replace: Operation<IntegrationMembers & Replaced> = {
     ...common,
     ...body,
     operationId: 'replaceClient',
@@ -105,8 +112,15 @@ export function clientOperations(declared: Declared) {
     method: 'PUT',
     url: one,
     summary: 'Replace the metadata of a client that an operator added; what is not named has its default',
-    body: clientMembers(declared, 'ReplacedClient', ['client_name']),
-    perform: changing(replaceIntegration),
+    body: clientMembers<Replaced>(declared, 'ReplacedClient', ['client_name'], {
+      client_secret: Type.String({
+        description: 'Another secret that you chose; the old one is invalid at once. Absent: it stays.',
+      }),
+      locked: Type.Boolean({
+        description: 'Locks or unlocks it together with the change. Absent: it stays.',
+      }),
+    }),
+    perform: changing(replaceAll),
   }
 
   return {
@@ -171,6 +185,22 @@ export function clientOperations(declared: Declared) {
       },
     },
   } as const satisfies Readonly<Record<string, Operation>>
+}
+
+/** Replaces the metadata, and in the same transaction the lock and the secret if the body has them. */
+function replaceAll(
+  found: Client,
+  { locked, client_secret: secret, ...members }: IntegrationMembers & Replaced,
+  known: Known,
+  context: AuditContext,
+): Decision<Client> {
+  const settled = andThen(replaceIntegration(found, members, known, context), (client) => {
+    if (locked === undefined || locked === (client.lockedAt !== undefined)) return accept(client)
+    return (locked ? lockClient : unlockClient)(client, context)
+  })
+  if (secret === undefined) return settled
+  const rotated = andThen(settled, (client) => rotateClientSecret(client, secret, context))
+  return andThen(rotated, ({ client }) => accept(client))
 }
 
 /** Returns a client as operators see it. */

@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { HTTPMethods } from 'fastify'
 import type { AuditContext } from '../../domain/audit.ts'
-import { accept, type Decision, type Write } from '../../domain/decision.ts'
+import { accept, andThen, type Decision, type Write } from '../../domain/decision.ts'
 import { type Group, groupKind } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import type { AppDeps, Deps, PublishedClients } from '../../feature/deps.ts'
@@ -144,9 +144,10 @@ export function responding<T>(
   respond: (result: T) => KeptResponse,
   keep: Keep,
 ): Decision<KeptResponse> {
-  if ('rejection' in decision) return decision
-  const response = respond(decision.result)
-  return accept(response, ...decision.writes, ...keep(response))
+  return andThen(decision, (result) => {
+    const response = respond(result)
+    return accept(response, ...keep(response))
+  })
 }
 
 /** Makes a change of what is there, and makes it again of what is there then if another change came first. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
+import { methodOf } from '../../admin/operations/operation.ts'
 import type { IntegrationMembers } from '../../clients/core-members.ts'
-import { configuredOf } from '../../clients/describe.ts'
 import { addIntegration } from '../../clients/integration.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import type { AuditContext } from '../../domain/audit.ts'
@@ -13,6 +13,7 @@ import { hashSecret } from '../../domain/secret.ts'
 import { declared } from '../../features.ts'
 import { CommandFailed, TryAgain } from '../failure.ts'
 import type { AdminApi } from './admin-api.ts'
+import { clientTarget } from './client-target.ts'
 import { secretOf } from './clients.ts'
 import { differences } from './plan.ts'
 import type { Wanted } from './read.ts'
@@ -42,10 +43,9 @@ export function apiTarget(api: AdminApi, isPrinted: boolean): Target {
     })
     seen.set(path, after)
   }
-  const act = async (path: string, name: string, what: string, context: AuditContext, body = {}) => {
-    const { body: after } = await api.send('POST', `${path}/${name}`, what, { body, context })
-    // The response to a new secret is no description of the client, and its other members stay.
-    if (seen.has(path) && name !== 'secret') seen.set(path, after)
+  const act = async (path: string, name: string, what: string, context: AuditContext) => {
+    const { body: after } = await api.send('POST', `${path}/${name}`, what, { body: {}, context })
+    if (seen.has(path)) seen.set(path, after)
   }
   const groupPath = ({ id }: Group) => `/groups/${id}`
   const userPath = ({ id }: User) => `/users/${id}`
@@ -127,26 +127,12 @@ export function apiTarget(api: AdminApi, isPrinted: boolean): Target {
     },
     deleteUser: (user, context) => change('DELETE', userPath(user), `user ${user.username}`, context),
 
-    async addClient(client, secret, _, context) {
+    ...clientTarget(async (operation, client, context, body) => {
       const what = `client ${client.id}`
-      const body = {
-        client_id: client.id,
-        ...(secret !== undefined && { client_secret: secret }),
-        ...configuredOf(client),
-      }
-      await api.send('POST', '/clients', what, { body, context })
-      if (client.lockedAt !== undefined) await act(clientPath(client), 'lock', what, context)
-    },
-    async changeClient({ before, after, context }, secret) {
-      const what = `client ${after.id}`
-      const [old, body] = [before, after].map(configuredOf)
-      if (!isDeepStrictEqual(old, body)) await change('PUT', clientPath(after), what, context, body)
-      const [was, is] = [before.lockedAt !== undefined, after.lockedAt !== undefined]
-      if (was !== is) await act(clientPath(after), is ? 'lock' : 'unlock', what, context)
-      if (secret !== undefined)
-        await act(clientPath(after), 'secret', what, context, { client_secret: secret, keep_old_seconds: 0 })
-    },
-    deleteClient: (client, context) => change('DELETE', clientPath(client), `client ${client.id}`, context),
+      if (operation.kind === 'create')
+        await api.send('POST', operation.url, what, { context, ...(body && { body }) })
+      else await change(methodOf(operation), clientPath(client), what, context, body)
+    }),
   }
 
   /** Returns the secrets of the files that are those of the clients: the server does not tell a secret. */

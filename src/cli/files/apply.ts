@@ -9,14 +9,15 @@ import {
   type DestructiveFlags,
   type ForceFlag,
 } from '../flags.ts'
-import { confirmOrAbort } from '../operator.ts'
+import { withStore } from '../open.ts'
+import { administratorsIn, confirmOrAbort } from '../operator.ts'
 import { jsonText, printJson, printMembers, visible } from '../print.ts'
 import { planClients, pruneClients } from './clients.ts'
 import { planGroups, pruneGroups } from './groups.ts'
-import { addServerFlags, type ServerFlags, serverHelp, withTarget } from './open-target.ts'
+import { addServerFlags, connect, type ServerFlags, serverHelp } from './open-target.ts'
 import type { Batch, Change, Difference, Setting } from './plan.ts'
 import { readFiles, type Wanted } from './read.ts'
-import type { State } from './target.ts'
+import type { State, Target, Use } from './target.ts'
 import { planUsers, pruneUsers } from './users.ts'
 
 const help = `
@@ -71,6 +72,25 @@ async function apply({ file, prune, dryRun, ...flags }: ApplyFlags): Promise<voi
     else process.stdout.write(`${summaryOf(changes, dryRun === true)}\n`)
     if (dryRun && changes.length > 0) throw new WouldChange()
   })
+}
+
+/** Runs a command on a running server, or on the store of this configuration. */
+export async function withTarget(
+  flags: ServerFlags,
+  use: Use,
+  action: (target: Target) => Promise<void>,
+): Promise<void> {
+  const api = await connect(flags, use)
+  const isPrinted = flags.print === true
+  if (api !== undefined) {
+    const { apiTarget } = await import('./api-target.ts')
+    return action(apiTarget(api, isPrinted))
+  }
+  // Loaded late: a server needs no store.
+  const { storeTarget } = await import('./store-target.ts')
+  return withStore(flags, (store, config) =>
+    action(storeTarget({ store, config, administrators: administratorsIn(config, flags), isPrinted })),
+  )
 }
 
 /** What is written: first what is added and changed, then what is deleted. */

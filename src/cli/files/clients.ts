@@ -1,16 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { IntegrationMembers } from '../../clients/core-members.ts'
-import {
-  addIntegration,
-  lockClient,
-  replaceIntegration,
-  rotateClientSecret,
-  unlockClient,
-} from '../../clients/integration.ts'
+import { addIntegration, replaceIntegration, rotateClientSecret } from '../../clients/integration.ts'
 import type { Known } from '../../clients/members.ts'
 import { ConfigError, readSecret } from '../../config/error.ts'
-import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
@@ -122,18 +115,18 @@ function addition(
   const { client_id: clientId, locked } = placed.entry
   const context = contextOf(placed)
   const fresh = { id: clientId, secret: given?.text ?? systemRandom(32) }
-  const { client, secret, writes } = addIntegration(request, known, fresh, context)
+  const { client, secret } = addIntegration(request, known, fresh, context)
   if (given !== undefined && secret === undefined)
     throw new CommandFailed('secret: a public client has no secret')
-  const lock = locked === true ? lockClient(client, context) : accept(client)
-  const entry = { ...entryOf(resultOf(lock)), ...(secret !== undefined && { secret: newSecret(given) }) }
+  const after = locked === true ? { ...client, lockedAt: context.at } : client
+  const entry = { ...entryOf(after), ...(secret !== undefined && { secret: newSecret(given) }) }
   return {
     changes: [{ action: 'add', kind: 'client', name: clientId, members: membersOfNew(entry) }],
     write: async () => {
       // The file first: a client without its secret would be of no use.
       if (given?.target !== undefined)
         writeFileSync(given.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
-      await target.addClient(resultOf(lock), secret, [...writes, ...lock.writes], context)
+      await target.addClient(after, secret, context)
       if (secret !== undefined && given === undefined)
         tell({
           client_id: clientId,
@@ -151,71 +144,29 @@ function newSecret(given: Secret | undefined): string {
 function change(
   { target }: Setting,
   placed: Entry,
-  said: Said,
+  { request, secret }: Said,
   known: Known,
   before: Client,
   entryOf: EntryOf,
 ): Batch | [] {
-  const settled = settle(before, placed, said, known, entryOf)
-  const { client, isSecretReplaced } = settled
-  const replaced = isSecretReplaced ? { before: 'another', after: newSecret(said.secret) } : undefined
+  const context = contextOf(placed)
+  const replaced = resultOf(replaceIntegration(before, request, known, context))
+  const isChanged = differences(entryOf(before), entryOf(replaced)).length > 0
+  const { lockedAt, ...unlocked } = isChanged ? replaced : before
+  const isLocked = placed.entry.locked ?? lockedAt !== undefined
+  const after = isLocked ? { ...unlocked, lockedAt: lockedAt ?? context.at } : unlocked
+  const isSecretReplaced = secret?.text !== undefined && !secretMatches(secret.text, before.secretHash)
+  const text = isSecretReplaced ? secret.text : undefined
+  if (text !== undefined) resultOf(rotateClientSecret(after, text, context))
   const members = [
-    ...differences(entryOf(before), entryOf(client)),
-    ...(replaced === undefined ? [] : [{ member: 'secret', ...replaced }]),
+    ...differences(entryOf(before), entryOf(after)),
+    ...(isSecretReplaced ? [{ member: 'secret', before: 'another', after: newSecret(secret) }] : []),
   ]
   if (members.length === 0) return []
   return {
     changes: [{ action: 'change', kind: 'client', name: before.id, members }],
-    write: () =>
-      target.changeClient(
-        {
-          before,
-          after: client,
-          context: contextOf(placed),
-          decide: (found) => {
-            if (found === undefined) throw new CommandFailed(`${before.id} was removed in the meantime`)
-            return accept(undefined, ...settle(found, placed, said, known, entryOf).writes)
-          },
-        },
-        isSecretReplaced ? said.secret?.text : undefined,
-      ),
+    write: () => target.changeClient({ before, after, context }, text),
   }
-}
-
-interface SettledClient {
-  readonly client: Client
-  readonly isSecretReplaced: boolean
-  readonly writes: readonly Write[]
-}
-
-function settle(
-  before: Client,
-  placed: Entry,
-  { request, secret }: Said,
-  known: Known,
-  entryOf: EntryOf,
-): SettledClient {
-  const { locked } = placed.entry
-  const context = contextOf(placed)
-  const writes: Write[] = []
-  let client = before
-  const follow = (decision: Decision<Client>) => {
-    client = resultOf(decision)
-    writes.push(...decision.writes)
-  }
-  const replacement = replaceIntegration(before, request, known, context)
-  if (differences(entryOf(before), entryOf(resultOf(replacement))).length > 0) follow(replacement)
-  const isLocked = before.lockedAt !== undefined
-  if (locked !== undefined && locked !== isLocked)
-    follow(locked ? lockClient(client, context) : unlockClient(client, context))
-  const text = secret?.text
-  const isSecretReplaced = text !== undefined && !secretMatches(text, before.secretHash)
-  if (isSecretReplaced) {
-    const rotation = rotateClientSecret(client, text, context)
-    resultOf(rotation)
-    writes.push(...rotation.writes)
-  }
-  return { client, isSecretReplaced, writes }
 }
 
 /** Plans the removal of the clients that no entry describes. Those that registered themselves stay. */

@@ -2,10 +2,8 @@ import type { Command } from 'commander'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import { WrongUsage } from '../failure.ts'
 import { addOperatorFlags, type ForceFlag, type OperatorFlags } from '../flags.ts'
-import { withStore } from '../open.ts'
-import { administratorsIn } from '../operator.ts'
 import type { AdminApi, Credentials } from './admin-api.ts'
-import type { Target, Use } from './target.ts'
+import type { Use } from './target.ts'
 
 /** Flags that name a running server, and what its admin API is called with. */
 export interface ServerFlags extends OperatorFlags, ForceFlag {
@@ -65,25 +63,6 @@ export async function connect(
   const { connectAdminApi, scopesFor } = await import('./admin-api.ts')
   const scopes = 'length' in use ? use : scopesFor(use)
   return connectAdminApi({ issuer: server, api }, await credentialsOf(flags), scopes)
-}
-
-/** Runs a command on a running server, or on the store of this configuration. */
-export async function withTarget(
-  flags: ServerFlags,
-  use: Use,
-  action: (target: Target) => Promise<void>,
-): Promise<void> {
-  const api = await connect(flags, use)
-  const isPrinted = flags.print === true
-  if (api !== undefined) {
-    const { apiTarget } = await import('./api-target.ts')
-    return action(apiTarget(api, isPrinted))
-  }
-  // Loaded late: a server needs no store.
-  const { storeTarget } = await import('./store-target.ts')
-  return withStore(flags, (store, config) =>
-    action(storeTarget({ store, config, administrators: administratorsIn(config, flags), isPrinted })),
-  )
 }
 
 async function credentialsOf(flags: ServerFlags): Promise<Credentials> {

@@ -1,4 +1,3 @@
-import { removeClient } from '../../clients/integration.ts'
 import type { Config } from '../../config/schema.ts'
 import { accept, type Decision } from '../../domain/decision.ts'
 import { membershipKind } from '../../domain/group.ts'
@@ -10,8 +9,10 @@ import { systemClock, systemRandom } from '../../system/system.ts'
 import { keepAdministrator } from '../../users/administrators.ts'
 import { addToGroup, changeGroups, listGroups, removeFromGroup } from '../../users/groups.ts'
 import { addUser, deleteUser } from '../../users/rules/user.ts'
-import { CommandFailed } from '../failure.ts'
+import { ifFound, unlessMissing } from '../failure.ts'
 import { taken } from '../find.ts'
+import { operatorOn } from '../operate.ts'
+import { clientTarget } from './client-target.ts'
 import type { State, Target } from './target.ts'
 
 interface StoreOptions {
@@ -61,24 +62,13 @@ export function storeTarget({ store, config, administrators, isPrinted }: StoreO
         user === undefined ? accept(undefined) : guard(deleteUser(user, context)),
       )
     },
-    addClient: (_client, _secret, writes) => store.write(...writes).catch(subjectTaken),
-    async changeClient({ before, decide }) {
-      await store.transact('client', before.id, decide).catch(subjectTaken)
-    },
-    async deleteClient({ id }, context) {
-      await store.transact('client', id, (client) =>
-        client === undefined ? accept(false) : removeClient(client, context),
-      )
-    },
+    ...clientTarget(async (operation, { id }, context, body) => {
+      const { perform } = operatorOn(store, config, administrators, context)
+      const performed = perform(operation, { client_id: id }, body)
+      if (operation.kind === 'delete') await ifFound(performed)
+      else await unlessMissing(performed, `${id} was removed in the meantime`)
+    }),
   }
-}
-
-/** @throws {CommandFailed} when another client trusts the same. */
-function subjectTaken(error: unknown): never {
-  if (!(error instanceof RecordExists)) throw error
-  throw new CommandFailed(
-    'another client trusts this issuer, subject and audience; an audience of its own tells them apart',
-  )
 }
 
 /** @throws {CommandFailed} when another user has the user name or the address. */

@@ -1,7 +1,7 @@
 import type { Known } from '../../clients/members.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import type { AuditContext } from '../../domain/audit.ts'
-import type { Decision, Write } from '../../domain/decision.ts'
+import type { Decision } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Client, Seconds, User } from '../../domain/model.ts'
 import type { Wanted } from './read.ts'
@@ -63,14 +63,9 @@ export interface Target {
   addMember(group: Group, user: User, context: AuditContext): Promise<void>
   removeMember(group: Group, user: User, context: AuditContext): Promise<void>
   deleteUser(user: User, context: AuditContext): Promise<void>
-  addClient(
-    client: Client,
-    secret: string | undefined,
-    writes: readonly Write[],
-    context: AuditContext,
-  ): Promise<void>
+  addClient(client: Client, secret: string | undefined, context: AuditContext): Promise<void>
   /** @param secret The new one, if it is replaced. */
-  changeClient(changed: Changed<Client>, secret: string | undefined): Promise<void>
+  changeClient(step: Required<Step<Client>>, secret: string | undefined): Promise<void>
   deleteClient(client: Client, context: AuditContext): Promise<void>
 }
 
