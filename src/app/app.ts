@@ -13,6 +13,7 @@ import { clientAuthentication } from '../http/client-authentication.ts'
 import { clientKeys } from '../http/client-keys.ts'
 import { cookies } from '../http/cookies.ts'
 import { anyOrigin, openToAnyOrigin } from '../http/cross-origin.ts'
+import { documentsFirst } from '../http/documents-first.ts'
 import { drain, health } from '../http/drain.ts'
 import { endpoints } from '../http/endpoints.ts'
 import { errorMapper, notFound, sendError } from '../http/errors.ts'
@@ -104,6 +105,8 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Endpoints for clients, from any origin.
   await app.register(async (scope) => {
     await scope.register(openToAnyOrigin)
+    // Hooks that watch every request see those that are routed.
+    if (observe === undefined && development === undefined) await scope.register(documentsFirst)
     await scope.register(token, below)
     await registerFeatures(scope, deps, 'clients')
     await registerAll(scope, below, [publishedKeys, apiDescription, protectedApi])

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify'
+import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 import type { Seconds } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
@@ -11,9 +11,12 @@ import { addressesIn } from '../outbound/public-address.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /** Returns how a request arrived. */
-    readonly arrivalOf: (request: FastifyRequest) => Arrival
+    readonly arrivalOf: (request: Arriving) => Arrival
   }
 }
+
+/** A request, before or after it was routed. */
+export type Arriving = Pick<IncomingMessage, 'headers' | 'socket'>
 
 /** How a request arrived at the server. */
 export interface Arrival {
@@ -48,7 +51,7 @@ export function proofAt(at: Seconds, pseudonym: KeyRing['pseudonym']): string {
 export const arrival = fp<Needs<'config' | 'keys' | 'clock' | 'service'>>(
   async (app, { config, keys, clock, service }) => {
     const isTrusted = addressesIn(config.trustProxy)
-    app.decorate('arrivalOf', ({ headers, socket: { remoteAddress: peer = '' } }: FastifyRequest) => ({
+    app.decorate('arrivalOf', ({ headers, socket: { remoteAddress: peer = '' } }: Arriving) => ({
       peer,
       isForwarded: headers['x-forwarded-for'] !== undefined,
       isTrusted: isTrusted(peer),

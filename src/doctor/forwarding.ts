@@ -1,15 +1,16 @@
-import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Finding } from '../domain/finding.ts'
 import { isPublicAddress } from '../outbound/public-address.ts'
 // Brings `app.arrivalOf`.
-import type {} from './arrival.ts'
+import type { Arriving } from './arrival.ts'
 import { ok, problem, setting, unchecked } from './finding.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** What the requests so far say about the proxy in front; undefined while nothing is wrong. */
     readonly forwardingFinding: () => Finding | undefined
+    /** Looks at how a request arrived. */
+    noteForwarding(request: Arriving): void
   }
 }
 
@@ -33,26 +34,29 @@ export const forwarding = fp(
     app.decorate('forwardingFinding', () => finding)
 
     /** Returns what a request shows: that addresses arrive, a peer and its mistake, or nothing (it came directly). */
-    const signOf = (request: FastifyRequest) => {
+    const signOf = (request: Arriving) => {
       const { peer, isForwarded, isTrusted } = app.arrivalOf(request)
       if (isTrusted) return isForwarded ? 'arrives' : `silent ${peer}`
       return isForwarded && !isPublicAddress(peer) ? `untrusted ${peer}` : undefined
     }
 
-    app.addHook('onRequest', (request, _reply, done) => {
-      // Probes come from elsewhere.
-      if (isCertain || /^\/(?:livez|readyz)$/.test(request.url)) return done()
+    app.decorate('noteForwarding', (request) => {
+      if (isCertain) return
       const sign = signOf(request)
       seen += 1
       isCertain = sign === 'arrives' || seen >= most
-      if (sign === undefined || isCertain) return done()
+      if (sign === undefined || isCertain) return
       const count = (counts.get(sign) ?? 0) + 1
       counts.set(sign, count)
-      if (count < enough) return done()
+      if (count < enough) return
       isCertain = true
       const [kind, peer = ''] = sign.split(' ')
       finding = kind === 'silent' ? silentProxy(peer) : untrustedProxy(peer)
       app.log.warn({ peer }, `${finding.check}: ${finding.said}`)
+    })
+    app.addHook('onRequest', function noteForwarding(request, _reply, done) {
+      // Probes come from elsewhere.
+      if (!isCertain && !/^\/(?:livez|readyz)$/.test(request.url)) app.noteForwarding(request)
       done()
     })
   },

@@ -1,9 +1,10 @@
-import cookie, { type CookieSerializeOptions } from '@fastify/cookie'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import cookie, { type SerializeOptions } from '@fastify/cookie'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Seconds } from '../domain/model.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Needs } from '../feature/deps.ts'
+import { epoch } from '../system/system.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -46,32 +47,49 @@ function formerName(issuer: string, kind: CookieKind): string {
 /** Decorates `app.cookies`. On https the cookies carry the `__Host-` prefix. */
 export const cookies = fp<Needs<'service'>>(
   async (app, { service: { issuer, https } }) => {
-    // Cookies are parsed lazily: most requests do not come from a browser.
-    await app.register(cookie, { hook: false })
-    const options: CookieSerializeOptions = { path: '/', httpOnly: true, sameSite: 'lax', secure: https }
+    // The library would ask at the end of each request whether there are cookies, and most are no browser's.
+    let library: Pick<FastifyInstance, 'parseCookie' | 'serializeCookie'> | undefined
+    await app.register(async (scope) => {
+      await scope.register(cookie, { hook: false })
+      library = scope
+    })
+    if (library === undefined) throw new Error('cookies: the library was not loaded')
+    const { parseCookie, serializeCookie } = library
+    const options: SerializeOptions = { path: '/', httpOnly: true, sameSite: 'lax', secure: https }
     const names = new Map<CookieKind, string>()
     const nameOf = (kind: CookieKind) => {
       const name = names.get(kind) ?? cookieName(issuer, kind)
       names.set(kind, name)
       return name
     }
+    // Parsed where a cookie is read: most requests do not come from a browser.
+    const parsed = new WeakMap<FastifyRequest, Record<string, string | undefined>>()
     const sentBy = (request: FastifyRequest) => {
-      request.cookies ??= app.parseCookie(request.headers.cookie ?? '')
-      return request.cookies
+      const sent = parsed.get(request) ?? parseCookie(request.headers.cookie ?? '')
+      parsed.set(request, sent)
+      return sent
     }
+    const fields = new WeakMap<FastifyReply, Map<string, string>>()
+    /** The last value of a name counts, RFC 6265 §4.1.1. */
+    const setField = (reply: FastifyReply, name: string, value: string, more: SerializeOptions = {}) => {
+      const set = fields.get(reply) ?? new Map<string, string>()
+      fields.set(reply, set.set(name, serializeCookie(name, value, { ...options, ...more })))
+      reply.removeHeader('set-cookie').header('set-cookie', [...set.values()])
+    }
+    const remove = (reply: FastifyReply, name: string) =>
+      setField(reply, name, '', { expires: epoch, maxAge: 0 })
     app.decorate('cookies', {
       read: (request, kind) => sentBy(request)[nameOf(kind)],
       set: (reply, kind, value, maxAge) =>
-        void reply.setCookie(nameOf(kind), value, { ...options, ...(maxAge !== undefined && { maxAge }) }),
-      clear: (reply, kind) => void reply.clearCookie(nameOf(kind), options),
+        setField(reply, nameOf(kind), value, maxAge === undefined ? {} : { maxAge }),
+      clear: (reply, kind) => remove(reply, nameOf(kind)),
       readFormer: (request, kind) =>
         sentBy(request)[nameOf(kind)] === undefined ? sentBy(request)[formerName(issuer, kind)] : undefined,
       adopt: (reply, kind, value) => {
-        reply.setCookie(nameOf(kind), value, options)
-        // Only now: setCookie parses the cookies of the request again.
+        setField(reply, nameOf(kind), value)
         sentBy(reply.request)[nameOf(kind)] = value
       },
-      clearFormer: (reply, kind) => void reply.clearCookie(formerName(issuer, kind), options),
+      clearFormer: (reply, kind) => remove(reply, formerName(issuer, kind)),
     })
   },
   { name: 'cookies' },

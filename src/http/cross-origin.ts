@@ -11,6 +11,7 @@ declare module 'fastify' {
 
 /** What pages of any origin may call and read, never with credentials (Fetch §3.3). */
 interface AnyOrigin {
+  readonly headers: Readonly<Record<string, string>>
   /** Sets the headers that let a page read this response. */
   share(reply: FastifyReply): void
   /** The same, if the path is one that pages may call, whether there is a route or not. */
@@ -47,7 +48,8 @@ export const anyOrigin = fp<Needs<'declared' | 'service'>>(
       return trees.some((tree) => path.startsWith(tree)) || paths.has(path)
     }
     app.decorate('anyOrigin', {
-      share: (reply) => void reply.headers(headers),
+      headers,
+      share: app.headersWith(headers),
       shareError: (reply) => {
         if (isOpen(reply.request)) reply.headers(headers)
       },
@@ -67,7 +69,7 @@ export const anyOrigin = fp<Needs<'declared' | 'service'>>(
       add: (path) => void paths.add(path),
     })
   },
-  { name: 'any-origin' },
+  { name: 'any-origin', dependencies: ['security-headers'] },
 )
 
 /**
@@ -81,7 +83,7 @@ export const openToAnyOrigin: FastifyPluginCallback = fp((app, _options, done) =
     app.anyOrigin?.add(url)
     app.options(url, { schema: { hide: true } }, (request, reply) => app.anyOrigin?.preflight(request, reply))
   })
-  app.addHook('onRequest', (_request, reply, next) => {
+  app.addHook('onRequest', function shareWithAnyOrigin(_request, reply, next) {
     app.anyOrigin?.share(reply)
     next()
   })

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifySchema } from 'fastify'
+import { allowCaching } from './response.ts'
 
 /** A public document that is written once and served many times. */
 export interface Document {
@@ -11,6 +12,12 @@ export interface Document {
   readonly endpoint?: string
   readonly endpointTitle?: string
   readonly schema?: FastifySchema
+}
+
+/** A document as it is sent, until its content changes. */
+export interface WrittenDocument {
+  readonly body: string
+  readonly etag: string
 }
 
 /** The responses of a document, for the API description. */
@@ -26,7 +33,8 @@ export function documentResponses(members: Readonly<Record<string, TSchema>>) {
  * OpenID Connect Discovery §4.2 have it, with `ETag`, `max-age` and 304, RFC 9110 §8.8.3 and §13.1.2.
  */
 export function serveDocument(app: FastifyInstance, paths: readonly string[], document: Document): void {
-  let written: { readonly content: object; readonly body: string; readonly etag: string } | undefined
+  let written: (WrittenDocument & { readonly content: object }) | undefined
+  const cacheControl = `public, max-age=${document.maxAgeSeconds}`
   const write = () => {
     const content = document.content()
     if (written?.content === content) return written
@@ -37,6 +45,7 @@ export function serveDocument(app: FastifyInstance, paths: readonly string[], do
   }
   for (const [index, url] of paths.entries()) {
     const { endpoint, endpointTitle } = document
+    app.sharedDocuments?.add(app.prefix + url, cacheControl, write)
     const schema = index === 0 ? document.schema : { ...document.schema, hide: true }
     app.get(
       url,
@@ -46,16 +55,16 @@ export function serveDocument(app: FastifyInstance, paths: readonly string[], do
       },
       (request, reply) => {
         const { body, etag } = write()
-        reply.header('cache-control', `public, max-age=${document.maxAgeSeconds}`).removeHeader('pragma')
-        reply.header('etag', etag)
-        if (matches(request.headers['if-none-match'], etag)) reply.code(304).send()
+        allowCaching(reply, cacheControl).header('etag', etag)
+        if (hasTag(request.headers['if-none-match'], etag)) reply.code(304).send()
         else reply.header('content-type', 'application/json; charset=utf-8').send(body)
       },
     )
   }
 }
 
-function matches(header: string | undefined, etag: string): boolean {
+/** Whether `If-None-Match` has this tag, RFC 9110 §13.1.2. */
+export function hasTag(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false
   return header.split(',').some((candidate) => ['*', etag].includes(candidate.trim().replace(/^W\//, '')))
 }

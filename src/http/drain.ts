@@ -5,12 +5,14 @@ import type { Plugin } from '../feature/deps.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 import { endWithin } from '../system/system.ts'
+import type { Stop } from './response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** Turns readiness off and closes each connection after its response; resolves when clients had time to leave. */
     drain(): Promise<void>
     readonly isDraining: () => boolean
+    readonly stopState: Stop
     /** Open connections, and the responses sent since draining began. */
     load(): { readonly connections: number; readonly responses: number }
   }
@@ -22,9 +24,10 @@ declare module 'fastify' {
  */
 export const drain = fp<{ seconds: number }>(
   async (app, { seconds }) => {
-    let draining = false
     let [connections, responses] = [0, 0]
-    app.decorate('isDraining', () => draining)
+    const state: Stop = {}
+    app.decorate('stopState', state)
+    app.decorate('isDraining', () => state.sent !== undefined)
     app.decorate('load', () => ({ connections, responses }))
     app.server.on('connection', (socket) => {
       connections += 1
@@ -33,17 +36,11 @@ export const drain = fp<{ seconds: number }>(
       })
     })
     app.decorate('drain', async () => {
-      draining = true
-      await wait(seconds * 1000)
-    })
-    app.addHook('onSend', (_request, reply, _payload, done) => {
-      if (draining) {
-        reply.header('connection', 'close')
-        reply.raw.once('finish', () => {
+      state.sent = (response) =>
+        void response.once('finish', () => {
           responses += 1
         })
-      }
-      done()
+      await wait(seconds * 1000)
     })
   },
   { name: 'drain' },

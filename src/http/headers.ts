@@ -1,23 +1,48 @@
-import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 import helmet from 'helmet'
 import type { Needs } from '../feature/deps.ts'
+import { defaultHeaders, Response } from './response.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The headers of every response, unless its endpoint sets its own. */
+    readonly securityHeaders: Readonly<Record<string, string>>
+    /** Returns what gives a response those headers and these. */
+    headersWith(more: Readonly<Record<string, string>>): (reply: FastifyReply) => void
+  }
+}
 
 /** Sets the headers of every response. A response is not cached unless its endpoint changes that, RFC 6749 §5.1. */
-export const securityHeaders = fp<Needs<'service'>>(
-  async (app, { service: { https } }) => {
+export const securityHeaders = fp<Needs<'service' | 'config'>>(
+  async (app, { service: { https }, config: { mode } }) => {
     const headers = { ...helmetHeaders(https), 'cache-control': 'no-store', pragma: 'no-cache' }
-    app.addHook('onRequest', (_request, reply, done) => {
-      reply.headers(headers)
+    const { stopState } = app
+    app.decorate('securityHeaders', headers)
+    app.decorate('headersWith', (more) => {
+      const all = { ...headers, ...more }
+      const defaults = defaultHeaders(all)
+      return (reply) => {
+        const { raw } = reply
+        const sendsDefaults = raw instanceof Response
+        if (sendsDefaults) raw.stop = stopState
+        // The development server shows and changes each header.
+        if (sendsDefaults && mode !== 'dev') raw.defaults = defaults
+        else reply.headers(all)
+      }
+    })
+    const setHeaders = app.headersWith({})
+    app.addHook('onRequest', function setSecurityHeaders(_request, reply, done) {
+      setHeaders(reply)
       done()
     })
   },
-  { name: 'security-headers' },
+  { name: 'security-headers', dependencies: ['drain'] },
 )
 
 /** Returns the headers that helmet sets. They are the same for every response, so helmet is called once. */
-function helmetHeaders(https: boolean): OutgoingHttpHeaders {
+function helmetHeaders(https: boolean): Record<string, string> {
   const response = new ServerResponse(new IncomingMessage(new Socket()))
   const setHeaders = helmet({
     contentSecurityPolicy: {
@@ -35,5 +60,7 @@ function helmetHeaders(https: boolean): OutgoingHttpHeaders {
     permittedCrossDomainPolicies: false,
   })
   setHeaders(response.req, response, () => undefined)
-  return response.getHeaders()
+  return Object.fromEntries(
+    Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)]),
+  )
 }

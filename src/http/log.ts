@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Logger, pino } from 'pino'
@@ -11,6 +12,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Adds what happens after each rejected request. */
     afterRejection(act: (request: FastifyRequest, reply: FastifyReply, rejection: OAuthError) => void): void
+    /** Logs a response to a request that was not routed. */
+    logResponse(described: Described): void
   }
 }
 
@@ -28,7 +31,10 @@ export const requestLog = fp<{ lines: Lines }>(
     const line = lineWriter(app.log as Logger) // serverOptions makes it with pino
     const acts: Parameters<typeof app.afterRejection>[0][] = []
     app.decorate('afterRejection', (act) => void acts.push(act))
-    app.addHook('onResponse', (request, reply, done) => {
+    app.decorate('logResponse', (described) => {
+      if (writesInfo.has(app.log.level)) lines.write(line(randomUUID(), described, 'responded'))
+    })
+    app.addHook('onResponse', function logRequest(request, reply, done) {
       const { rejection } = request
       // A failure of the server may have reached the client as a redirect.
       const failed = reply.statusCode >= 500 || (rejection?.status ?? 0) >= 500
@@ -96,9 +102,14 @@ function logFailure(request: FastifyRequest, reply: FastifyReply): void {
 function describe(request: FastifyRequest, reply: FastifyReply) {
   return {
     ...exchangeOf(request, reply),
-    ms: Math.round(reply.elapsedTime * 10) / 10,
+    ms: tenths(reply.elapsedTime),
     ...(request.rejection && reasonOf(request.rejection)),
   }
+}
+
+/** Rounds milliseconds, as the log shows them. */
+export function tenths(milliseconds: number): number {
+  return Math.round(milliseconds * 10) / 10
 }
 
 /** A request and the status of its response, as the log shows them: a few hundred bytes, whatever was sent. */

@@ -11,6 +11,7 @@ import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
 import { frameworkLog, type Lines } from './log.ts'
 import { earlyHeaders, rejectMalformedHttp } from './malformed-http.ts'
+import { Response } from './response.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
 export function serverOptions(
@@ -27,7 +28,12 @@ export function serverOptions(
     bodyLimit: config.limits.tokenBodyBytes,
     // A slow client holds a connection for these times at most, give or take the interval of the check.
     // A missing Host gets an error of ours: well-formed-http.ts.
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 1000, requireHostHeader: false },
+    http: {
+      headersTimeout: 10_000,
+      connectionsCheckingInterval: 1000,
+      requireHostHeader: false,
+      ServerResponse: Response,
+    },
     requestTimeout: 30_000,
     connectionTimeout: 60_000,
     keepAliveTimeout: 65_000,

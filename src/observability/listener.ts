@@ -4,6 +4,7 @@ import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import { isHostOf } from '../http/host-names.ts'
 import { httpFault, rejectMalformedHttp } from '../http/malformed-http.ts'
+import { Response } from '../http/response.ts'
 
 /**
  * Creates the management listener without its routes. Everyone who can reach its port may read them, but a Host that is
@@ -15,7 +16,7 @@ export function createListener(
   handleElsewhere: (request: IncomingMessage, response: ServerResponse) => boolean,
 ): FastifyInstance {
   const listener = Fastify({
-    http: { requireHostHeader: false },
+    http: { requireHostHeader: false, ServerResponse: Response },
     requestTimeout: 10_000,
     forceCloseConnections: true,
     clientErrorHandler: rejectMalformedHttp,

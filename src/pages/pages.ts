@@ -6,6 +6,7 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { Text } from '../domain/text.ts'
+import { allowCaching } from '../http/response.ts'
 import { readAsset } from '../system/assets.ts'
 import { createI18n, type I18n, msg } from './i18n/i18n.ts'
 import { type Image, loadTheme } from './theme/theme.ts'
@@ -175,9 +176,7 @@ function serveAsset(app: FastifyInstance, path: string, type: string, body: Buff
   app.get<{ Querystring: { v?: string } }>(path, { schema: { hide: true } }, async (request, reply) => {
     // Another version's address must not keep this content: during an upgrade it would stay wrong for a year.
     const lasting = request.query.v === version
-    reply
-      .removeHeader('pragma')
-      .header('cache-control', lasting ? 'public, max-age=31536000, immutable' : 'no-cache')
+    allowCaching(reply, lasting ? 'public, max-age=31536000, immutable' : 'no-cache')
       .header('etag', etag)
       .header('x-content-type-options', 'nosniff')
       .header('cross-origin-resource-policy', 'same-origin')

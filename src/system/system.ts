@@ -14,6 +14,9 @@ export const systemClock: Clock = () => Math.floor(Date.now() / 1000)
 /** Milliseconds since the epoch, as lines of the log have them. */
 export const systemMilliseconds = () => Date.now()
 
+/** When cookies that are cleared expired. */
+export const epoch = new Date(0)
+
 /** The instant of a `Date` header, RFC 9110 §5.6.7; undefined if it is not one. */
 export function httpInstant(text: string): Seconds | undefined {
   const milliseconds = Date.parse(text)

@@ -1,0 +1,88 @@
+import type { IncomingMessage } from 'node:http'
+import fp from 'fastify-plugin'
+import { hasTag, type WrittenDocument } from './document.ts'
+import { tenths } from './log.ts'
+import { httpFault } from './malformed-http.ts'
+import { type DefaultHeaders, defaultHeaders, Response } from './response.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Absent: every request is routed. */
+    readonly sharedDocuments?: {
+      add(path: string, cacheControl: string, write: () => WrittenDocument): void
+    }
+  }
+}
+
+/** The heads of both responses, with every header but those that Node adds. */
+interface Sent extends WrittenDocument {
+  readonly found: DefaultHeaders
+  readonly notModified: DefaultHeaders
+  readonly length: number
+}
+
+/**
+ * Sends the documents that clients poll before Fastify routes the request, which takes longer than to send them. Only
+ * GET and HEAD of the exact path: every other request is routed, and so are all from the moment the server stops. The
+ * response, its line in the log and what it says about the proxy are the same either way.
+ */
+export const documentsFirst = fp(
+  async (app) => {
+    const documents = new Map<string, (request: IncomingMessage, response: Response) => void>()
+    app.decorate('sharedDocuments', {
+      add: (path, cacheControl, write) => {
+        let sent: Sent | undefined
+        const headOf = (more: Readonly<Record<string, string>>) => {
+          const { pragma: _, ...headers } = app.securityHeaders
+          const shared = app.anyOrigin?.headers
+          return defaultHeaders({ ...headers, 'cache-control': cacheControl, ...shared, ...more })
+        }
+        const current = () => {
+          const written = write()
+          const { body, etag } = written
+          if (sent?.etag === etag) return sent
+          const found = headOf({ etag, 'content-type': 'application/json; charset=utf-8' })
+          sent = { ...written, found, notModified: headOf({ etag }), length: Buffer.byteLength(body) }
+          return sent
+        }
+        documents.set(path, (request, response) => {
+          const [began, { method = '' }] = [performance.now(), request]
+          response.on('finish', () => {
+            app.logResponse({
+              method,
+              path,
+              status: response.statusCode,
+              ms: tenths(performance.now() - began),
+            })
+          })
+          const { body, etag, found, notModified, length } = current()
+          const isCurrent = hasTag(request.headers['if-none-match'], etag)
+          response.defaults = isCurrent ? notModified : found
+          if (isCurrent) response.writeHead(304).end()
+          else response.writeHead(200, { 'content-length': length }).end(body)
+        })
+      },
+    })
+    let isOpen = true
+    app.addHook('preClose', async () => {
+      isOpen = false
+    })
+    const [route, ...others] = app.server.listeners('request')
+    if (route === undefined || others.length > 0) throw new Error('documents: another one handles requests')
+    app.server.removeAllListeners('request')
+    app.server.on('request', (request, response) => {
+      const send = isOpen && !app.isDraining() ? documents.get(request.url ?? '') : undefined
+      const { method } = request
+      if (
+        send &&
+        response instanceof Response &&
+        (method === 'GET' || method === 'HEAD') &&
+        !httpFault(request)
+      ) {
+        app.noteForwarding(request)
+        send(request, response)
+      } else route.call(app.server, request, response)
+    })
+  },
+  { name: 'documents-first', dependencies: ['security-headers', 'any-origin', 'forwarding', 'request-log'] },
+)
