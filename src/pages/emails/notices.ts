@@ -25,6 +25,7 @@ const kinds: Readonly<Partial<Record<AuditEventName, NoticeKind>>> = {
 export function noticeOf({ name, facts }: AuditEvent): NoticeKind | undefined {
   if (name === 'user-changed')
     return `${facts['changed'] ?? ''}`.split(' ').includes('email') ? 'address' : undefined
+  if (facts['link'] === 'invitation') return undefined // their first password: a new one ends the link
   if (name === 'sign-in') return facts['browser'] === 'new' ? 'browser' : undefined
   return kinds[name]
 }

@@ -160,6 +160,21 @@ t.test('a password that is set by a link or a command is an email', async (t) =>
   t.equal(mailbox.emails.length, 1, 'none where they are off')
 })
 
+t.test('the first password of a user who was invited is no email: nothing was changed', async (t) => {
+  const environment = { LYCHGATE_MAIL_URL: mailbox.url, LYCHGATE_MAIL_FROM: mail.from }
+  const invite = ['user', 'invite', 'grace@example.test', '--data', data]
+  t.equal((await runHere(invite, { environment })).code, 0)
+  const [invitation, ...more] = mailbox.emails
+  t.strictSame(more, [])
+  const agent = new UserAgent(server.issuer)
+  const { pathname, search } = new URL(invitation?.url ?? '')
+  const page = pageOf(await agent.open(server.issuer + pathname + search))
+  await agent.submit(page, { password, repeated: password })
+  t.equal((await sent()).length, 1)
+  const { passwordHash } = await userOf('grace@example.test')
+  t.type(passwordHash, 'string')
+})
+
 t.test(
   'a mail server that rejects emails fails no request, and none is sent where notices are off',
   async (t) => {
