@@ -113,9 +113,10 @@ export function pendingLoader(app: FastifyInstance, deps: Needs<'store' | 'servi
     const now = clock()
     const { request } = reply
     const browserSecret = app.browser.secret(request)
-    if (browserSecret === undefined) throw noCookies()
     const id = single(sent, 'interaction')
-    const interaction = id === undefined || id.length > 64 ? undefined : await store.find(interactionKind, id)
+    if (id === undefined) throw interactionExpired()
+    if (browserSecret === undefined) throw noCookies()
+    const interaction = id.length > 64 ? undefined : await store.find(interactionKind, id)
     if (interaction === undefined || now >= interaction.expiresAt) throw interactionExpired()
     if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
     const wanted = interaction.request

@@ -41,13 +41,21 @@ function macOf(id: string, browserHash: Hash, target: string): string {
 
 /**
  * Adds to the error of a request that has ended what happened, where that is known, and a link that starts again: to
- * the app, by its registered metadata alone, or to the page of this server. Other errors stay as they are.
+ * the app, by its registered metadata alone, or to the page of this server; to the account page if no request is named.
+ * Other errors stay as they are.
  */
 export function wayBack(app: FastifyInstance, { service, clock }: Needs<'service' | 'clock'>) {
   return async (error: OAuthError, request: FastifyRequest): Promise<OAuthError> => {
     if (error.detail.rule !== openRule) return error
-    const from = openHandle(parametersOf(request.body ?? request.query), app.browser.secret(request))
-    if (from === undefined) return error
+    const sent = parametersOf(request.body ?? request.query)
+    const from = openHandle(sent, app.browser.secret(request))
+    if (from === undefined) {
+      // Such as a bookmark of the page.
+      const link = { url: `${service.prefix}/account`, label: msg('sections.overview') }
+      const { page } = error.detail
+      if (single(sent, 'interaction') !== undefined || page === undefined) return error
+      return new OAuthError(error.code, error.message, { ...error.detail, page: { ...page, link } })
+    }
     const isExpired = clock() >= from.expiresAt
     const page =
       from.kind === 'page' ? ownPage(from.name, isExpired) : await appPage(from.name, isExpired, request)

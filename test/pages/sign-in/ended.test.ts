@@ -145,6 +145,15 @@ t.test(
   },
 )
 
+t.test('a sign-in page that was kept as a bookmark leads to the account', async (t) => {
+  for (const path of ['/login', '/consent']) {
+    const page = pageOf(await new UserAgent(server.issuer).open(`${server.issuer}${path}`))
+    t.equal(page.status, 400)
+    t.strictSame(linksOf(page), ['class="button" href="/account"'], path)
+    t.match(page.html, />Your account<\/a>/, path)
+  }
+})
+
 t.test('a link of another site does not make the page lead to an app of its choice', async (t) => {
   const app = await integrate(server, {}, { clientUri: home })
   const evil = await integrate(server, {}, { clientUri: 'https://evil.example/' })
