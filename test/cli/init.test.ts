@@ -12,6 +12,31 @@ import { freePort } from '../helpers/free-port.ts'
 const issuer = 'https://auth.example.org'
 const yes = ['init', '--yes', '--issuer', issuer]
 
+t.test('a server for the suite of the OpenID Foundation is made as docs/testing.md says', async (t) => {
+  const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8')
+  const [, command = ''] = /`lychgate (init --yes [^`]+)`/.exec(page) ?? []
+  const [block = ''] = /(?<=^```yaml\n)rateLimits: off[^`]+/m.exec(page) ?? []
+  const [, scopeLine = ''] = /^- `(- name: [\w:]+)` under `scopes`/m.exec(page) ?? []
+  const folder = t.testdir({})
+  t.equal((await run([...command.split(' '), '--folder', folder])).code, 0)
+  const file = join(folder, 'lychgate.yaml')
+  const written = readFileSync(file, 'utf8').replace(/^scopes:$/m, `$&\n  ${scopeLine}`)
+  for (const more of ['', 'admin:\n  api: on\n'])
+    for (const keys of ['', '  ed25519: off\n']) {
+      writeFileSync(file, `${written}${block}${keys}${more}`)
+      t.match(await run(['config', 'validate', '--config', file]), { code: 0 }, `${keys}${more}`)
+    }
+  const { scopes } = parse(readFileSync(file, 'utf8'))
+  const offered = scopes.map(({ name }: { readonly name: string }) => name)
+  const [, fapi = ''] = /--scope '([^']+courses:read)'/.exec(page) ?? []
+  t.ok(fapi.includes(' '))
+  t.strictSame(
+    fapi.split(' ').filter((name) => !offered.includes(name)),
+    [],
+    'every scope of the FAPI clients is offered',
+  )
+})
+
 t.test('init and serve lead to the link of the first user', async (t) => {
   const folder = t.testdir({})
   const port = String(await freePort())
