@@ -21,7 +21,7 @@ const mostLines = {
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_100 },
 }
-const restOfLines = 6_360
+const restOfLines = 6_510
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

@@ -5,6 +5,7 @@ const heap = ['--min-semi-space-size=4', '--max-semi-space-size=4']
 const benchmarks: Readonly<Record<string, readonly string[]>> = {
   floor: ['scripts/bench/floor.ts'],
   nodes: ['scripts/bench/nodes.ts'],
+  overload: ['scripts/bench/overload.ts'],
   trips: ['scripts/bench/trips.ts'],
   sweep: [...heap, 'scripts/bench/sweep.ts'],
   build: ['scripts/build/measure.ts'],

@@ -19,6 +19,7 @@ import { endpoints } from '../http/endpoints.ts'
 import { errorMapper, notFound, sendError } from '../http/errors.ts'
 import { securityHeaders } from '../http/headers.ts'
 import { jsonBodies } from '../http/json-bodies.ts'
+import { loadShedding } from '../http/load-shedding.ts'
 import { logLines, requestLog } from '../http/log.ts'
 import { wellFormedHttp } from '../http/malformed-http.ts'
 import { methods } from '../http/methods.ts'
@@ -72,6 +73,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(requestLog, { lines })
   await app.register(rejectionRecord, deps)
   await app.register(drain, { seconds: config.drainSeconds })
+  await app.register(loadShedding)
   await registerAll(app, deps, [
     jsonBodies,
     securityHeaders,
@@ -89,6 +91,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Pages for users: no cross-origin calls, and every error is a page.
   await app.register(async (scope) => {
     showErrorsAsPages(scope)
+    app.rejectPagesLast(scope)
     scope.addHook('preHandler', app.browser.replaceFormerCookies)
     await registerAll(scope, below, [
       authorize,

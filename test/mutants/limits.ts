@@ -6,6 +6,8 @@ const recordTests = ['test/http/rejection-record.test.ts']
 const registrationTests = ['test/conformance/rfc7592-client-configuration.test.ts']
 const malformed = 'src/http/malformed-http.ts'
 const wireTests = ['test/robustness/wire.test.ts']
+const shedding = 'src/http/load-shedding.ts'
+const sheddingTests = ['test/http/load-shedding.test.ts']
 
 /** Faults of the limits on what a stranger can make the server store, log or keep open. */
 export const limitFaults = [
@@ -183,5 +185,33 @@ export const limitFaults = [
     find: 'return count % turn === 0 ?',
     replace: 'return count % turn === turn ?',
     tests: ['test/conformance/grant-ends.test.ts'],
+  },
+  {
+    id: 'burst-shed',
+    file: shedding,
+    find: 'turnStart - lateSince >= patienceMilliseconds ?',
+    replace: 'turnStart >= 0 ?',
+    tests: sheddingTests,
+  },
+  {
+    id: 'health-shed-under-load',
+    file: shedding,
+    find: "alwaysHealthy.has(request.url ?? '') ||",
+    replace: "alwaysHealthy.has('') ||",
+    tests: sheddingTests,
+  },
+  {
+    id: 'pages-shed-before-clients',
+    file: shedding,
+    find: 'if (isPage || late < budgets[sender]) return false',
+    replace: 'if (late < budgets.anonymous) return false',
+    tests: sheddingTests,
+  },
+  {
+    id: 'few-slow-requests-shed',
+    file: shedding,
+    find: 'inTurn > alwaysServed && turnStart',
+    replace: 'inTurn > 1 && turnStart',
+    tests: sheddingTests,
   },
 ] as const satisfies readonly OwnFault[]

@@ -66,8 +66,10 @@ export function overviewPage(app: FastifyInstance, deps: PageDeps): AdminPage {
       ])
       const countOf = new Map(found.map(({ day, count }) => [day, count]))
       const examined = deps.examine(ring, now)
-      const forwarding = app.forwardingFinding()
-      const allFindings = [...examined.findings, ...(forwarding ? [forwarding] : [])]
+      const ofRequests = [app.forwardingFinding(), app.loadFinding()].filter(
+        (finding) => finding !== undefined,
+      )
+      const allFindings = [...examined.findings, ...ofRequests]
       return render('admin/overview', {
         counts,
         most,
