@@ -210,7 +210,8 @@ export interface GrantBasis {
 /** The numbers of the rows of a grant's client and user. */
 export interface GrantOwners {
   readonly clientSeq: number
-  readonly userSeq: number
+  /** Absent: no user approved the grant. */
+  readonly userSeq?: number
 }
 
 /** What must hold in the transaction that writes. It is read there, so that nothing can end it before the commit. */

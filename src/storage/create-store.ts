@@ -1,7 +1,7 @@
 import type { Decision, Write } from '../domain/decision.ts'
 import * as reads from './reads.ts'
 import type { Script } from './script.ts'
-import { type FindKind, type Found, lockOf, type Store, type StoreActivity } from './store.ts'
+import { type FindKind, type Found, locksOf, type Store, type StoreActivity } from './store.ts'
 import { sweepBy } from './sweep.ts'
 import { apply } from './writes.ts'
 
@@ -12,11 +12,11 @@ export type Outcome<T> = { readonly result: T } | { readonly rejection: unknown 
 export interface Database extends Pick<Store, 'contents' | 'replace' | 'ping' | 'close'> {
   read<T>(script: Script<T>): Promise<T>
   /**
-   * Runs a script in one transaction; transactions under the same lock wait for each other. `script` may be called
+   * Runs a script in one transaction; transactions under one of the same locks wait for each other. `script` may be called
    * more than once. A rejection is thrown after the commit.
    * @param isBrief A power cut may lose it.
    */
-  transact<T>(script: () => Script<Outcome<T>>, lock?: string, isBrief?: boolean): Promise<T>
+  transact<T>(script: () => Script<Outcome<T>>, locks?: readonly string[], isBrief?: boolean): Promise<T>
   /** Counts the connections of a pool. */
   connections?(): NonNullable<StoreActivity['connections']>
 }
@@ -53,7 +53,7 @@ export function createStore(database: Database): Store {
       refusalsKept: await read(reads.rejectionCount()),
       ...(connections !== undefined && { connections: connections() }),
     }),
-    transact: (kind, key, decide) => transact(() => decideOn(kind, key, decide), lockOf(kind, key)),
+    transact: (kind, key, decide) => transact(() => decideOn(kind, key, decide), locksOf(kind, key)),
     write: (...writes) => transact(() => resultOf(apply(writes)), undefined, writes.every(isBrief)),
     sweep: sweep.run,
     contents,

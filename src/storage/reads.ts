@@ -19,7 +19,8 @@ import {
   toSession,
   toUser,
 } from './rows.ts'
-import { many, one, type Script } from './script.ts'
+import { many, one, type Script, together } from './script.ts'
+import type { RowOfRead } from './statements.ts'
 import type {
   AuditFilter,
   AuditPage,
@@ -41,6 +42,7 @@ import type {
   Population,
   PrefixPage,
   RecordPage,
+  RecordSet,
   RowPage,
   Rows,
   StoreFacts,
@@ -56,10 +58,18 @@ export function load<K extends FindKind>(kind: K, key: string): Script<Found<K> 
 }
 
 function loadAny(kind: FindKind, key: string): Script<unknown> {
-  if (typeof kind === 'object') return 'kinds' in kind ? loadUserRead(kind, key) : loadRecord(kind, key)
+  if (typeof kind === 'object') {
+    if ('each' in kind) return loadRecords(kind, key)
+    return 'kinds' in kind ? loadUserRead(kind, key) : loadRecord(kind, key)
+  }
   switch (kind) {
     case 'client':
       return one('client', { key }, toClient)
+    case 'actingClient':
+      return one('actingClient', { key }, ({ clientSeq, ...row }) => ({
+        client: toClient(row),
+        owners: { clientSeq },
+      }))
     case 'user':
       return one('user', { key }, toUser)
     case 'userByLogin':
@@ -93,15 +103,32 @@ function loadRecord<T>(kind: RecordKind<T>, id: string): Script<T | undefined> {
   return one('record', { kind: kind.name, key: recordKey(id) }, ({ body }) => kind.parse(body))
 }
 
+function* loadRecords<T>({ each }: RecordSet<T>, keys: string): Script<ReadonlyMap<string, T>> {
+  const ids = JSON.parse(keys) as readonly string[] // of `keysOf`
+  const found = yield* together(
+    ids.map((id) => ({ statement: 'record', values: { kind: each.name, key: recordKey(id) }, isOne: true })),
+  )
+  const entries = ids.flatMap((id, index): (readonly [string, T])[] => {
+    const [row] = found[index] as readonly RowOfRead<'record'>[] // of this statement
+    return row === undefined ? [] : [[id, each.parse(row.body)]]
+  })
+  return new Map(entries)
+}
+
 // The user first: in a transaction that row is locked, and only then is the rest read.
 function* loadUserRead<T>({ kinds, compose }: UserRead<T>, userId: string): Script<T | undefined> {
-  const user = yield* one('user', { key: userId }, toUser)
+  const [users, sessions, ...records] = yield* together([
+    { statement: 'user', values: { key: userId } },
+    { statement: 'sessionsOf', values: { userId } },
+    ...kinds.map(({ name }) => ({ statement: 'recordsOf', values: { userId, kind: name } }) as const),
+  ])
+  // `as`: the rows of these statements.
+  const [user] = users as readonly RowOfRead<'user'>[]
   if (user === undefined) return undefined
-  const records = new Map<string, readonly unknown[]>()
-  for (const kind of kinds) records.set(kind.name, yield* listRecords(kind, userId))
-  const sessions = yield* many('sessionsOf', { userId }, toSession)
-  // `as`: under its name are the records of this kind.
-  return compose(user, sessions, <R>({ name }: RecordKind<R>) => (records.get(name) ?? []) as readonly R[])
+  const bodies = new Map(kinds.map(({ name }, index) => [name, records[index]]))
+  return compose(toUser(user), (sessions as readonly RowOfRead<'sessionsOf'>[]).map(toSession), (kind) =>
+    ((bodies.get(kind.name) ?? []) as readonly RowOfRead<'recordsOf'>[]).map(({ body }) => kind.parse(body)),
+  )
 }
 
 /** Lists every row of a table, oldest first. */

@@ -1,9 +1,34 @@
 import type { ReadName, RowOfRead, WriteName } from './statements.ts'
 
-/** One run of a prepared statement, or of a text with its values. Of a read with `isOne` the first row is enough. */
+/**
+ * One run of a prepared statement, or of a text with its values. Of a read with `isOne` the first row is enough. A write
+ * that is queued has no result: PostgreSQL gets all of a transaction together with its commit.
+ */
 export type Step =
-  | { readonly statement: ReadName | WriteName; readonly values: object; readonly isOne?: true }
+  | NamedStep
+  | QueuedWrite
+  | Together
   | { readonly text: string; readonly values: readonly unknown[] }
+
+interface NamedStep {
+  readonly statement: ReadName | WriteName
+  readonly values: object
+  readonly isOne?: true
+}
+
+/** Reads that run in this order, each with a result; PostgreSQL gets all of them at once. */
+export interface Together {
+  readonly together: readonly NamedStep[]
+}
+
+/** A write whose result is not awaited. */
+export interface QueuedWrite {
+  readonly statement: WriteName
+  readonly values: object
+  readonly isQueued: true
+  /** If it does not change exactly one row, the transaction fails with this error and nothing of it is written. */
+  readonly exact?: (statement: string) => Error
+}
 
 /**
  * What a read or a transaction does, for both databases: it yields steps and is given the rows of what it reads and the
@@ -19,6 +44,11 @@ export function* one<N extends ReadName, T>(
 ): Script<T | undefined> {
   const rows = (yield { statement, values, isOne: true }) as readonly RowOfRead<N>[] // the rows of this statement
   return rows[0] && to(rows[0])
+}
+
+/** Reads of several statements. @returns The rows of each. */
+export function* together(steps: Together['together']): Script<readonly (readonly unknown[])[]> {
+  return (yield { together: steps }) as readonly (readonly unknown[])[] // of each read
 }
 
 /** Reads rows, without those that become undefined. */

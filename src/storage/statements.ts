@@ -232,6 +232,11 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
 
   return {
     client: find(clients, { where: eq(clients.id, value('key')) }),
+    actingClient: read({ ...columnsOf(clients), clientSeq: clients.seq }, clients, {
+      where: eq(clients.id, value('key')),
+      locks: [clients],
+      lock: 'share',
+    }),
     clients: list(clients, { order: [clients.issuedAt, clients.id] }),
     integrations: list(clients, { where: sql`origin = 'integration'` }),
     registeredClients: list(clients, { where: sql`origin = 'registered'`, limit: 1000 }),

@@ -27,6 +27,8 @@ export interface Rows {
   user: User
   /** By canonical user name or email address. */
   userByLogin: User
+  /** By client id: for decisions that do not change it, which do not wait for each other. It stays until they are written. */
+  actingClient: ActingClient
   /** By the hash of the cookie. */
   session: Session
   grant: Grant
@@ -52,8 +54,20 @@ export interface UserRead<T> {
   compose(user: User, sessions: readonly Session[], recordsOf: <R>(kind: RecordKind<R>) => readonly R[]): T
 }
 
+/** Several records of a kind, found by their keys as `keysOf` joins them. Decisions about any of them wait for each other. */
+export interface RecordSet<T> {
+  /** For metrics. */
+  readonly name: string
+  readonly each: RecordKind<T>
+}
+
+/** The key of several records. Sorted: who waits for one of them has none that another waits for. */
+export function keysOf(keys: Iterable<string>): string {
+  return JSON.stringify([...new Set(keys)].toSorted())
+}
+
 /** What can be found by a key: a row, a record of a kind, or a user with what belongs to them. */
-export type FindKind = keyof Rows | RecordKind<unknown> | UserRead<unknown>
+export type FindKind = keyof Rows | RecordKind<unknown> | RecordSet<unknown> | UserRead<unknown>
 export type ListKind = 'client' | 'user' | 'key'
 /** What is found by the user it belongs to, too. */
 export type OwnedKind = 'session' | 'grant' | RecordKind<unknown>
@@ -62,9 +76,17 @@ export type Found<K extends FindKind> = K extends keyof Rows
   ? Rows[K]
   : K extends { parse(body: string): infer T }
     ? T
-    : K extends UserRead<infer T>
-      ? T
-      : never
+    : K extends { each: { parse(body: string): infer T } }
+      ? ReadonlyMap<string, T>
+      : K extends UserRead<infer T>
+        ? T
+        : never
+
+/** A client that gets tokens for itself, and the owner of a grant that is inserted for it. */
+export interface ActingClient {
+  readonly client: Client
+  readonly owners: GrantOwners
+}
 
 /** The consent that the user of a session gave a client, and the owners of a grant that is inserted on it. */
 export interface SessionConsent {
@@ -85,9 +107,17 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 /**
  * What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the
  * others. A decision to insert a grant waits for none: what it reads stays as it is until it is committed.
+ * @returns The locks, in the order in which they are taken.
  */
-export function lockOf(kind: FindKind, key: string): string | undefined {
-  if (kind === 'sessionConsent') return undefined
+export function locksOf(kind: FindKind, key: string): readonly string[] {
+  if (typeof kind === 'object' && 'each' in kind)
+    return (JSON.parse(key) as string[]).map((one) => `${kind.each.name} ${one}`) // of `keysOf`
+  const lock = lockOf(kind, key)
+  return lock === undefined ? [] : [lock]
+}
+
+function lockOf(kind: Exclude<FindKind, RecordSet<unknown>>, key: string): string | undefined {
+  if (kind === 'sessionConsent' || kind === 'actingClient') return undefined
   if (typeof kind === 'object') return 'kinds' in kind ? `user ${key}` : `${kind.name} ${key}`
   return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
 }

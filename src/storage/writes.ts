@@ -1,5 +1,6 @@
 import { consentKind } from '../domain/connections.ts'
-import type { Write } from '../domain/decision.ts'
+import type { GrantBasis, Write } from '../domain/decision.ts'
+import type { Grant } from '../domain/model.ts'
 import { type AtSessionEnd, atSessionEnd, atSessionEndKind, atSessionEndOf } from '../domain/session-end.ts'
 import { holds, listOf, load } from './reads.ts'
 import {
@@ -16,21 +17,9 @@ import {
   sessionRow,
   userRow,
 } from './rows.ts'
-import type { Script } from './script.ts'
-import type { ReadName, WriteName } from './statements.ts'
+import type { QueuedWrite, Script, Step } from './script.ts'
+import type { WriteName } from './statements.ts'
 import { Overtaken } from './store.ts'
-
-/** One run of a statement that writes. */
-interface Change {
-  readonly statement: WriteName
-  readonly values: object
-  /** Read before: its row joins the values. Without a row nothing is written. */
-  readonly lookUp?: { readonly statement: ReadName; readonly values: object }
-  /** Whether the row of the look-up is as it must be. Otherwise nothing is written. */
-  readonly isAsBefore?: (found: object) => boolean
-  /** If it changes no row, the transaction must not commit and fails with this error. */
-  readonly exact?: (statement: string) => Error
-}
 
 /** The write follows from what was read in the same transaction. */
 const notDecidedHere = (statement: string) =>
@@ -46,17 +35,8 @@ export function* apply(writes: readonly Write[]): Script<void> {
   for (const write of writes) {
     // Most writes are of none of these, and hot.
     const consequences = withReads.has(write.op) ? yield* consequencesOf(write) : undefined
-    for (const { statement, values, lookUp, isAsBefore, exact } of changesOf(write)) {
-      let isFound = true
-      if (lookUp !== undefined) {
-        const [found] = (yield lookUp) as readonly object[] // the rows of the look-up
-        isFound = found !== undefined && (isAsBefore?.(found) ?? true)
-        // Not into a copy: the row of a grant has many members, and a place for these two.
-        Object.assign(values, found)
-      }
-      const changed = isFound ? yield { statement, values } : 0
-      if (exact && changed !== 1) throw exact(statement)
-    }
+    if (write.op === 'insertGrant') yield yield* insertionOf(write)
+    else for (const change of changesOf(write)) yield change
     if (consequences !== undefined) yield* apply(yield* consequences())
   }
 }
@@ -126,57 +106,56 @@ function* requireSession({ sid, at }: Extract<Write, { op: 'requireSession' }>):
     throw new Overtaken('requireSession')
 }
 
+/** Returns the change that runs a statement. */
+function change(statement: WriteName, values: object, exact?: QueuedWrite['exact']): QueuedWrite {
+  return exact === undefined
+    ? { statement, values, isQueued: true }
+    : { statement, values, isQueued: true, exact }
+}
+
 /** Returns the changes of a write. Most statements are named after it and take its members. */
-function changesOf(write: Write): readonly Change[] {
+function changesOf(write: Write): readonly QueuedWrite[] {
   switch (write.op) {
     case 'insert':
     case 'update':
     case 'put':
-      return [{ statement: `${write.op} ${write.kind}` as WriteName, values: rowOf(write) }] // pairs of `Write` only
+      return [change(`${write.op} ${write.kind}` as WriteName, rowOf(write))] // pairs of `Write` only
     case 'delete':
       return deletionOf(write)
     case 'deleteRecord':
-      return [{ statement: 'delete record', values: { kind: write.kind, id: recordKey(write.key) } }]
+      return [change('delete record', { kind: write.kind, id: recordKey(write.key) })]
     case 'deleteRecords':
-      return [{ statement: write.userId === undefined ? 'deleteRecordsOfKind' : write.op, values: write }]
+      return [change(write.userId === undefined ? 'deleteRecordsOfKind' : write.op, write)]
     case 'deleteRecordsFrom':
-      return [{ statement: write.op, values: { kind: write.kind, ...rangeOf(write.prefix) } }]
+      return [change(write.op, { kind: write.kind, ...rangeOf(write.prefix) })]
     case 'touchClient':
     case 'extendSession':
     case 'deleteOldestGrants':
     case 'endSession':
-      return [{ statement: write.op, values: write }]
+      return [change(write.op, write)]
     case 'endSessionsOf':
-      return [{ statement: write.op, values: { except: '', ...write } }]
+      return [change(write.op, { except: '', ...write })]
     case 'removeUser':
-      return [
-        { statement: 'deleteRecordsOfUser', values: write },
-        { statement: write.op, values: write },
-      ]
+      return [change('deleteRecordsOfUser', write), change(write.op, write)]
     case 'requireSession':
     case 'require':
+    case 'insertGrant':
       return []
     case 'replaceSession':
-      return [
-        { statement: write.op, values: { ...write, ...sessionMethods(write.methods) }, exact: overtaken },
-      ]
-    case 'insertGrant':
-      return [insertionOf(write)]
+      return [change(write.op, { ...write, ...sessionMethods(write.methods) }, overtaken)]
     case 'redeemGrant':
     case 'rotateGrant':
     case 'extendGrant': {
       const values = { ...write, grantId: keyOf(write.grantId), ...grantEnds(write) }
-      return [{ statement: write.op, values, exact: notDecidedHere }]
+      return [change(write.op, values, notDecidedHere)]
     }
     case 'revokeGrant':
     case 'revokeAccessToken':
-      return [{ statement: write.op, values: { ...write, grantId: keyOf(write.grantId) } }]
+      return [change(write.op, { ...write, grantId: keyOf(write.grantId) })]
     case 'revokeGrantsOf':
-      return [
-        { statement: write.clientId === undefined ? write.op : 'revokeGrantsOfConnection', values: write },
-      ]
+      return [change(write.clientId === undefined ? write.op : 'revokeGrantsOfConnection', write)]
     case 'revokeGrantsOfSession':
-      return [{ statement: write.op, values: { ...write, pattern: `%"session":"${write.sid}"%` } }]
+      return [change(write.op, { ...write, pattern: `%"session":"${write.sid}"%` })]
     default:
       throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
   }
@@ -201,31 +180,31 @@ function rowOf(write: Extract<Write, { op: 'insert' | 'update' | 'put' }>): obje
   }
 }
 
-function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly Change[] {
-  const deletion: Change = { statement: `delete ${kind}`, values: { key } }
-  switch (kind) {
-    case 'client':
-      return [{ statement: 'deleteRecordsOfClient', values: { clientId: key } }, deletion]
-    default:
-      return [deletion]
-  }
+function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly QueuedWrite[] {
+  const deletion = change(`delete ${kind}`, { key })
+  return kind === 'client' ? [change('deleteRecordsOfClient', { clientId: key }), deletion] : [deletion]
 }
 
-function insertionOf({ grant, basis, owners }: Extract<Write, { op: 'insertGrant' }>): Change {
-  const insertion = { statement: 'insertGrant', values: grantRow(grant, owners) } as const
-  if (owners !== undefined) return insertion
-  const { clientId, userId } = grant
-  if (basis === undefined)
-    return { ...insertion, lookUp: { statement: 'ownersOfGrant', values: { clientId, userId } } }
-  const { sessionId, consent } = basis
-  if (consent === undefined) {
-    const values = { clientId, userId, sessionId }
-    return { ...insertion, lookUp: { statement: 'sessionOfGrant', values }, exact: overtaken }
+/** Reads the numbers of the client and the user of a grant, and whether what it is based on still is as it was. */
+function* insertionOf({ grant, basis, owners }: Extract<Write, { op: 'insertGrant' }>): Script<QueuedWrite> {
+  const row = grantRow(grant, owners)
+  if (owners === undefined) {
+    const [found] = (yield lookUpOf(grant, basis)) as readonly { readonly body?: string }[] // the rows of the look-up
+    const body = basis?.consent && consentKind.rowOf(basis.consent).body
+    if (found === undefined || found.body !== body) throw overtaken('insertGrant')
+    // Not into a copy: the row has many members, and a place for these two.
+    Object.assign(row, found)
   }
-  const { kind, id, body } = consentKind.rowOf(consent)
+  return change('insertGrant', row)
+}
+
+function lookUpOf({ clientId, userId }: Grant, basis: GrantBasis | undefined): Step {
+  if (basis === undefined) return { statement: 'ownersOfGrant', values: { clientId, userId } }
+  const { sessionId, consent } = basis
+  if (consent === undefined) return { statement: 'sessionOfGrant', values: { clientId, userId, sessionId } }
+  const { kind, id } = consentKind.rowOf(consent)
   const values = { clientId, userId, sessionId, kind, consentId: recordKey(id) }
-  const isAsBefore = (found: { readonly body?: string }) => found.body === body
-  return { ...insertion, lookUp: { statement: 'consentOfGrant', values }, isAsBefore, exact: overtaken }
+  return { statement: 'consentOfGrant', values }
 }
 
 function keyOf(grantId: string): Buffer {

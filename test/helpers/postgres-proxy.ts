@@ -17,8 +17,8 @@ export interface PostgresProxy {
   delay: number
   /** What has passed since the last call. */
   take(): Traffic
-  /** Ends every connection when this returns true for a statement: before it, or when its response is due. */
-  cut?: ((statement: string) => 'before' | 'after' | undefined) | undefined
+  /** Ends the connection if this returns true: before the database gets a statement, or once it has done it. */
+  cut?: ((statement: string, when: 'before' | 'after') => boolean) | undefined
 }
 
 interface Owner {
@@ -115,7 +115,9 @@ class Conversation {
   readonly #toClient = new Messages(true)
   readonly #prepared = new Map<string, string>()
   #isReady = false
-  #waiting = 0
+  /** The statements of each message that is still to be responded to. */
+  #waiting: string[][] = []
+  #bound: string[] = []
   #isInTransaction = false
   #hasWritten = false
   #isCut = false
@@ -132,29 +134,27 @@ class Conversation {
         const [name = '', text = ''] = texts(body)
         this.#prepared.set(name, text)
       }
-      const [portal, name = ''] = type === 'B' ? texts(body) : []
-      if (portal !== undefined && this.#run(this.#prepared.get(name) ?? '')) return true
-      if (type === 'Q' && this.#run(texts(body)[0] ?? '')) return true
-      if ((type === 'S' || type === 'Q') && this.#isReady) {
-        if (this.#waiting === 0) this.#traffic.trips += 1
-        this.#waiting += 1
-      }
+      const run = type === 'B' ? [this.#prepared.get(texts(body)[1] ?? '') ?? ''] : []
+      if (type === 'Q') run.push(...(texts(body)[0] ?? '').split('; '))
+      this.#bound.push(...run)
+      for (const statement of run) if (this.#run(statement)) return true
+      if ((type !== 'S' && type !== 'Q') || !this.#isReady) continue
+      if (this.#waiting.length === 0) this.#traffic.trips += 1
+      this.#waiting.push(this.#bound.splice(0))
     }
     return false
   }
 
   #run(statement: string): boolean {
     this.#traffic.statements.push(statement)
-    const cut = this.#proxy.cut?.(statement)
-    this.#isCut ||= cut === 'after'
-    return cut === 'before'
+    return this.#proxy.cut?.(statement, 'before') ?? false
   }
 
   received(bytes: Buffer): boolean {
     for (const { type, body } of this.#toClient.of(bytes)) {
       if (type === 'C') this.#completed(texts(body)[0] ?? '')
       if (type !== 'Z') continue
-      if (this.#isReady) this.#waiting -= 1
+      if (this.#isReady) this.#waiting.shift()
       this.#isReady = true
       this.#isInTransaction = body.toString() !== 'I'
       if (this.#isInTransaction) continue
@@ -165,7 +165,9 @@ class Conversation {
   }
 
   #completed(tag: string): void {
-    if (/^(INSERT 0|UPDATE|DELETE|MERGE) [1-9]/.test(tag)) this.#hasWritten = true
+    const statement = this.#waiting[0]?.shift() ?? ''
+    if (/^(insert|update|delete|with changed)/.test(statement) && !/ 0$/.test(tag)) this.#hasWritten = true
+    if (this.#proxy.cut?.(statement, 'after')) this.#isCut = true
     if (tag === 'ROLLBACK') this.#hasWritten = false
   }
 }

@@ -161,8 +161,8 @@ export const signInFaults = [
   {
     id: 'grant-inserted-on-another-consent',
     file: 'src/storage/writes.ts',
-    find: 'isAsBefore?.(found) ?? true',
-    replace: 'true',
+    find: 'found === undefined || found.body !== body',
+    replace: 'found === undefined',
     tests: ['test/storage/sqlite.test.ts'],
   },
   {
@@ -251,10 +251,10 @@ export const signInFaults = [
   },
   {
     id: 'one-user-makes-room-again-and-again',
-    file: 'src/users/throttling.ts',
-    find: 'throttle === undefined ? accept(true',
-    replace: 'throttle !== null ? accept(true',
-    tests: throttle,
+    file: 'src/users/rules/attempts.ts',
+    find: ' || throttles.has(network.user.key)',
+    replace: '',
+    tests: ['test/domain/sign-in-throttle.test.ts'],
   },
   {
     id: 'passkeys-without-end',

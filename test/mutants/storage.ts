@@ -10,9 +10,9 @@ export const storageFaults = [
     id: 'decision-on-what-was-read-before',
     rule: 'rfc6749-4.1.2-code-single-use',
     file: 'src/storage/create-store.ts',
-    find: 'transact(() => decideOn(kind, key, decide), lockOf(kind, key))',
+    find: 'transact(() => decideOn(kind, key, decide), locksOf(kind, key))',
     replace:
-      'read(reads.load(kind, key)).then((record) => transact(() => decideOn(kind, key, () => decide(record)), lockOf(kind, key)))',
+      'read(reads.load(kind, key)).then((record) => transact(() => decideOn(kind, key, () => decide(record)), locksOf(kind, key)))',
   },
   {
     id: 'acknowledged-before-the-commit',

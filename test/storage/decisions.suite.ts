@@ -18,7 +18,7 @@ import type { Client, Grant, GrantOfToken } from '../../src/domain/model.ts'
 import {
   type FindKind,
   grantOfTokenKey,
-  lockOf,
+  locksOf,
   Overtaken,
   RecordExists,
   sessionConsentKey,
@@ -219,7 +219,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
       )
     const all = await Promise.all(Array.from({ length: 20 }, revokeOne))
     t.equal(all.filter((outcome) => outcome === 'revoked').length, 1)
-    t.equal(lockOf('grantOfToken', grantOfTokenKey(id, tokenId)), lockOf('grant', id))
+    t.strictSame(locksOf('grantOfToken', grantOfTokenKey(id, tokenId)), locksOf('grant', id))
   })
 
   t.test('a grant is inserted only while its user, session and consent exist', async (t) => {

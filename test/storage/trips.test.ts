@@ -26,6 +26,8 @@ for (const [name, prepare] of Object.entries(operations)) {
     const fewest = seen.toSorted((one, other) => one.trips - other.trips)[0]
     const { trips = 0, commits = 0, statements = [] } = fewest ?? {}
     t.strictSame({ trips, commits }, expected[name])
+    const exclusive = statements.filter((text) => /for update of "clients"/.test(text))
+    t.strictSame(exclusive, [], 'nobody waits for another request of the same client')
     if (!t.passing()) t.comment(statements.map((text) => text.slice(0, 200)).join('\n'))
   })
 }

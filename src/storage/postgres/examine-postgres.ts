@@ -50,7 +50,7 @@ async function factsOf(client: pg.Client, isAdministered: Condition['holds']): P
     schema,
     faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
     clock,
-    ...(schema === 'current' && (await run(client, storedFacts(isAdministered), 'find'))),
+    ...(schema === 'current' && (await run(client, storedFacts(isAdministered)))),
     ...(standby !== true && (await quickestCommit(client))),
   }
 }

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { connectionFault } from '../../domain/server-url.ts'
 import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
 import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
-import { numbers } from './prepared.ts'
+import { codeOf, numbers } from './prepared.ts'
 
 /** Any constant: held while migrating, so that servers starting together do it once. */
 const migrationLock = 0x6c796368
@@ -30,6 +30,8 @@ export async function openPool(
     statement_timeout: statementMilliseconds,
     idle_in_transaction_session_timeout: 2 * statementMilliseconds,
     onConnect: prepareConnection,
+    // Statements of a transaction are sent without waiting for the responses before.
+    pipeline: true,
   })
   // A lost connection also fails the query that uses it; without a listener the process would end.
   pool.on('error', () => undefined)
@@ -83,9 +85,10 @@ export async function appliedMigrations(client: pg.ClientBase): Promise<readonly
 }
 
 /**
- * Errors of the server, by SQLSTATE: connection, resources, shutdown, system, lock and statement timeouts, read-only.
+ * Errors of the server, by SQLSTATE: connection, resources, shutdown, system, lock and statement timeouts, read-only, a
+ * commit that it cannot confirm.
  */
-const unavailable = /^(08|53|57P|58|55P03|57014|25P0[34]|25006)/
+const unavailable = /^(08|53|57P|58|55P03|57014|25P0[34]|25006|40003)/
 /** Errors of the network, by errno name, and the driver's own, which have only a message. */
 const network = /^E[A-Z_]+$/
 const driver = /connection terminated|connection error|timeout exceeded|closed|after calling end on the pool/i
@@ -106,10 +109,6 @@ export function translate(fault: unknown): unknown {
 /** Whether a transaction lost against another (serialization failure, deadlock) and may be tried again. */
 export function isConflict(fault: unknown): boolean {
   return ['40001', '40P01'].includes(codeOf(fault))
-}
-
-function codeOf(fault: unknown): string {
-  return fault instanceof Error && 'code' in fault ? String(fault.code) : ''
 }
 
 function isDriverError(fault: unknown): boolean {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { readContents, writeContents } from '../contents.ts'
 import { createStore } from '../create-store.ts'
@@ -7,6 +8,7 @@ import { type Store, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { createKeyQueue } from './key-queue.ts'
 import { isConflict, longestStatement, openPool, translate } from './open-pool.ts'
 import { dialect, run } from './prepared.ts'
+import { transaction } from './transaction.ts'
 
 /** How often a transaction that lost against another is tried in all. */
 const attempts = 5
@@ -31,6 +33,7 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
     // A machine that vanished, or a commit that no standby confirms, would never respond.
     const overdue = setTimeout(() => {
       isOverdue = true
+      destroySocket(client)
       client.release(true)
     }, milliseconds)
     let isOverdue = false
@@ -48,10 +51,10 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
     }
   }
 
-  async function inTransaction<T>(begin: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  async function inTransaction<T>(begin: string, script: () => Script<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await withConnection((client) => transaction(client, begin, () => work(client)))
+        return await withConnection((client) => transaction(client, begin, script()))
       } catch (fault) {
         if (!isConflict(fault)) throw fault
         if (attempt === attempts) throw new StoreUnavailable(fault)
@@ -60,17 +63,14 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
   }
 
   const inLongTransaction = <T>(begin: string, script: Script<T>) =>
-    withConnection(
-      (client) => transaction(client, begin, () => run(client, script, 'find')),
-      longestMilliseconds,
-    )
+    withConnection((client) => transaction(client, begin, script), longestMilliseconds)
 
   return createStore({
-    read: (script) => withConnection((client) => run(client, script, 'find')),
-    transact: async (script, lock) => {
-      const begin = lock === undefined ? 'begin' : beginLocked(lock)
-      const work = () => inTransaction(begin, (client) => run(client, script(), 'transact'))
-      const outcome = await (lock === undefined ? work() : inTurn(lock, work))
+    read: (script) => withConnection((client) => run(client, script)),
+    transact: async (script, locks = []) => {
+      const begin = beginLocked(locks)
+      const work = () => inTransaction(begin, script)
+      const outcome = await locks.reduceRight((inner, lock) => () => inTurn(lock, inner), work)()
       if ('rejection' in outcome) throw outcome.rejection
       return outcome.result
     },
@@ -88,20 +88,16 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
  * Decisions of all processes about one key wait for each other, also while there is no row to lock. The lock is taken
  * before the read, so that the read's snapshot shows everything earlier decisions wrote, in other tables too.
  */
-function beginLocked(name: string): string {
-  const lock = hash('sha256', name, 'buffer').readBigInt64BE()
-  return `begin; select pg_advisory_xact_lock(${lock})`
+function beginLocked(names: readonly string[]): string {
+  const locks = names.map(
+    (name) => `select pg_advisory_xact_lock(${hash('sha256', name, 'buffer').readBigInt64BE()})`,
+  )
+  return ['begin', ...locks].join('; ')
 }
 
-async function transaction<T>(client: pg.PoolClient, begin: string, work: () => Promise<T>): Promise<T> {
-  try {
-    await client.query(begin)
-    const result = await work()
-    await client.query('commit')
-    return result
-  } catch (fault) {
-    // A connection on which even this fails is not used again: `fault` says why.
-    await client.query('rollback').catch(() => undefined)
-    throw fault
-  }
+/** Ends a connection at once: the driver would wait for the responses to everything it has sent. */
+function destroySocket(client: pg.PoolClient): void {
+  // `as`: its types leave out the connection, which each client has.
+  const { connection } = client as pg.PoolClient & { readonly connection: { readonly stream: Socket } }
+  connection.stream.destroy()
 }

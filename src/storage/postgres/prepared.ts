@@ -1,7 +1,7 @@
 import { type Query, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
-import type { Script, Step } from '../script.ts'
+import type { QueuedWrite, Script, Step } from '../script.ts'
 import { binder, buildReads, buildWrites, type Dialect, type Read } from '../statements.ts'
 import * as tables from './schema.ts'
 
@@ -35,53 +35,72 @@ export const numbers = {
   },
 } as pg.ClientConfig // its types leave the format of a parser open
 
-const [finding, transacting, writing] = buildAll()
+const [finding, transacting, writing, writingExactly] = buildAll()
 
-/**
- * Runs a script, one step after the other.
- * @param purpose In a transaction that decides about what it reads, the rows stay locked until it ends.
- */
-export async function run<T>(
-  client: pg.ClientBase,
-  script: Script<T>,
-  purpose: 'find' | 'transact',
-): Promise<T> {
-  const reading = purpose === 'find' ? finding : transacting
+/** Runs a script that reads, one step after the other. */
+export async function run<T>(client: pg.ClientBase, script: Script<T>): Promise<T> {
   let step = script.next()
-  while (!step.done) step = script.next(await perform(client, step.value, reading))
+  while (!step.done) step = script.next(await perform(client, step.value, finding))
   return step.value
 }
 
-/** Returns the rows of a statement that reads, and how many rows a statement that writes changed. */
-async function perform(
+/**
+ * Returns the rows of a statement that reads, and how many rows a statement that writes changed.
+ * @param reading In a transaction that decides about what it reads, the rows stay locked until it ends.
+ */
+export async function perform(
   client: pg.ClientBase,
-  step: Step,
-  reading: ReadonlyMap<string, Named>,
+  step: Exclude<Step, QueuedWrite>,
+  reading: ReadonlyMap<string, Named> = transacting,
 ): Promise<unknown> {
+  if ('together' in step) return Promise.all(step.together.map((one) => perform(client, one, reading)))
   if ('text' in step) return (await client.query(step.text, [...step.values])).rows
   const { statement, values } = step
   const read = reading.get(statement)
   // No text in PostgreSQL contains U+0000; asking for one is an error there, and nothing is found here.
   if (read !== undefined && Object.values(values).some(containsNull)) return []
-  const { bind, ...named } = read ?? writing.get(statement) ?? unknownStatement(statement)
-  const { rows, rowCount } = await client.query({ ...named, values: bind(values) })
+  const { rows, rowCount } = await client.query(bound(read ?? writing.get(statement), step))
   return read === undefined ? rowCount : rows
+}
+
+/** Sends a write. If it has to be exact and does not change one row, the database itself fails the transaction. */
+export async function send(client: pg.ClientBase, write: QueuedWrite): Promise<void> {
+  const { statement, exact } = write
+  try {
+    await client.query(bound((exact === undefined ? writing : writingExactly).get(statement), write))
+  } catch (fault) {
+    throw exact !== undefined && codeOf(fault) === divisionByZero ? exact(statement) : fault
+  }
+}
+
+function bound(
+  named: Named | undefined,
+  { statement, values }: Pick<QueuedWrite, 'values'> & { statement: string },
+) {
+  if (named === undefined) throw new TypeError(`no statement ${statement}`)
+  return { name: named.name, text: named.text, values: named.bind(values) }
 }
 
 function containsNull(value: unknown): boolean {
   return typeof value === 'string' && value.includes('\0')
 }
 
-function unknownStatement(name: string): never {
-  throw new TypeError(`no statement ${name}`)
+/** The SQLSTATE by which an exact statement fails. */
+const divisionByZero = '22012'
+
+/** Returns the SQLSTATE of a fault. */
+export function codeOf(fault: unknown): string {
+  return fault instanceof Error && 'code' in fault ? String(fault.code) : ''
 }
 
 function buildAll() {
   const reads = Object.entries<Read>(buildReads(dialect))
+  const writes = Object.entries(buildWrites(dialect)).map(([name, query]) => [name, query.toSQL()] as const)
   return [
     new Map(reads.map(([name, { query }]) => [name, named(`find_${name}`, query.toSQL())])),
     new Map(reads.map(([name, read]) => [name, named(`transact_${name}`, lock(read).toSQL())])),
-    new Map(Object.entries(buildWrites(dialect)).map(([name, query]) => [name, named(name, query.toSQL())])),
+    new Map(writes.map(([name, query]) => [name, named(name, query)])),
+    new Map(writes.map(([name, query]) => [name, named(name, exactly(query))])),
   ] as const
 }
 
@@ -93,6 +112,11 @@ function lock({ query, locks, lock }: Read): Read['query'] {
     lockable.for(lock, { of: locks })
   }
   return query
+}
+
+/** Makes a statement fail unless it changes a row: the commit that is sent with it then comes to nothing. */
+function exactly(query: Query): Query {
+  return { ...query, sql: `with changed as (${query.sql} returning 1) select 1 / count(*) from changed` }
 }
 
 function named(name: string, query: Query): Named {

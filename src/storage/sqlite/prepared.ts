@@ -47,6 +47,13 @@ export function runnerOf(client: Database.Database): Run {
     return statement
   }
   const perform = (step: Step): unknown => {
+    if ('isQueued' in step) {
+      const changed = statementOf(step.statement)(step.values)
+      if (step.exact !== undefined && changed !== 1) throw step.exact(step.statement)
+      return undefined
+    }
+    if ('together' in step)
+      return step.together.map(({ statement, values, isOne }) => statementOf(statement)(values, isOne))
     if ('statement' in step) return statementOf(step.statement)(step.values, step.isOne)
     const statement = client.prepare(step.text)
     const values = step.values.map(bound)
