@@ -1,4 +1,4 @@
-import { accept, type Decision, update } from '../domain/decision.ts'
+import { accept, type Decision, update, type Write, withWrites } from '../domain/decision.ts'
 import type { Client, Seconds } from '../domain/model.ts'
 
 /**
@@ -7,9 +7,14 @@ import type { Client, Seconds } from '../domain/model.ts'
  * registering thousands of clients, while naming or authenticating a client can be done by anyone.
  */
 export function noteUse<T>(decision: Decision<T>, client: Client, now: Seconds): Decision<T> {
+  const use = 'rejection' in decision ? undefined : useOf(client, now)
+  return use === undefined ? decision : withWrites(decision, use)
+}
+
+/** Returns the write that records the use of a client that has got a token, if it is due. */
+export function useOf(client: Client, now: Seconds): Write | undefined {
   const at = dueUse(client, now)
-  if ('rejection' in decision || at === undefined) return decision
-  return { ...decision, writes: [...decision.writes, { op: 'touchClient', clientId: client.id, at }] }
+  return at === undefined ? undefined : { op: 'touchClient', clientId: client.id, at }
 }
 
 /** Whether the client has received no token since then, and existed before. */

@@ -22,7 +22,7 @@ export const clientCredentialsFaults = [
     id: 'removed-client-gets-a-token',
     rule: 'rfc6749-4.4.2-client-must-authenticate',
     file: 'src/specs/rfc6749-client-credentials/plugin.ts',
-    find: 'issueToClient(found, ',
+    find: 'issueToClient(found?.client, ',
     replace: 'issueToClient(client, ',
     tests: ['test/domain/client-credentials.test.ts', 'test/conformance/rfc6749-client-credentials.test.ts'],
   },

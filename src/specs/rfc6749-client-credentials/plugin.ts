@@ -1,4 +1,4 @@
-import { noteUse } from '../../clients/use.ts'
+import { useOf } from '../../clients/use.ts'
 import { mintGrantId } from '../../domain/grant.ts'
 import { every, single } from '../../domain/parameters.ts'
 import type { Plugin } from '../../feature/deps.ts'
@@ -22,9 +22,12 @@ export const clientCredentials: Plugin<'store' | 'clock' | 'random' | 'service'>
     }
     const fresh = { id: mintGrantId(random(8), now), secret: random(16).toString('base64url') }
     // The client is read again in the transaction: an operator may have removed or changed it since it authenticated.
-    const issued = await store.transact('client', client.id, (found) =>
-      noteUse(issueToClient(found, request, service, fresh, now), client, now),
+    const issued = await store.transact('actingClient', client.id, (found) =>
+      issueToClient(found?.client, request, service, fresh, now, found?.owners),
     )
+    // Apart, because the transaction shares the client with others: each would wait for the rest to end.
+    const use = useOf(client, now)
+    if (use !== undefined) await store.write(use)
     return app.issueTokens(issued, { client, now, confirmation })
   })
 }

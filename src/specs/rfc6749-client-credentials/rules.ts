@@ -2,7 +2,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import type { Issued } from '../../domain/authorization-code.ts'
 import { check, recordCheck } from '../../domain/check.ts'
 import { type AccessPolicy, mayHaveItself } from '../../domain/current-grant.ts'
-import { accept, type Decision } from '../../domain/decision.ts'
+import { accept, type Decision, type GrantOwners } from '../../domain/decision.ts'
 import { issueGrant } from '../../domain/grant.ts'
 import type { Client, Scope, Seconds } from '../../domain/model.ts'
 import { narrowAccess, parseResource, type Resources } from '../../domain/resource.ts'
@@ -28,6 +28,7 @@ export function issueToClient(
   policy: Pick<AccessPolicy, 'resources' | 'scopes' | 'userScopes'>,
   fresh: { readonly id: string; readonly secret: string },
   now: Seconds,
+  owners?: GrantOwners,
 ): Decision<Issued> {
   check(
     client !== undefined && client.lockedAt === undefined,
@@ -49,7 +50,7 @@ export function issueToClient(
   const grant = issueGrant(about, fresh, now, access.seconds)
   return accept(
     { grant, access },
-    { op: 'insertGrant', grant },
+    { op: 'insertGrant', grant, ...(owners !== undefined && { owners }) },
     auditEvent(
       'grant',
       { by: 'client', at: now, from: request.from },
