@@ -14,12 +14,12 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_620,
+    lines: 18_635,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_120 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_175 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_470 },
   dev: { folders: /^dev$/, lines: 6_400 },
-  storage: { folders: /^storage$/, lines: 4_100 },
+  storage: { folders: /^storage$/, lines: 4_300 },
 }
 const restOfLines = 6_510
 

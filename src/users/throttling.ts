@@ -1,24 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { auditEvent } from '../domain/audit.ts'
-import { accept, remove } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Seconds, User } from '../domain/model.ts'
+import type { Seconds, Throttle, User } from '../domain/model.ts'
 import type { Needs } from '../feature/deps.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
-import type { Store } from '../storage/store.ts'
+import { keysOf, type RecordSet, type Store } from '../storage/store.ts'
 import { PasswordQueueFull } from './passwords.ts'
-import {
-  type Bucket,
-  bucketsOf,
-  countAttempt,
-  countUser,
-  networkRows,
-  networkWeight,
-  refundAttempt,
-  rowKeys,
-  type ThrottleLimits,
-  throttleKind,
-} from './rules/throttle.ts'
+import { type CounterChange, countAttempts, refundAttempts, signedIn } from './rules/attempts.ts'
+import { type Bucket, bucketsOf, networkRows, type ThrottleLimits, throttleKind } from './rules/throttle.ts'
 
 /** A typed password, and its user. */
 export interface PasswordAttempt {
@@ -37,16 +26,6 @@ export function passwordAttempts(
   app: FastifyInstance,
   { config, store, checkPassword }: Needs<'config' | 'store' | 'checkPassword'>,
 ) {
-  const networks = networkUsers(store)
-  /** A right password ends failures in a row, also those made elsewhere. */
-  const succeeded = async (userId: string, prefix: string, now: Seconds): Promise<void> => {
-    const { others, knownBrowsers } = rowKeys(userId)
-    for (const key of [others, knownBrowsers]) {
-      if ((await store.find(throttleKind, key)) !== undefined) await store.write(remove(throttleKind, key))
-    }
-    await networks.add(prefix, userId, now)
-  }
-
   return async (
     request: FastifyRequest,
     { user, login, password }: PasswordAttempt,
@@ -54,16 +33,28 @@ export function passwordAttempts(
   ): Promise<boolean> => {
     const limits = config.signInThrottle
     const prefix = addressPrefix(request.ip)
-    const knownBrowser = user && (await app.browser.knownBrowser(request, user))
+    const rows = networkRows(prefix, user?.id ?? '', now)
+    const keys = [rows.user.key, rows.users.key, rows.before.key]
+    const [knownBrowser, network] = await Promise.all([
+      user && app.browser.knownBrowser(request, user),
+      store.find(throttles, keysOf(keys)),
+    ])
+    const [seen, here = 0, earlier = 0] = keys.map((key) => network?.get(key)?.failures)
     const who = {
       // An alias counts as the account it leads to.
       login: user?.id ?? login ?? '',
       isUser: user !== undefined,
       prefix,
-      usersOfPrefix: knownBrowser === undefined ? await networks.usersOf(prefix, now) : 0,
+      usersOfPrefix: knownBrowser === undefined ? Math.max(here, earlier) : 0,
       knownBrowser,
     }
-    const trial = { buckets: bucketsOf(who, limits), limits, now, userId: user?.id }
+    const trial = {
+      buckets: bucketsOf(who, limits),
+      limits,
+      now,
+      userId: user?.id,
+      ...(user !== undefined && { onSuccess: signedIn(user.id, seen === undefined ? rows : undefined) }),
+    }
     const isRight = await throttled(store, trial, async () => {
       try {
         return (await checkPassword(password, user?.passwordHash)) || undefined
@@ -71,31 +62,12 @@ export function passwordAttempts(
         throw error instanceof PasswordQueueFull ? busy(error) : error
       }
     })
-    if (isRight && user !== undefined) await succeeded(user.id, prefix, now)
-    return isRight ?? false
+    return user !== undefined && (isRight ?? false)
   }
 }
 
-/** How many users signed in from a network lately: where many are right, some more may be wrong. */
-function networkUsers(store: Store) {
-  return {
-    usersOf: async (prefix: string, now: Seconds): Promise<number> => {
-      const { users, before } = networkRows(prefix, '', now)
-      const [here, earlier] = await Promise.all([
-        store.find(throttleKind, users.key),
-        store.find(throttleKind, before.key),
-      ])
-      return Math.max(here?.failures ?? 0, earlier?.failures ?? 0)
-    },
-    add: async (prefix: string, userId: string, now: Seconds): Promise<void> => {
-      const { user, users } = networkRows(prefix, userId, now)
-      const isNew = await store.transact(throttleKind, user.key, (throttle) =>
-        throttle === undefined ? accept(true, ...countUser(throttle, user).writes) : accept(false),
-      )
-      if (isNew) await store.transact(throttleKind, users.key, (throttle) => countUser(throttle, users))
-    },
-  }
-}
+/** Several counters, which are changed together. */
+const throttles: RecordSet<Throttle> = { name: 'throttles', each: throttleKind }
 
 function busy(cause: PasswordQueueFull): OAuthError {
   const headers = { 'retry-after': '2' }
@@ -113,46 +85,44 @@ export interface Trial {
   readonly now: Seconds
   /** For the audit log, where failures in a row reach their limit. */
   readonly userId?: string | undefined
+  /** What else a success changes. */
+  readonly onSuccess?: CounterChange
 }
 
 /**
  * Runs an attempt that counts against these buckets until it turns out right: undefined is a failed one. An attempt
- * that threw was not evaluated and has not failed.
+ * that threw was not evaluated and has not failed. The count is committed before the attempt: what is tried at the same
+ * time is counted together, and all buckets count or none.
  * @throws {OAuthError} `temporarily_unavailable` with status 429 when a bucket is full.
  */
 export async function throttled<T>(
   store: Store,
-  { buckets, limits, now, userId }: Trial,
+  { buckets, limits, now, userId, onSuccess }: Trial,
   attempt: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  const counted: Bucket[] = []
-  const refund = async (isSuccess: boolean) => {
-    for (const { key, kind } of counted) {
-      const endsRow = isSuccess && kind === 'in-a-row'
-      await store.transact(throttleKind, key, (throttle) => refundAttempt(throttle, endsRow))
-    }
+  const { counted, isLast } = await store.transact(
+    throttles,
+    keysOf(buckets.map(({ key }) => key)),
+    (found = none) => countAttempts(found, buckets, limits, now),
+  )
+  const refund = (change?: CounterChange) => {
+    const keys = [...counted.map(({ key }) => key), ...(change?.keys ?? [])]
+    return store.transact(throttles, keysOf(keys), (found = none) => refundAttempts(found, counted, change))
   }
+  let outcome: T | undefined
   try {
-    let failuresOfName = 1
-    let isLast = false
-    for (const [index, bucket] of buckets.entries()) {
-      const weight = bucket.kind === 'network' ? networkWeight(failuresOfName) : 1
-      const failures = await store.transact(throttleKind, bucket.key, (throttle) =>
-        countAttempt(throttle, bucket, limits, now, weight),
-      )
-      if (weight === 1) counted.push(bucket)
-      if (index === 0) failuresOfName = failures
-      if (bucket.kind === 'in-a-row') isLast = failures >= bucket.limit
-    }
-    const outcome = await attempt()
-    if (outcome !== undefined) await refund(true)
-    else if (isLast && userId !== undefined) {
-      const about = { userId, failuresInARow: limits.failuresInARow }
-      await store.write(auditEvent('sign-in-failed', { by: 'server', at: now }, about))
-    }
-    return outcome
+    outcome = await attempt()
   } catch (error) {
-    await refund(false)
+    await refund()
     throw error
   }
+  if (outcome !== undefined) await refund(onSuccess ?? success)
+  else if (isLast && userId !== undefined) {
+    const about = { userId, failuresInARow: limits.failuresInARow }
+    await store.write(auditEvent('sign-in-failed', { by: 'server', at: now }, about))
+  }
+  return outcome
 }
+
+const none: ReadonlyMap<string, Throttle> = new Map()
+const success: CounterChange = { keys: [], writes: () => [] }

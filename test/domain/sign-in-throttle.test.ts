@@ -2,6 +2,7 @@ import t from 'tap'
 import { put, remove } from '../../src/domain/decision.ts'
 import type { Throttle } from '../../src/domain/model.ts'
 import { addressPrefix } from '../../src/http/address-prefix.ts'
+import { countAttempts, refundAttempts, signedIn } from '../../src/users/rules/attempts.ts'
 import {
   type Bucket,
   bucketsOf,
@@ -152,6 +153,28 @@ t.test('a user who signs in from a network is counted once a week, for the week 
   t.match(countUser({ key: 'k', failures: 4, expiresAt: 9 }, rows.users), {
     writes: [{ record: { body: /"failures":5/, expiresAt: 12 * week } }],
   })
+})
+
+t.test('a success that is counted at the same time as another makes room once', async (t) => {
+  const rows = networkRows('p', 'alice', 5)
+  const { keys, writes } = signedIn('alice', rows)
+  t.strictSame(keys, ['in-a-row alice', 'in-a-row devices alice', rows.user.key, rows.users.key])
+  const one = { failures: 1, expiresAt: 9 }
+  const before = new Map([[rows.users.key, { ...one, key: rows.users.key }]])
+  t.match(writes(before), [{ record: { body: /"failures":1/ } }, { record: { body: /"failures":2/ } }])
+  t.strictSame(writes(new Map([...before, [rows.user.key, { ...one, key: rows.user.key }]])), [])
+  const failed = new Map([['in-a-row alice', { ...one, key: 'in-a-row alice' }]])
+  t.strictSame(signedIn('alice').writes(failed), [remove(throttleKind, 'in-a-row alice')])
+})
+
+t.test('an attempt counts in every bucket, or in none', async (t) => {
+  const other = { key: 'other', limit: 1, kind: 'in-a-row' } as const
+  const counted = countAttempts(new Map(), [bucket, other], limits, 100)
+  t.match(counted, { result: { counted: [bucket, other], isLast: true } })
+  t.equal(counted.writes.length, 2)
+  const full = new Map([['other', { key: 'other', failures: 1, expiresAt: 200 }]])
+  t.throws(() => countAttempts(full, [bucket, other], limits, 100), { code: 'temporarily_unavailable' })
+  t.strictSame(refundAttempts(full, [bucket, other]).writes, [remove(throttleKind, 'other')])
 })
 
 t.test('attempts are counted up to the limit and then rejected until the window ends', async (t) => {
