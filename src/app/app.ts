@@ -108,8 +108,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   // Endpoints for clients, from any origin.
   await app.register(async (scope) => {
     await scope.register(openToAnyOrigin)
-    // Hooks that watch every request see those that are routed.
-    if (observe === undefined && development === undefined) await scope.register(documentsFirst)
+    if (development === undefined) await scope.register(documentsFirst)
     await scope.register(token, below)
     await registerFeatures(scope, deps, 'clients')
     await registerAll(scope, below, [publishedKeys, apiDescription, protectedApi])

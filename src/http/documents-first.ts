@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { hasTag, type WrittenDocument } from './document.ts'
 import { tenths } from './log.ts'
@@ -14,6 +15,13 @@ declare module 'fastify' {
   }
 }
 
+const routing = new WeakSet<object>()
+
+/** For hooks that watch every request: nothing is sent before it was routed. */
+export function routeEveryRequest({ server }: FastifyInstance): void {
+  routing.add(server)
+}
+
 /** The heads of both responses, with every header but those that Node adds. */
 interface Sent extends WrittenDocument {
   readonly found: DefaultHeaders
@@ -23,22 +31,23 @@ interface Sent extends WrittenDocument {
 
 /**
  * Sends the documents that clients poll before Fastify routes the request, which takes longer than to send them. Only
- * GET and HEAD of the exact path: every other request is routed, and so are all from the moment the server stops. The
+ * a GET of the exact path: every other request is routed, and so are all from the moment the server stops. The
  * response, its line in the log and what it says about the proxy are the same either way.
  */
 export const documentsFirst = fp(
   async (app) => {
-    const documents = new Map<string, (request: IncomingMessage, response: Response) => void>()
+    const documents = new Map<string, (request: IncomingMessage, response: Response) => boolean>()
     app.decorate('sharedDocuments', {
       add: (path, cacheControl, write) => {
         let sent: Sent | undefined
         const headOf = (more: Readonly<Record<string, string>>) => {
-          const { pragma: _, ...headers } = app.securityHeaders
+          const { pragma: _, 'cache-control': __, ...headers } = app.securityHeaders
           const shared = app.anyOrigin?.headers
-          return defaultHeaders({ ...headers, 'cache-control': cacheControl, ...shared, ...more })
+          return defaultHeaders({ ...headers, ...shared, 'cache-control': cacheControl, ...more })
         }
         const current = () => {
-          const written = write()
+          const written = writtenBy(write)
+          if (written === undefined) return undefined
           const { body, etag } = written
           if (sent?.etag === etag) return sent
           const found = headOf({ etag, 'content-type': 'application/json; charset=utf-8' })
@@ -46,20 +55,24 @@ export const documentsFirst = fp(
           return sent
         }
         documents.set(path, (request, response) => {
-          const [began, { method = '' }] = [performance.now(), request]
+          const document = current()
+          // Its route says what is wrong.
+          if (document === undefined) return false
+          const { body, etag, found, notModified, length } = document
+          const began = performance.now()
           response.on('finish', () => {
             app.logResponse({
-              method,
+              method: 'GET',
               path,
               status: response.statusCode,
               ms: tenths(performance.now() - began),
             })
           })
-          const { body, etag, found, notModified, length } = current()
           const isCurrent = hasTag(request.headers['if-none-match'], etag)
           response.defaults = isCurrent ? notModified : found
           if (isCurrent) response.writeHead(304).end()
           else response.writeHead(200, { 'content-length': length }).end(body)
+          return true
         })
       },
     })
@@ -67,22 +80,29 @@ export const documentsFirst = fp(
     app.addHook('preClose', async () => {
       isOpen = false
     })
+    if (routing.has(app.server)) return
     const [route, ...others] = app.server.listeners('request')
     if (route === undefined || others.length > 0) throw new Error('documents: another one handles requests')
     app.server.removeAllListeners('request')
     app.server.on('request', (request, response) => {
       const send = isOpen && !app.isDraining() ? documents.get(request.url ?? '') : undefined
-      const { method } = request
-      if (
-        send &&
+      const isSent =
+        send !== undefined &&
+        request.method === 'GET' &&
         response instanceof Response &&
-        (method === 'GET' || method === 'HEAD') &&
-        !httpFault(request)
-      ) {
-        app.noteForwarding(request)
+        httpFault(request) === undefined &&
         send(request, response)
-      } else route.call(app.server, request, response)
+      if (isSent) app.noteForwarding(request)
+      else route.call(app.server, request, response)
     })
   },
   { name: 'documents-first', dependencies: ['security-headers', 'any-origin', 'forwarding', 'request-log'] },
 )
+
+function writtenBy(write: () => WrittenDocument): WrittenDocument | undefined {
+  try {
+    return write()
+  } catch {
+    return undefined
+  }
+}

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../feature/deps.ts'
 // Bring `app.handleManaged` and `request.rejection`.
 import type {} from '../http/admin-listener.ts'
+import { routeEveryRequest } from '../http/documents-first.ts'
 import { readinessOf } from '../http/drain.ts'
 import type {} from '../http/errors.ts'
 import { createListener, listen, sendText } from './listener.ts'
@@ -62,7 +63,8 @@ function measureRequests(
   app: FastifyInstance,
   { requests, requestSeconds, throttledSignIns }: Metrics,
 ): void {
-  app.addHook('onResponse', (request, reply, done) => {
+  routeEveryRequest(app)
+  app.addHook('onResponse', function measureRequest(request, reply, done) {
     const { url: route = 'none' } = request.routeOptions
     const { method, rejection } = request
     const outcome = `${Math.floor(reply.statusCode / 100)}xx`

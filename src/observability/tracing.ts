@@ -3,6 +3,7 @@ import { SpanStatusCode, trace } from '@opentelemetry/api'
 import type { FastifyInstance } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
 import type { Deps } from '../feature/deps.ts'
+import { routeEveryRequest } from '../http/documents-first.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -20,6 +21,7 @@ export function underTracing(deps: Deps): Traced {
   return {
     deps: { ...deps, store: tracedStore(deps.store), keys: tracedKeys(deps.keys) },
     observe: async (app) => {
+      routeEveryRequest(app)
       const instrumentation = new FastifyOtelInstrumentation({
         registerOnInitialization: false,
         // The calls that read the store; a span for the others would show nothing.

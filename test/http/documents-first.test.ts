@@ -1,9 +1,15 @@
 /** Documents are sent before a request is routed: a path with a query is routed, and nothing else may differ. */
 import { connect } from 'node:net'
 import t from 'tap'
+import { routeEveryRequest } from '../../src/http/documents-first.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 
-const server = await startServer(t)
+const routed: string[] = []
+const server = await startServer(t, {
+  observe: async (app) => {
+    app.addHook('onRequest', async ({ method, url }) => void (method === 'GET' && routed.push(url)))
+  },
+})
 const paths = [
   '/.well-known/openid-configuration',
   '/.well-known/oauth-authorization-server',
@@ -49,23 +55,39 @@ t.test(
   async (t) => {
     for (const path of paths)
       for (const method of ['GET', 'HEAD']) {
-        const [direct, routed] = await bothWays(server, method, path, closing)
-        t.strictSame(direct, routed, `${method} ${path}`)
+        const [direct, asRouted] = await bothWays(server, method, path, closing)
+        t.strictSame(direct, asRouted, `${method} ${path}`)
         t.match(direct?.response, /^HTTP\/1\.1 200 OK\r\n/)
         const etag = /\r\netag: ([^\r]+)/.exec(direct?.response ?? '')?.[1]
         for (const tag of [etag, `W/${etag}`, '*', `"another", ${etag}`, '"another"']) {
-          const [known, asRouted] = await bothWays(
+          const [known, knownRouted] = await bothWays(
             server,
             method,
             path,
             `${closing}If-None-Match: ${tag}\r\n`,
           )
-          t.strictSame(known, asRouted, `${method} ${path}, ${tag}`)
+          t.strictSame(known, knownRouted, `${method} ${path}, ${tag}`)
           t.equal(known?.response.startsWith('HTTP/1.1 304 '), tag !== '"another"', `${tag}`)
         }
       }
   },
 )
+
+t.test('only the requests with a query were routed', async (t) => {
+  t.strictSame(new Set(routed), new Set(paths.map((path) => `${path}?`)))
+})
+
+t.test('a server whose requests are counted routes every request', async (t) => {
+  const seen: string[] = []
+  const counting = await startServer(t, {
+    observe: async (app) => {
+      routeEveryRequest(app)
+      app.addHook('onRequest', async ({ url }) => void seen.push(url))
+    },
+  })
+  for (const path of paths) t.equal((await fetch(counting.issuer + path)).status, 200)
+  t.strictSame(seen, paths)
+})
 
 t.test('what is wrong with a request, or rare, has the same response', async (t) => {
   const path = '/.well-known/openid-configuration'
@@ -80,8 +102,8 @@ t.test('what is wrong with a request, or rare, has the same response', async (t)
     ['POST', `${closing}Content-Length: 0\r\n`],
     ['OPTIONS', `${closing}Access-Control-Request-Method: GET\r\n`],
   ] as const) {
-    const [direct, routed] = await bothWays(server, method, path, rest, version)
-    t.strictSame(direct, routed, `${method} ${rest}`)
+    const [direct, asRouted] = await bothWays(server, method, path, rest, version)
+    t.strictSame(direct, asRouted, `${method} ${rest}`)
   }
 })
 
@@ -101,7 +123,7 @@ t.test('two requests in one packet have their responses in order', async (t) => 
 t.test('a server that stops closes the connection after a document', async (t) => {
   const stopping = await startServer(t, { drainSeconds: 0 })
   await stopping.app.drain()
-  const [direct, routed] = await bothWays(stopping, 'GET', '/api/oauth/jwks', 'Host: localhost\r\n')
-  t.strictSame(direct, routed)
+  const [direct, asRouted] = await bothWays(stopping, 'GET', '/api/oauth/jwks', 'Host: localhost\r\n')
+  t.strictSame(direct, asRouted)
   t.match(direct?.response, '\r\nConnection: close\r\n')
 })
