@@ -140,7 +140,7 @@ t.test(
 t.test(
   '[oidc-core-3.1.2.6-bad-response-mode] an unknown response_mode is a 400 page and no redirect',
   async (t) => {
-    for (const mode of ['foo', 'fragment', 'query.jwt', 'Query', 'web_message'])
+    for (const mode of ['foo', 'fragment', 'fragment.jwt', 'Query', 'web_message'])
       await assertErrorPage(
         t,
         await authorize(server, client, { response_mode: mode }),
