@@ -19,7 +19,7 @@ const mostLines = {
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_175 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_470 },
   dev: { folders: /^dev$/, lines: 6_400 },
-  storage: { folders: /^storage$/, lines: 4_300 },
+  storage: { folders: /^storage$/, lines: 4_335 },
 }
 const restOfLines = 6_530
 

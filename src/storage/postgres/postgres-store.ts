@@ -62,11 +62,46 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
     }
   }
 
+  let reads: Reading[] | undefined
+
+  /** Reads that begin in one go share a connection, and a trip to the database. */
+  function read<T>(script: Script<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const reading = { script, resolve, reject } as Reading // its own result
+      if (reads !== undefined) return void reads.push(reading)
+      const shared = [reading]
+      reads = shared
+      queueMicrotask(() => {
+        reads = undefined
+        void runTogether(shared)
+      })
+    })
+  }
+
+  /** Runs reads on one connection, and settles each once that is free again. */
+  async function runTogether(readings: readonly Reading[]): Promise<void> {
+    try {
+      const settled = await withConnection(async (client) => {
+        const ended = await Promise.allSettled(readings.map(({ script }) => run(client, script)))
+        const faults = ended.flatMap((one) => (one.status === 'rejected' ? [translate(one.reason)] : []))
+        const lost = faults.find((fault) => fault instanceof StoreUnavailable)
+        if (lost !== undefined) throw lost
+        return ended
+      })
+      for (const [index, one] of settled.entries()) {
+        if (one.status === 'fulfilled') readings[index]?.resolve(one.value)
+        else readings[index]?.reject(translate(one.reason))
+      }
+    } catch (fault) {
+      for (const { reject } of readings) reject(fault)
+    }
+  }
+
   const inLongTransaction = <T>(begin: string, script: Script<T>) =>
     withConnection((client) => transaction(client, begin, script), longestMilliseconds)
 
   return createStore({
-    read: (script) => withConnection((client) => run(client, script)),
+    read,
     transact: async (script, locks = []) => {
       const begin = beginLocked(locks)
       const work = () => inTransaction(begin, script)
@@ -82,6 +117,13 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
       if (!pool.ending) await pool.end()
     },
   })
+}
+
+/** A read that waits for its connection. */
+interface Reading {
+  readonly script: Script<unknown>
+  readonly resolve: (result: unknown) => void
+  readonly reject: (fault: unknown) => void
 }
 
 /**
