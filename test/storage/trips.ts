@@ -18,6 +18,6 @@ export const trips: Readonly<Record<string, { readonly trips: number; readonly c
   'device: exchange': { trips: 5, commits: 1 },
   'device: approve': { trips: 9, commits: 1 },
   introspection: { trips: 2, commits: 0 },
-  UserInfo: { trips: 3, commits: 0 },
-  'account page': { trips: 7, commits: 0 },
+  UserInfo: { trips: 2, commits: 0 },
+  'account page': { trips: 3, commits: 0 },
 }

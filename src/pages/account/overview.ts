@@ -48,17 +48,21 @@ export function overviewPage(app: FastifyInstance, { config, service, store }: P
     path: '/account',
     section: 'overview',
     show: async ({ user, session, now, render }) => {
-      const sessions = await store.listOf('session', user.id)
-      const groups = inOrder(await groupsOf(store, user.id))
+      const [sessions, groupsOfUser, { count }, waysIn] = await Promise.all([
+        store.listOf('session', user.id),
+        groupsOf(store, user.id),
+        store.connections(user.id, { now, limit: 1, offset: 0 }),
+        waysInto(store, user),
+      ])
+      const groups = inOrder(groupsOfUser)
       const { url: adminUrl } = app.adminPages
-      const { count } = await store.connections(user.id, { now, limit: 1, offset: 0 })
       return render('account-overview', {
         apps: count,
         sessions: sessions.filter((each) => isSessionLive(each, now)).length,
         signedInAgoSeconds: ago(session.authenticatedAt, now),
         ...(user.email !== undefined && { email: user.email }),
         emailVerified: user.claims['email_verified'] === true,
-        waysIn: await waysInto(store, user),
+        waysIn,
         groups,
         ...(adminUrl !== undefined && isAdministrator(groups, config.admin.group) && { adminUrl }),
         urls: {
@@ -88,11 +92,14 @@ export function securityPage(_app: FastifyInstance, { service, store }: PageDeps
 }
 
 async function waysInto(store: AppDeps['store'], { id, passwordHash }: User): Promise<WaysIn> {
-  const codes = await store.find(secondFactorKind, id)
+  const [codes, passkeys] = await Promise.all([
+    store.find(secondFactorKind, id),
+    store.listOf(passkeyKind, id),
+  ])
   const isConfirmed = codes?.confirmedAt !== undefined
   return {
     password: passwordHash !== undefined,
-    passkeys: (await store.listOf(passkeyKind, id)).length,
+    passkeys: passkeys.length,
     codes: isConfirmed,
     recoveryCodes: isConfirmed ? codes.recoveryHashes.length : 0,
   }

@@ -53,7 +53,11 @@ export const userInfo: FastifyPluginAsyncTypebox<
   })
   const answer = async ({ access }: FastifyRequest, reply: FastifyReply) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
-    const user = access.kind === 'user' ? await store.find('user', access.sub) : undefined
+    const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
+    const [user, client] = await Promise.all([
+      access.kind === 'user' ? store.find('user', access.sub) : undefined,
+      app.resolveClient(clientId),
+    ])
     if (user === undefined) {
       throw bearerError(
         'invalid_token',
@@ -64,8 +68,6 @@ export const userInfo: FastifyPluginAsyncTypebox<
         },
       )
     }
-    const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
-    const client = await app.resolveClient(clientId)
     const use = { target: 'userinfo', userId: user.id, clientId, scope, requested } as const
     const granting = app.seams.grantedClaims.collect({ ...use, ...(client !== undefined && { client }) })
     const granted = granting && (await granting)
