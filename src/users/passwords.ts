@@ -1,9 +1,9 @@
-import { type Argon2Parameters, argon2, timingSafeEqual } from 'node:crypto'
-import { availableParallelism } from 'node:os'
+import { timingSafeEqual } from 'node:crypto'
 import pLimit from 'p-limit'
 import type { PasswordCheck } from '../feature/deps.ts'
 import { readTextAsset } from '../system/assets.ts'
 import type { RandomSource } from '../system/system.ts'
+import { derive, threadCount } from './password-threads.ts'
 
 /** More password checks are waiting than the server can run in time: 503 with `Retry-After`. */
 export class PasswordQueueFull extends Error {
@@ -87,20 +87,35 @@ async function hasHash(password: string, phc: string): Promise<boolean> {
   return timingSafeEqual(derived, expected)
 }
 
+/** A check that would begin later than this is rejected at once. */
+const deadlineMilliseconds = 10_000
+
 /**
  * Creates the password check of a server, in a bounded queue: one core is left for everything else, and a flood of
  * sign-ins is rejected instead of served too late.
  * @param waiting How many checks may wait.
  * @param atOnce How many run at the same time.
+ * @param now In milliseconds.
  */
 export function createPasswordQueue(
   waiting: number,
-  atOnce: number = Math.max(1, availableParallelism() - 1),
+  atOnce: number = threadCount,
+  now: () => number = () => performance.now(),
 ): PasswordCheck {
   const limit = pLimit(atOnce)
+  // How long the last check took: where other work has the cores, it takes longer.
+  let milliseconds = 0
+  const verify = async (password: string, phc: string) => {
+    const began = now()
+    const isRight = await verifyPassword(password, phc)
+    milliseconds = now() - began
+    return isRight
+  }
   return async (password, phc) => {
-    if (limit.activeCount + limit.pendingCount >= atOnce + waiting) throw new PasswordQueueFull()
-    const isRight = await limit(verifyPassword, password, phc ?? decoyHash)
+    const ahead = limit.activeCount + limit.pendingCount
+    const isLate = (ahead / atOnce) * milliseconds > deadlineMilliseconds
+    if (ahead >= atOnce + waiting || isLate) throw new PasswordQueueFull()
+    const isRight = await limit(verify, password, phc ?? decoyHash)
     return isRight && phc !== undefined
   }
 }
@@ -112,11 +127,4 @@ function formatPhc(salt: Buffer, tag: Buffer): string {
 
 function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replaceAll('=', '')
-}
-
-/** The callback form runs in the thread pool; requests go on in the meantime. */
-function derive(parameters: Argon2Parameters): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    argon2('argon2id', parameters, (cause, tag) => (cause ? reject(cause) : resolve(tag)))
-  })
 }

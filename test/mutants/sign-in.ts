@@ -12,6 +12,13 @@ const several = ['test/users/several-users.test.ts'] as const
 /** Faults of second factors, passkeys, step-up and several users in one browser. */
 export const signInFaults = [
   {
+    id: 'late-password-check-begins',
+    tests: ['test/users/passwords.test.ts'],
+    file: 'src/users/passwords.ts',
+    find: '> deadlineMilliseconds',
+    replace: '> Number.POSITIVE_INFINITY',
+  },
+  {
     id: 'password-not-tried-as-received',
     tests: passwords,
     file: 'src/users/passwords.ts',

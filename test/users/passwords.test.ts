@@ -1,6 +1,7 @@
 import { argon2Sync } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
+import { derive } from '../../src/users/password-threads.ts'
 import {
   createPasswordQueue,
   decoyHash,
@@ -101,6 +102,48 @@ t.test('a full queue rejects at once, and queued checks complete', async (t) => 
   await t.rejects(check(password, phc), PasswordQueueFull)
   t.same(await Promise.all(accepted), [true, false, true])
   t.equal(await check(password, phc), true, 'there is room again')
+})
+
+t.test('a check that would begin after its deadline is rejected at once', async (t) => {
+  let time = 0
+  const phc = await hashPassword(password, seededRandom())
+  // Two looks at the clock for each check: one took 6 s.
+  const check = createPasswordQueue(32, 1, () => {
+    time += 6000
+    return time
+  })
+  t.equal(await check(password, phc), true)
+  const accepted = [check(password, phc), check(password, phc)]
+  await t.rejects(check(password, phc), PasswordQueueFull, 'it would begin after 12 s')
+  t.same(await Promise.all(accepted), [true, true])
+})
+
+t.test('hashes are derived in threads of low priority', async (t) => {
+  if (process.platform !== 'linux') {
+    t.pass('only Linux has a priority for each thread')
+    return
+  }
+  await hashPassword(password, seededRandom())
+  const tasks = readdirSync('/proc/self/task').map((id) => {
+    const [, name, rest = ''] = /\((.*)\) (.*)/.exec(readFileSync(`/proc/self/task/${id}/stat`, 'utf8')) ?? []
+    return { name, nice: Number(rest.split(' ')[16]) }
+  })
+  const nices = (name: string) => tasks.filter((task) => task.name === name).map(({ nice }) => nice)
+  t.strictSame(new Set(nices('passwords')), new Set([10]))
+  t.notOk(tasks.some(({ name, nice }) => name !== 'passwords' && nice === 10))
+})
+
+t.test('a hash that cannot be derived is an error, and the next one is derived', async (t) => {
+  const parameters = {
+    message: 'x',
+    nonce: Buffer.alloc(16),
+    memory: 1,
+    passes: 1,
+    parallelism: 1,
+    tagLength: 16,
+  }
+  await t.rejects(derive(parameters), RangeError)
+  t.equal((await derive({ ...parameters, memory: 8 })).length, 16)
 })
 
 t.test('a new password has 8 to 256 characters, not bytes', async (t) => {
