@@ -1,4 +1,5 @@
-import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import type { FastifyReply } from 'fastify'
 
 /** Headers of responses, unless an endpoint sets its own. */
@@ -59,6 +60,21 @@ function without(own: OutgoingHttpHeaders, { headers, text }: DefaultHeaders): s
     if (name in headers)
       return textOf(Object.fromEntries(Object.entries(headers).filter(([key]) => !(key in own))))
   return text
+}
+
+/**
+ * Checks that this Node.js calls what is overridden here, which its documentation does not promise: a server does not
+ * start rather than send a response without its security headers.
+ * @throws {Error}
+ */
+export function assertDefaultsAreSent(Kind: typeof Response = Response): void {
+  const response = new Kind(new IncomingMessage(new Socket()))
+  response.defaults = defaultHeaders({ 'x-default': 'sent' })
+  response.writeHead(200, { 'x-own': 'sent' })
+  // Not declared by the types of Node, either: what it will send first.
+  const { _header: head } = response as unknown as { readonly _header: string | null }
+  if (head?.includes('\r\nx-default: sent\r\n') && head.includes('\r\nx-own: sent\r\n')) return
+  throw new Error(`Node.js ${process.versions.node} makes responses in another way than this version knows`)
 }
 
 /** Lets a response be cached: `Pragma: no-cache` would contradict it. */

@@ -11,7 +11,7 @@ import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
 import { frameworkLog, type Lines } from './log.ts'
 import { earlyHeaders, rejectMalformedHttp } from './malformed-http.ts'
-import { Response } from './response.ts'
+import { assertDefaultsAreSent, Response } from './response.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
 export function serverOptions(
@@ -19,6 +19,7 @@ export function serverOptions(
   parseParameters: (text: string) => Record<string, unknown>,
   lines: Lines,
 ): FastifyHttpOptions<Server> {
+  assertDefaultsAreSent()
   return {
     logger: { level: config.logLevel, stream: lines },
     logController: frameworkLog(),
