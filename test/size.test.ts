@@ -21,7 +21,7 @@ const mostLines = {
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_335 },
 }
-const restOfLines = 6_530
+const restOfLines = 6_550
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

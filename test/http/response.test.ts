@@ -1,4 +1,5 @@
-import { type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import t from 'tap'
 import { assertDefaultsAreSent, Response } from '../../src/http/response.ts'
 
@@ -14,7 +15,8 @@ t.test('a Node.js that makes the head of a response in another way is reported',
       usual.call(this, statusLine, headers)
     }
   }
-  t.throws(() => assertDefaultsAreSent(Unchanged), {
+  const response = new Unchanged(new IncomingMessage(new Socket()))
+  t.throws(() => assertDefaultsAreSent(response), {
     message: /Node\.js [0-9.]+ makes responses in another way/,
   })
 })
