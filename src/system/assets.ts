@@ -4,7 +4,7 @@ import sea, { getRawAsset, isSea } from 'node:sea'
 import { fileURLToPath } from 'node:url'
 
 /** Folders of files that the code reads. Builds contain all of each. */
-export const assetFolders = ['views', 'drizzle', 'openapi'] as const
+export const assetFolders = ['views', 'drizzle', 'openapi', 'src/clients/recipes'] as const
 /** Files outside of them that the code reads. */
 export const assetFiles = ['package.json', 'src/users/common-passwords.txt'] as const
 
