@@ -14,10 +14,10 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_635,
+    lines: 18_780,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_275 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_470 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_580 },
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_335 },
 }

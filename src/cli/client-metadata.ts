@@ -9,14 +9,14 @@ import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Declared } from '../feature/deps.ts'
 import { declared } from '../features.ts'
 import { changesClients, clientOperations, configuredOf, ofClient, printed } from './client-operations.ts'
+import { membersOfNew, type RecipeFlags, settingsText } from './client-recipe.ts'
 import { WrongUsage } from './failure.ts'
-import type { ServerFlags } from './files/open-target.ts'
 import { collect } from './flags.ts'
 import { type Json, withOperator } from './operate.ts'
 import { printResult } from './print.ts'
 
 /** The flags of `add` and `set`: one for each member that an operator sets, and these. */
-interface MetadataFlags extends ServerFlags {
+interface MetadataFlags extends RecipeFlags {
   readonly localized?: string[]
 }
 
@@ -69,9 +69,10 @@ export function readMemberFlags(flags: object, members: Declared['clientMetadata
 
 /** `lychgate client add`: adds a client with https callbacks, or a resource server; its secret is shown once. */
 export async function clientAdd(flags: MetadataFlags): Promise<void> {
-  await withOperator(flags, changesClients, async ({ perform }) => {
+  const { members, recipe } = await membersOfNew(flags, omitUndefined(membersOf(flags)))
+  await withOperator(flags, changesClients, async ({ perform, config }) => {
     const { create } = await clientOperations()
-    const client = printed(await perform(create, {}, withName(membersOf(flags))))
+    const client = printed(await perform(create, {}, withName(members)))
     const { client_id, client_secret, client_name, redirect_uris, introspects } = client
     printResult(flags, client, {
       client_id,
@@ -81,7 +82,10 @@ export async function clientAdd(flags: MetadataFlags): Promise<void> {
       introspects,
       token_endpoint_auth_method: authenticationOf(client),
     })
-    if (client_secret !== undefined && !flags.json)
+    if (flags.json) return
+    const issuer = config?.issuer ?? flags.server ?? ''
+    if (recipe !== undefined) process.stdout.write(settingsText(recipe, issuer, flags, client))
+    if (client_secret !== undefined)
       process.stdout.write('\nSave the secret now: it is stored as a hash and never shown again.\n')
   })
 }

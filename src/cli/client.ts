@@ -15,6 +15,7 @@ import {
   readsClients,
 } from './client-operations.ts'
 import { addClientProfileCommand } from './client-profile.ts'
+import { addRecipeFlags } from './client-recipe.ts'
 import { addClientTrustCommands } from './client-trust.ts'
 import { codeOf } from './failure.ts'
 import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
@@ -28,6 +29,7 @@ Prints the secret once. The client sends it by the method that --auth names, and
 client_secret_basic or client_secret_post. ID Tokens are signed with RS256 unless --id-token-alg names another.
 
 Examples:
+  lychgate client add --for immich --url https://photos.example.com
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate client add --name 'Nightly import' --grant-type client_credentials --scope courses:read \\
     --auth private_key_jwt --jwks import.pub.pem
@@ -92,7 +94,7 @@ export function addClientCommands(program: Command): void {
   const group = program.command('client').description('add, list, show, change and remove clients')
   const command = (name: string, description: string) => group.command(name).description(description)
   const add = command('add', 'add a client with https callbacks, or a resource server')
-  addAnywhereFlags(addMetadataFlags(add, ['client_name']), addHelp).action(clientAdd)
+  addAnywhereFlags(addRecipeFlags(addMetadataFlags(add)), addHelp).action(clientAdd)
   const list = command('list', 'list every client, oldest first, with the days it was added and last used')
     .addOption(new Option('--origin <name>', 'only clients of this origin').choices(clientOrigins))
     .option(

@@ -50,10 +50,10 @@ export function resolveRedirectUri(
     { received: responseMode, passed: 'response_mode is one of the server' },
   )
   check(
-    responseMode === 'query' || privateUseScheme(redirectUri) === undefined,
+    !responseMode.startsWith('form_post') || privateUseScheme(redirectUri) === undefined,
     'oidc-core-3.1.2.6-bad-response-mode',
     'invalid_request',
-    'response_mode must be query: a browser cannot post a form to an app',
+    'response_mode must not be form_post: a browser cannot post a form to an app',
     { received: responseMode, passed: 'the response mode suits the redirect_uri' },
   )
   // A repeated state is an error sent by redirect, without any state.

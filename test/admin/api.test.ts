@@ -242,6 +242,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   },
   compareClientSecret: async () => ({ id: (await addClient()).id, body: { client_secret: 'x'.repeat(32) } }),
   listAttributes: async () => ({}),
+  listRecipes: async () => ({}),
   rotateClientSecret: async () => ({ id: (await addClient()).id, body: { keep_old_seconds: 60 } }),
   listGroups: async () => ({}),
   createGroup: async () => ({ body: { name: `group ${systemRandom(8).toString('hex')}` } }),

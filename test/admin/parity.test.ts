@@ -9,7 +9,7 @@ const counterparts: Readonly<Record<string, readonly string[] | string>> = {
   'dev report': 'reports the flows of a development server, which is on this machine',
   serve: 'runs a server',
   init: 'makes the folder of a server',
-  'client add': ['addClient'],
+  'client add': ['addClient', 'listRecipes'],
   'client list': ['listClients'],
   'client show': ['readClient'],
   'client set': ['replaceClient'],

@@ -14,6 +14,7 @@ import * as groupReads from '../operations/group-reads.ts'
 import { addGroup, editGroup, joinGroup, leaveGroup, removeGroup } from '../operations/groups.ts'
 import * as keys from '../operations/keys.ts'
 import * as links from '../operations/links.ts'
+import { listRecipes } from '../operations/recipes.ts'
 import { registrationOperations } from '../operations/registrations.ts'
 import * as sessions from '../operations/sessions.ts'
 import { userActs } from '../operations/user-acts.ts'
@@ -49,6 +50,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...(app.publishedClients === undefined ? [] : Object.values(documentOperations(deps.declared))),
     ...Object.values(registrationOperations(deps.declared)),
     ...Object.values(keys),
+    listRecipes,
     ...Object.values(activity),
     ...Object.values(clientOperations(deps.declared)),
     ...[rotateSecret, compareSecret],

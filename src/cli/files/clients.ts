@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { IntegrationMembers } from '../../clients/core-members.ts'
 import { addIntegration, replaceIntegration, rotateClientSecret } from '../../clients/integration.ts'
 import type { Known } from '../../clients/members.ts'
+import { clientOfRecipe } from '../../clients/recipes.ts'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
@@ -70,8 +71,12 @@ export function planClients(
 }
 
 function requestOf(entry: ClientEntry, groups: readonly Group[]): IntegrationMembers {
-  const { client_id: _, locked: __, secret: ___, secretFile: ____, newSecretFile: _____, ...members } = entry
-  const { allowed_groups: allowed, token_claims: rules, ...metadata } = members
+  const { client_id: _, locked: __, secret: ___, secretFile: ____, newSecretFile: _____, ...said } = entry
+  const { for: app, url, ...members } = said
+  if (app === undefined && url !== undefined)
+    throw new CommandFailed('url: is for an app with a recipe (for)')
+  const whole = app === undefined ? members : clientOfRecipe(app, url, members)
+  const { allowed_groups: allowed, token_claims: rules, ...metadata } = whole
   // One that was deleted is named by its id: the client stays closed to everyone else.
   const idOf = (member: string) => (name: string) =>
     /^group_[\w-]{22}$/.test(name) ? name : requireAmong(groups, name, member)

@@ -167,8 +167,8 @@ function faultLines(
     const { additionalProperty: unknown, missingProperty: missing, allowedValues, pattern } = fault.params
     const place = [...names, ...(typeof unknown === 'string' ? [unknown] : [])]
     const member = [...names, unknown ?? missing ?? []].flat().join('.')
-    // One is enough: a value of the wrong type has the wrong form, too.
-    if (seen.has(member)) return []
+    // One is enough: a value of the wrong type has the wrong form, too, and what a condition demands has its own fault.
+    if (seen.has(member) || fault.keyword === 'if') return []
     seen.add(member)
     const at = lineAt(place.map((name) => (/^\d+$/.test(name) ? Number(name) : name)))
     if (typeof unknown === 'string') {

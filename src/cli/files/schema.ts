@@ -65,6 +65,8 @@ const clientExtras = {
     pattern: clientIdPattern,
     description: 'The client id, which you choose. It never changes.',
   }),
+  for: text('A well-known app: its recipe gives what this entry does not say. `lychgate client add --help`.'),
+  url: text('The https address of that app.'),
   locked: flag('Whether it cannot authenticate, and its tokens are invalid. Absent: it stays.'),
   secret: Type.Optional(
     Type.String({
@@ -120,9 +122,11 @@ export interface Entries {
 
 /** The JSON Schema of a file. Editors complete and check files with it, and lychgate apply checks them. */
 export function filesSchema(declared: Declared): TSchema {
-  const named = Object.entries(byName).filter(([name]) => Object.hasOwn(declared.clientMetadata, name))
-  const more = { ...Object.fromEntries(named), ...clientExtras }
-  const client = clientMembers(declared, 'Client', ['client_id', 'client_name'], more)
+  const known = Object.entries(byName).filter(([name]) => Object.hasOwn(declared.clientMetadata, name))
+  const more = { ...Object.fromEntries(known), ...clientExtras }
+  // A recipe has a name.
+  const named = { if: { required: ['for'] }, else: { required: ['client_name'] } }
+  const client = Type.Unsafe({ ...clientMembers(declared, 'Client', ['client_id'], more), ...named })
   const list = (items: TSchema, description: string) => Type.Optional(Type.Array(items, { description }))
   const file = Type.Object(
     {
