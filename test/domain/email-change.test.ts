@@ -1,4 +1,5 @@
 import t from 'tap'
+import { auditEvent } from '../../src/domain/audit.ts'
 import { type Decision, remove, type Write } from '../../src/domain/decision.ts'
 import type { OneTimeLink, Passkey, SecondFactor, User } from '../../src/domain/model.ts'
 import { deleteLinksOf, insertLink } from '../../src/users/rules/one-time-link.ts'
@@ -16,6 +17,8 @@ import { resultOf } from '../helpers/samples.ts'
 
 const day = 86_400
 const now = 1_000_000
+const context = { by: 'user', at: now } as const
+const facts = { link: 'email-undo', disconnected: 'everything' }
 const described = { username: 'ada', email: 'old@example.org', emailVerified: true, passwordHash: '$old' }
 const ada = createUser(described, 'user_ada', 100)
 const undo: OneTimeLink = {
@@ -78,16 +81,17 @@ const undone = (
     { user: attacked, passkeys: [], sessions: [], ...credentials },
     { email: 'old@example.org', since },
     '$new',
-    now,
+    context,
   )
 
 t.test('an undo restores the address, sets a password, and ends all access', async (t) => {
   const restored = resultOf(changeProfile(attacked, { email: 'old@example.org', emailVerified: true }, now))
-  const changed = changePassword(restored, '$new', now)
+  const changed = changePassword(restored, '$new', context, facts)
   t.strictSame(undone(), {
     result: { ...restored, passwordHash: '$new' },
     writes: [
       ...changed.writes,
+      auditEvent('user-changed', context, { userId: ada.id, changed: 'email' }),
       ...deleteLinksOf(ada.id),
       ...endAccess(ada.id, 'rfc9700-4.14.2-revoke-on-event', now),
     ],

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { auditEvent } from '../../src/domain/audit.ts'
 import { endSessionsOf, update } from '../../src/domain/decision.ts'
 import { deleteLinksOf } from '../../src/users/rules/one-time-link.ts'
 import { forgetFailures } from '../../src/users/rules/throttle.ts'
@@ -207,15 +208,17 @@ t.test('a user name that is an address must be the email address of the same use
 t.test('a changed password is written together with the end of the sessions', async (t) => {
   const user = createUser({ username: 'bob', passwordHash: '$old' }, fresh, 50)
   const changed = { ...user, passwordHash: '$new', updatedAt: 60 }
-  t.strictSame(changePassword(user, '$new', 60), {
+  const context = { by: 'user', at: 60 } as const
+  t.strictSame(changePassword(user, '$new', context), {
     result: changed,
     writes: [
       update('user', changed),
       ...forgetFailures(user.id),
       ...deleteLinksOf(user.id, 'email-undo'),
+      auditEvent('user-password-changed', context, { userId: user.id }),
       endSessionsOf(user.id, 60),
     ],
   })
-  const writes = changePassword(user, '$new', 60, 'session').writes
+  const writes = changePassword(user, '$new', context, { stays: 'session' }).writes
   t.strictSame(writes.at(-1), endSessionsOf(user.id, 60, 'session'), 'except that of the change')
 })

@@ -105,8 +105,8 @@ export const linkFaults = [
   {
     id: 'new-password-ends-the-undo',
     file: 'src/users/rules/user.ts',
-    find: "    ...deleteLinksOf(user.id, 'email-undo'),\n    endSessionsOf(",
-    replace: '    ...deleteLinksOf(user.id),\n    endSessionsOf(',
+    find: "    ...deleteLinksOf(user.id, 'email-undo'),\n    auditEvent(",
+    replace: '    ...deleteLinksOf(user.id),\n    auditEvent(',
     tests: ['test/pages/account/email.test.ts'],
   },
   {
@@ -119,7 +119,7 @@ export const linkFaults = [
   {
     id: 'undo-leaves-sessions-and-grants',
     file: 'src/users/rules/user.ts',
-    find: "    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', now),\n    ...added",
+    find: "    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),\n    ...added",
     replace: '    ...added',
     tests: ['test/pages/account/email.test.ts'],
   },

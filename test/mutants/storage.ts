@@ -165,7 +165,7 @@ export const storageFaults = [
   {
     id: 'sessions-survive-a-new-password',
     file: 'src/users/rules/user.ts',
-    find: '    endSessionsOf(user.id, now, stays),\n',
+    find: '    endSessionsOf(user.id, context.at, stays),\n',
     replace: '',
     tests: ['test/domain/user.test.ts'],
   },

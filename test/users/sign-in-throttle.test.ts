@@ -252,7 +252,9 @@ t.test('known browsers of one user share a count, and none is known after a new 
   own.advance(limits.windowSeconds)
   const passwordHash = await hashPassword('another-in-tests', systemRandom)
   const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
-  await store.transact('user', id, (user) => changePassword(user as User, passwordHash, own.now()))
+  await store.transact('user', id, (user) =>
+    changePassword(user as User, passwordHash, { by: 'operator', at: own.now() }),
+  )
   t.equal(await guess(), limits.failuresPerAccountAndPrefix, 'as many as for a stranger')
 })
 
@@ -325,7 +327,9 @@ t.test('consecutive failures require another way to sign in, and do not lock the
   await fill()
   t.equal(await knock(), stopped)
   const { passwordHash = '' } = (await store.find('user', id)) ?? {}
-  await store.transact('user', id, (user) => changePassword(user as User, passwordHash, own.now()))
+  await store.transact('user', id, (user) =>
+    changePassword(user as User, passwordHash, { by: 'operator', at: own.now() }),
+  )
   t.equal(await knock(), passed, 'so does a new password, as by a reset link')
 })
 
@@ -402,7 +406,9 @@ t.test(
     const { store } = narrow.deps
     const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
     const hash = await hashPassword(alice.password, systemRandom)
-    await store.transact('user', id, (user) => changePassword(user as User, hash, narrow.now()))
+    await store.transact('user', id, (user) =>
+      changePassword(user as User, hash, { by: 'operator', at: narrow.now() }),
+    )
     const doors = await Promise.all(Array.from({ length: 9 }, () => door(narrow, narrowClient)))
     for (const round of [1, 2]) {
       const landings = await Promise.all(doors.map(({ knock }) => knock('alice', 'wrong')))

@@ -1,5 +1,4 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { auditEvent } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
 import { accept, withWrites } from '../../domain/decision.ts'
@@ -173,11 +172,11 @@ export const setPassword: Operation<Static<typeof ChangedPassword>> = {
     const { id: userId } = await findUser(call)
     const passwordHash = await hashPassword(body.password, deps.random)
     const ends = body.disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', context.at) : []
-    const facts = { userId, ...(body.disconnect && { disconnected: 'everything' }) }
+    const facts = body.disconnect ? { disconnected: 'everything' } : {}
     return call.store.transact('user', userId, (found) => {
-      const changed = changePassword(requireFound(found, 'user'), passwordHash, context.at)
+      const changed = changePassword(requireFound(found, 'user'), passwordHash, context, facts)
       return responding(
-        withWrites(changed, ...ends, auditEvent('user-password-changed', context, facts)),
+        withWrites(changed, ...ends),
         (user) => ({
           status: 200,
           body: describeFor(call, user),

@@ -48,8 +48,7 @@ export function passwordPage(app: FastifyInstance, deps: PageDeps): AccountPage 
     return store.transact('user', userId, (current): Decision<User | undefined> => {
       if (current === undefined || current.passwordHash !== user.passwordHash) return accept(undefined)
       return withWrites(
-        changePassword(current, passwordHash, now, session.id),
-        auditEvent('user-password-changed', context, { userId }),
+        changePassword(current, passwordHash, context, { stays: session.id }),
         ...(disconnects ? endConnections(connections, { userId, ...context }, revocationRule) : []),
       )
     })

@@ -98,12 +98,7 @@ export function setPassword({
     const { userId = '', email = '', createdAt: since } = link
     const undone = store.transact(userCredentials, userId, (current) => {
       if (current === undefined || current.user.lockedAt !== undefined) throw unusableLink()
-      const facts = { userId, link: link.purpose, disconnected: 'everything' }
-      return withWrites(
-        undoEmailChange(current, { email, since }, passwordHash, context.at),
-        auditEvent('user-changed', context, { userId, changed: 'email' }),
-        auditEvent('user-password-changed', context, facts),
-      )
+      return undoEmailChange(current, { email, since }, passwordHash, context)
     })
     return claimAddress(undone)
   }
@@ -135,13 +130,11 @@ function settle(
   const proven = link.email === undefined ? named : acceptedBy(verifyEmail(named, link.email, at))
   const isProven = proven.claims['email_verified'] === true && current.claims['email_verified'] !== true
   return withWrites(
-    changePassword(proven, passwordHash, at),
-    ...(typed.disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
-    auditEvent('user-password-changed', context, {
-      userId,
+    changePassword(proven, passwordHash, context, {
       link: purpose,
       ...(typed.disconnect && { disconnected: 'everything' }),
     }),
+    ...(typed.disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
     ...(isProven ? [auditEvent('user-email-verified', context, { userId })] : []),
   )
 }

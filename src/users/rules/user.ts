@@ -119,17 +119,23 @@ export function addUser(user: User, isInvited: boolean, context: AuditContext): 
 
 /**
  * Sets a password and ends every session and every link that could set one.
- * @param stays The session of the user who changes it themselves.
+ * @param how The facts of its event, and the session of the user who changes it themselves, which stays.
  */
-export function changePassword(user: User, passwordHash: string, now: Seconds, stays?: Hash): Decision<User> {
-  const changed = { ...user, passwordHash, updatedAt: now }
+export function changePassword(
+  user: User,
+  passwordHash: string,
+  context: AuditContext,
+  { stays, ...facts }: { readonly stays?: Hash; readonly link?: string; readonly disconnected?: string } = {},
+): Decision<User> {
+  const changed = { ...user, passwordHash, updatedAt: context.at }
   return accept(
     changed,
     update('user', changed),
     ...forgetFailures(user.id),
     // A link that undoes a change of address survives: the new password may be that of an attacker.
     ...deleteLinksOf(user.id, 'email-undo'),
-    endSessionsOf(user.id, now, stays),
+    auditEvent('user-password-changed', context, { userId: user.id, ...facts }),
+    endSessionsOf(user.id, context.at, stays),
   )
 }
 
@@ -223,18 +229,22 @@ export function undoEmailChange(
   { user, passkeys, secondFactor }: UserCredentials,
   { email, since }: { readonly email: string; readonly since: Seconds },
   passwordHash: string,
-  now: Seconds,
+  context: AuditContext,
 ): Decision<User> {
-  const restored = changeProfile(user, { email, emailVerified: true }, now)
+  const restored = changeProfile(user, { email, emailVerified: true }, context.at)
   if ('rejection' in restored) return restored
   const { id: userId } = user
   const suspectSince = since - suspectSeconds
   const added = passkeys.filter(({ createdAt }) => createdAt >= suspectSince)
   const hasNewCodes = secondFactor !== undefined && secondFactor.createdAt >= suspectSince
   return withWrites(
-    changePassword(restored.result, passwordHash, now),
+    changePassword(restored.result, passwordHash, context, {
+      link: 'email-undo',
+      disconnected: 'everything',
+    }),
+    auditEvent('user-changed', context, { userId, changed: 'email' }),
     ...deleteLinksOf(userId),
-    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', now),
+    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),
     ...added.map(({ id }): Write => remove(passkeyKind, id)),
     ...(hasNewCodes ? [remove(secondFactorKind, userId)] : []),
   )

@@ -250,7 +250,9 @@ t.test('a sign-in under way when the password changes is rejected', async (t) =>
   Object.assign(store, { find: observed })
   const late = agent.submit(page, alice)
   await read.promise
-  await store.transact('user', user.id, () => changePassword(user, passwordHash, own.now()))
+  await store.transact('user', user.id, () =>
+    changePassword(user, passwordHash, { by: 'operator', at: own.now() }),
+  )
   t.equal(pageOf(await late).status, 400)
   await Promise.all(crowd)
   t.equal(agent.cookie('session'), undefined)
