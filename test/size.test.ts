@@ -17,11 +17,11 @@ const mostLines = {
     lines: 18_780,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_275 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_580 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_590 },
   dev: { folders: /^dev$/, lines: 6_400 },
   storage: { folders: /^storage$/, lines: 4_335 },
 }
-const restOfLines = 6_550
+const restOfLines = 6_565
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

@@ -1,19 +1,11 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import type { Rejection } from '../domain/model.ts'
-import { describeService } from '../feature/service.ts'
-import { declared } from '../features.ts'
-import { type Explanation, explainRejection, explainToken, type Facts } from '../observability/explain.ts'
-import type { Store } from '../storage/store.ts'
-import { systemClock } from '../system/system.ts'
-import { CommandFailed } from './failure.ts'
-import { addLocationFlags, type LocationFlags } from './flags.ts'
-import { openConfiguredKeys, withStore } from './open.ts'
+import { type Explanation, explainRejection, explanationOf, type Facts } from '../observability/explain.ts'
+import { CommandFailed, unlessMissing } from './failure.ts'
+import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
+import { type Json, withOperator } from './operate.ts'
 import { instant, printJson, printList, printMembers, visible } from './print.ts'
-
-interface ExplainFlags extends LocationFlags {
-  readonly json?: true
-}
 
 const help = `
 Without an argument it lists the newest rejected requests. A request id is in the x-request-id header of every
@@ -31,59 +23,59 @@ export function addExplainCommand(program: Command): void {
   const explain = program
     .command('explain [request_id_or_token]')
     .description('explain why a request was rejected, or why a token is not active; - reads standard input')
-    .addHelpText('after', help)
-  addLocationFlags(explain).option('--json', 'print JSON').action(explainCommand)
+  addAnywhereFlags(explain, help).action(explainCommand)
 }
 
 const requestId = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
-async function explainCommand(given: string | undefined, flags: ExplainFlags): Promise<void> {
+/** Loaded late: `--help` needs none of it. */
+const operations = () => import('../admin/operations/activity.ts')
+const reads = ['admin:audit:read']
+
+async function explainCommand(given: string | undefined, flags: ServerFlags): Promise<void> {
   if (given === undefined) return listRejections(flags)
   const asked = (given === '-' ? await text(process.stdin) : given).trim()
   if (asked === '') throw new CommandFailed('there is nothing to explain')
-  await withStore(flags, async (store, config) => {
-    if (requestId.test(asked)) return show(explainRejection(await findRejection(store, asked)), flags)
-    const keys = await openConfiguredKeys(store, config)
-    show(
-      await explainToken(asked, {
-        store,
-        keys,
-        service: describeService(config, declared),
-        now: systemClock(),
-      }),
-      flags,
-    )
+  await withOperator(flags, reads, async ({ perform }) => {
+    const { readRejection, explainOneToken } = await operations()
+    if (requestId.test(asked))
+      show(explainRejection(asRejection(await notKept(perform(readRejection, { request_id: asked })))), flags)
+    // `as`: as the operation describes it.
+    else show(explanationOf((await perform(explainOneToken, {}, { token: asked })) as never), flags)
   })
+}
+
+/** Returns a rejection as the operation describes it. */
+function asRejection(described: Json): Rejection {
+  return described as unknown as Rejection
 }
 
 /** How many rejected requests are listed. */
 const listed = 25
 
-async function listRejections(flags: ExplainFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const rows = await store.rejections({ limit: listed })
+async function listRejections(flags: ServerFlags): Promise<void> {
+  await withOperator(flags, reads, async ({ list }) => {
+    const rows = await list((await operations()).listRejections, {}, {}, listed)
     const lineOf = ({ id, at, method, path, status, error }: Rejection) => [
       id,
       instant(at),
       `${method} ${visible(path)}`,
       `${status} ${error}`,
     ]
-    const rejections = rows.map(({ row }) => row)
-    printList(flags, rejections, (rejection) => explainRejection(rejection).json, lineOf)
+    printList(flags, rows.map(asRejection), (rejection) => rejection, lineOf)
   })
 }
 
-async function findRejection(store: Store, id: string): Promise<Rejection> {
-  const rejection = await store.find('rejection', id.toLowerCase())
-  if (rejection !== undefined) return rejection
-  throw new CommandFailed(
+function notKept(found: Promise<Json>): Promise<Json> {
+  return unlessMissing(
+    found,
     'no rejected request with this id is stored: it succeeded, its path or method does not exist (404, 405), it is older than the newest ones that are kept (refusalsKept), or too many came at once or from its network; the log has all of them',
   )
 }
 
 function show(
   { headline, why, rule, clause, json, sections }: Explanation,
-  { json: asJson }: ExplainFlags,
+  { json: asJson }: ServerFlags,
 ): void {
   if (asJson) {
     printJson(json)

@@ -134,11 +134,13 @@ interface ShowFlags extends ServerFlags {
 }
 
 /** `lychgate group show`: shows a group and who was added to it. */
-async function groupShow(text: string, { limit, after = '', ...flags }: ShowFlags): Promise<void> {
+async function groupShow(text: string, { limit, after, ...flags }: ShowFlags): Promise<void> {
   await withOperator(flags, readsUsers, async (operator) => {
     const { group_id } = await operator.findGroup(text)
-    const isLater = ({ sub }: Json) => String(sub) > after
-    const found = await operator.list((await reads()).listMembers, { group_id }, {}, limit + 1, isLater)
+    const { listMembers } = await reads()
+    const { cursorAfter } = await import('../admin/operations/member-pages.ts')
+    const from = after === undefined ? {} : { after: cursorAfter(group_id, after) }
+    const found = await operator.list(listMembers, { group_id }, from, limit + 1)
     const members = found.slice(0, limit)
     const more = found.length > limit
     const groups = await namedGroups(operator)

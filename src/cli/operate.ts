@@ -1,3 +1,4 @@
+import type { TSchema } from '@sinclair/typebox'
 import type { Operation, Server } from '../admin/operations/operation.ts'
 import type { Config } from '../config/schema.ts'
 import type { AuditContext } from '../domain/audit.ts'
@@ -72,7 +73,6 @@ export interface Operator {
     params: Params,
     filter?: Readonly<Record<string, string>>,
     most?: number,
-    isWanted?: (row: Json) => boolean,
   ): Promise<readonly Json[]>
 }
 
@@ -105,6 +105,7 @@ export function operatorOn(
   const here: Operator = operator(
     async (operation, params, { body, query = {}, tag: seen }) => {
       const { assertMatches } = await import('../admin/operations/rules.ts')
+      if (operation.body !== undefined) await assertBody(operation.body, body ?? {})
       const outcome = await operation
         .perform(
           {
@@ -156,6 +157,17 @@ export function operatorOn(
     },
   )
   return here
+}
+
+/** Checks a body by the schema of its operation, as a server does. @throws {CommandFailed} */
+async function assertBody(schema: TSchema, body: object): Promise<void> {
+  const { default: AjvCompiler } = await import('@fastify/ajv-compiler')
+  const { strictSchemas, malformed } = await import('../http/strict-schema.ts')
+  const compile = AjvCompiler()({}, { customOptions: strictSchemas })
+  const validate = compile({ schema, method: '', url: '' })
+  // As it would be sent: without members that are undefined.
+  if (!validate(JSON.parse(JSON.stringify(body))))
+    throw new CommandFailed(malformed(validate.errors ?? [], 'body'))
 }
 
 /** What a command opens on a store for the operations that need it. */
@@ -237,13 +249,13 @@ function operator(send: Send, sources: Omit<Operator, 'perform' | 'list' | 'edit
         return (await send(change, params, { body: await bodyOf(found), tag })).body
       })
     },
-    async list(operation, params, filter = {}, most = Number.POSITIVE_INFINITY, isWanted = () => true) {
+    async list(operation, params, filter = {}, most = Number.POSITIVE_INFINITY) {
       const items: Json[] = []
       for (let next: unknown; ; ) {
         const limit = `${Math.min(200, most - items.length)}`
         const query = { ...filter, limit, ...(typeof next === 'string' && { after: next }) }
         const { body: page } = await send(operation, params, { query })
-        items.push(...(page['items'] as readonly Json[]).filter(isWanted)) // what a list has
+        items.push(...(page['items'] as readonly Json[])) // what a list has
         next = page['next']
         if (next === undefined || items.length >= most) return items
       }

@@ -5,7 +5,6 @@ import type { InitialTokenRequest } from '../domain/initial-token.ts'
 import type { Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { declared } from '../features.ts'
-import { systemClock } from '../system/system.ts'
 import { addMemberFlags, readMemberFlags } from './client-metadata.ts'
 import { unlessMissing } from './failure.ts'
 import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
@@ -90,10 +89,7 @@ async function tokenCreate({ name, redirects, pkce, uses, expires, ...flags }: C
 /** `lychgate registration token list`: lists the tokens, the newest last. */
 async function tokenList(flags: ServerFlags): Promise<void> {
   await withOperator(flags, reads, async ({ list }) => {
-    const now = systemClock()
-    const tokens = (await list((await operations()).list, {})).filter(
-      (one) => now < Number(one['expires_at']),
-    )
+    const tokens = await list((await operations()).list, {})
     const inOrder = tokens.toSorted((one, other) => Number(one['created_at']) - Number(other['created_at']))
     printList(flags, inOrder, (token) => token, lineOf)
   })

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { StoreUnavailable } from '../storage/store.ts'
+import { malformed } from './strict-schema.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -43,10 +44,10 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
       },
     )
   }
-  const { code, statusCode, validation } = error as Partial<FastifyError>
+  const { code, statusCode, validation, validationContext } = error as Partial<FastifyError>
   const unreadable = request.routeOptions.config?.unreadableBody ?? 'invalid_request'
   if (validation)
-    return new OAuthError(unreadable, malformed(error), {
+    return new OAuthError(unreadable, malformed(validation, validationContext), {
       rule: 'lychgate-request-well-formed',
       cause: error,
     })
@@ -140,15 +141,4 @@ function acceptedHere({ server }: FastifyRequest): string {
 
 function contentTypeOf({ headers }: FastifyRequest): string | undefined {
   return headers['content-type']?.slice(0, 100)
-}
-
-/** Names what is wrong. A member that is not known is named, too: most are misspelt. */
-function malformed(error: unknown): string {
-  const { validation, validationContext = 'request' } = error as FastifyError
-  const unknown = validation?.[0]?.params?.['additionalProperty']
-  if (typeof unknown === 'string' && /^\w{1,40}$/.test(unknown))
-    return `${unknown} is not known in the ${validationContext}`
-  const path =
-    validation?.[0]?.instancePath.slice(1) || String(validation?.[0]?.params?.['missingProperty'] ?? '')
-  return `${/^[a-z_]{1,40}$/.test(path) ? path : `the ${validationContext}`} is missing or malformed`
 }

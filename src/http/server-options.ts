@@ -12,6 +12,7 @@ import { sendError, toOAuthError } from './errors.ts'
 import { frameworkLog, type Lines } from './log.ts'
 import { earlyHeaders, rejectMalformedHttp } from './malformed-http.ts'
 import { assertDefaultsAreSent, Response } from './response.ts'
+import { strictSchemas, type Validate } from './strict-schema.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
 export function serverOptions(
@@ -43,16 +44,7 @@ export function serverOptions(
     exposeHeadRoutes: true,
     // A client_id may be a URL, of which each character may be encoded.
     routerOptions: { querystringParser: parseParameters, maxParamLength: 3 * 2048 },
-    // Coercion would turn "x" into ["x"] and 5 into "5", and accept what RFC 7591 wants rejected. And the
-    // schemas are TypeBox's: compiling the schema of schemas to check them is a tenth of a start.
-    ajv: {
-      customOptions: {
-        coerceTypes: false,
-        removeAdditional: false,
-        useDefaults: false,
-        validateSchema: false,
-      },
-    },
+    ajv: { customOptions: strictSchemas },
     schemaController: {
       compilersFactory: { buildSerializer: serializersOnDemand, buildValidator: validatorsOnDemand },
     },
@@ -76,12 +68,6 @@ export const serializersOnDemand: SerializerFactory = (schemas, options) => {
       return serialize(value)
     }
   }
-}
-
-/** What Fastify expects of a validator: a verdict, and its errors. */
-interface Validate {
-  (value: unknown): unknown
-  errors?: unknown
 }
 
 /** The same for the schema of a request: a server has a hundred routes, most of which get no request for long. */

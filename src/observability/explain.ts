@@ -4,6 +4,7 @@ import { type AccessPolicy, currentGrant, isLoss } from '../domain/current-grant
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Client, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { secretMatches, secretPrefix } from '../domain/secret.ts'
 import { type Service, tokenClaimsOf } from '../feature/service.ts'
 import { leftOfSubjects } from '../http/token-reader.ts'
@@ -13,7 +14,7 @@ import { findLink } from '../users/one-time-links.ts'
 import { type Clause, clauseOf } from './clause-of-rule.ts'
 
 /** The explanation of a token: whether it works now and why not, its own contents, and those of the store. */
-interface ExplainedToken {
+export interface ExplainedToken {
   readonly kind: string
   readonly active: boolean
   readonly why?: string
@@ -54,14 +55,23 @@ export function explainRejection(rejection: Rejection): Explanation {
     why,
     rule,
     clause,
-    json: { ...rejection, clause },
+    json: omitUndefined({
+      ...{ id, at, method, path, status, error, why, rule, clause },
+      stored,
+      received,
+      client,
+    }),
     sections: { '': { stored, received, client, at, request: id } },
   }
 }
 
 /** Explains anything this server ever issued; any other text is reported as foreign. */
 export async function explainToken(text: string, sources: Sources): Promise<Explanation> {
-  const token = await examineToken(text, sources)
+  return explanationOf(await examineToken(text, sources))
+}
+
+/** Returns the explanation of what was found out about a token, here or by a server. */
+export function explanationOf(token: ExplainedToken): Explanation {
   const { kind, active, why, rule, received, stored } = token
   const clause = rule === undefined ? undefined : clauseOf(rule)
   return {
@@ -69,7 +79,7 @@ export async function explainToken(text: string, sources: Sources): Promise<Expl
     ...(why !== undefined && { why }),
     ...(rule !== undefined && { rule }),
     ...(clause && { clause }),
-    json: { ...token, ...(clause && { clause }) },
+    json: omitUndefined({ kind, active, why, rule, clause, received, stored }),
     sections: { received, stored },
   }
 }

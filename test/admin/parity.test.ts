@@ -88,7 +88,7 @@ const onlyApi: Readonly<Record<string, string>> = {
 }
 
 /** Commands that have operations, and work on a store alone. */
-const onStoreOnly = /^(?:keys|explain|config)/
+const onStoreOnly = /^(?:keys|config)/
 
 /** The commands without those that only group others. */
 function namesOf(command: Command, path: readonly string[] = []): readonly string[] {

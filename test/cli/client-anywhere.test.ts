@@ -2,14 +2,16 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { update } from '../../src/domain/decision.ts'
+import { put, update } from '../../src/domain/decision.ts'
+import { type InitialToken, initialTokenKind } from '../../src/domain/initial-token.ts'
 import type { AuditEvent } from '../../src/domain/model.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { integrate, signedIn } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere } from '../helpers/commands.ts'
-import { register } from '../helpers/flow.ts'
+import { callApi, postAs, register } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { startStandInDocuments } from '../helpers/stand-in-documents.ts'
 
@@ -218,4 +220,50 @@ t.test('the audit log of a server is that of its store', async (t) => {
     t.strictSame(await runHere(['audit', ...line, ...doors.server]), one, line.join(' '))
     t.equal(one.code, line.includes('nobody') ? 1 : 0)
   }
+})
+
+t.test('a server explains what its store explains', async (t) => {
+  const environment = {
+    LYCHGATE_SECRET: 'a secret for tests that is long enough',
+    LYCHGATE_ADMIN_API: 'on',
+    LYCHGATE_ISSUER: server.issuer,
+  }
+  const rejected = await callApi(server, '/api/oauth/userinfo', 'none')
+  const request = rejected.headers.get('x-request-id') ?? ''
+  // It is stored after the response.
+  while ((await store.find('rejection', request)) === undefined) await setTimeout(10)
+  const machine = { grant_type: 'client_credentials', scope: 'admin:audit:read' }
+  const { access_token: token } = (await (
+    await postAs(server, pipeline, '/api/oauth/token', machine)
+  ).json()) as { access_token: string }
+  for (const line of [[], [request], [request.toUpperCase()], [token], [`${pipeline.secret}`], ['none']])
+    for (const how of [[], ['--json']]) {
+      const one = await runHere(['explain', ...line, ...how, ...doors.store], { environment })
+      t.strictSame(await runHere(['explain', ...line, ...how, ...doors.server]), one, line.join(' '))
+      t.match(one, { code: 0, stderr: /^$|as the server of/ })
+    }
+  const unknown = ['explain', '0f9d3c6e-7a0b-4c55-9f0e-5d9b6f8f4a52']
+  const one = await runHere([...unknown, ...doors.store], { environment })
+  t.match(one, { code: 1, stderr: /no rejected request with this id is stored/ })
+  t.match(await runHere([...unknown, ...doors.server]), { code: 1, stderr: one.stderr.split('\n').at(-2) })
+})
+
+t.test('what a command sends is checked by the same schema on a store and on a server', async (t) => {
+  for (const [line, reason] of [
+    [['registration', 'token', 'create', '--uses', '1000000'], 'uses is missing or malformed'],
+    [['explain', 'x'.repeat(8001)], 'token is missing or malformed'],
+  ] as const)
+    for (const door of Object.values(doors))
+      t.match(await runHere([...line, ...door]), { code: 1, stderr: `lychgate: ${reason}\n` })
+})
+
+t.test('an initial access token that expired is in no list', async (t) => {
+  const lines = async (door: readonly string[]) =>
+    (await runHere(['registration', 'token', 'list', '--json', ...door])).stdout
+  const made = await runHere(['registration', 'token', 'create', '--json', ...doors.store])
+  const { token_id: id } = JSON.parse(made.stdout) as { token_id: string }
+  t.match(await lines(doors.store), id)
+  const [record] = await store.listFrom(initialTokenKind, { prefix: id, limit: 1 })
+  await store.write(put(initialTokenKind, { ...(record as InitialToken), expiresAt: 1 }))
+  for (const door of Object.values(doors)) t.notMatch(await lines(door), id)
 })

@@ -1,4 +1,5 @@
 import { type Group, type Membership, membershipKind, membershipPrefix } from '../../domain/group.ts'
+import { cursorOf } from '../../http/cursor.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Reach } from '../../users/delegation.ts'
 import type { Call, Page } from './operation.ts'
@@ -10,6 +11,11 @@ const separator = '/'
 const end = '~'
 
 type Members = Pick<Store, 'listFrom' | 'listOf'>
+
+/** Returns the cursor after this member of a group. */
+export function cursorAfter(groupId: string, sub: string): string {
+  return cursorOf(groupId + separator + sub)
+}
 
 /** Whether the caller can see a user that the path does not name. */
 export async function isSeen(

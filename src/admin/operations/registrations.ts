@@ -13,9 +13,10 @@ import {
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretBytes } from '../../domain/secret.ts'
 import type { Declared } from '../../feature/deps.ts'
-import { type Call, listed, type Operation, type Typed } from './operation.ts'
+import type { Call, Operation, Page, Typed } from './operation.ts'
 import { requireFound } from './rules.ts'
 import { listQuery, nothing, pageOf, TokenResource } from './schema.ts'
+import { pageOfWalk } from './walk.ts'
 
 const tokenMembers = {
   name: Type.Optional(Type.String({ description: 'What it is for, in lists.' })),
@@ -100,13 +101,17 @@ export function registrationOperations(declared: Declared) {
       summary: 'List the initial access tokens that have not expired, in the order of their ids',
       response: pageOf(TokenResource, 'RegistrationTokens'),
       querystring: listQuery({}),
-      perform: (call) =>
-        listed(
-          call,
-          ({ size, after }) => call.deps.store.listFrom(initialTokenKind, { prefix: '', after, limit: size }),
-          ({ id }) => id,
-          describeInitialToken,
-        ),
+      perform: (call) => {
+        const { store, clock } = call.deps
+        const read = async ({ size, after }: Page) => {
+          const rows = await store.listFrom(initialTokenKind, { prefix: '', after, limit: size })
+          const next = rows.length < size ? undefined : rows.at(-1)?.id
+          return { rows: rows.map((row) => ({ key: row.id, row })), next }
+        }
+        return pageOfWalk(call, read, async (row) =>
+          clock() < row.expiresAt ? describeInitialToken(row) : undefined,
+        )
+      },
     },
     create,
     read: {

@@ -5,6 +5,7 @@ import { type Document, LineCounter, parseDocument } from 'yaml'
 import { ConfigError, suggestion } from '../../config/error.ts'
 import { isObject } from '../../domain/is-object.ts'
 import { declared } from '../../features.ts'
+import { strictSchemas } from '../../http/strict-schema.ts'
 import { type Entries, filesSchema, type Kind, kinds } from './schema.ts'
 
 export type { Kind } from './schema.ts'
@@ -85,8 +86,7 @@ interface Validate {
 }
 
 function compile(): Validate {
-  const customOptions = { allErrors: true, coerceTypes: false, removeAdditional: false, useDefaults: false }
-  const compileSchema = AjvCompiler()({}, { customOptions: { ...customOptions, validateSchema: false } })
+  const compileSchema = AjvCompiler()({}, { customOptions: { ...strictSchemas, allErrors: true } })
   // `as`: what Ajv compiles, which Fastify types as any function.
   return compileSchema({ schema: filesSchema(declared), method: '', url: '' }) as Validate
 }
