@@ -40,7 +40,7 @@ const doors = {
 
 /** What is drawn or read from a clock, and differs between two runs. */
 const drawn =
-  /\b\d{10}\b|\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d UTC)?|(?:client|group)_[\w-]{22}|lyc_[\w-]+|(?<="token(?:_id)?": ?")[\w-]{12}|(?<=\b(?:token_id|Revoke the token) +)[\w-]{12}|\b[\w-]{43}\b/g
+  /\b\d{10}\b|\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d UTC)?|(?:client|group)_[\w-]{22}|lyc_[\w-]+|(?<="token(?:_id)?": ?")[\w-]{12}|(?<=\b(?:token_id|Revoke the token) +)[\w-]{12}|(?<![\w-])[\w-]{43}(?![\w-])/g
 
 /** What a run of lines prints and leaves in the audit log, without what is drawn. */
 async function outcomesOn(
