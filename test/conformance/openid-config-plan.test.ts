@@ -64,6 +64,7 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   require_request_uri_registration: 'flag',
   require_signed_request_object: 'flag',
   request_object_signing_alg_values_supported: 'list',
+  authorization_signing_alg_values_supported: 'list',
   authorization_response_iss_parameter_supported: 'flag',
   backchannel_logout_supported: 'flag',
   backchannel_logout_session_supported: 'flag',
