@@ -43,7 +43,11 @@ for (const name of ['fastify', 'typescript', '@types']) {
 }
 
 t.test('it contains the bundle, and neither sources nor tests', async (t) => {
+  const recipes = readdirSync('src/clients/recipes').map((name) => `clients/recipes/${name}`)
   t.strictSame(readdirSync(join(installed, 'src'), { recursive: true }).sort(), [
+    'clients',
+    'clients/recipes',
+    ...recipes.sort(),
     'dev.js',
     'guard.js',
     'lychgate.js',
