@@ -14,7 +14,7 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_780,
+    lines: 18_790,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_275 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_590 },

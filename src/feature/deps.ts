@@ -158,8 +158,8 @@ export interface ClientProfile {
    * @throws {OAuthError} for a client that cannot conform to it.
    */
   readonly put: (client: Client) => IntegrationMembers
-  /** What to change about a client that an operator chooses no longer. */
-  readonly take: IntegrationMembers
+  /** Returns what to change about a client that has it and is to have another one, or none; undefined for any other. */
+  readonly take: (client: Client) => IntegrationMembers | undefined
   /** Returns what of it a configuration and clients fall short of, for `lychgate doctor`. */
   readonly shortcomings: (config: Config, clients: readonly Client[]) => readonly Shortcoming[]
 }

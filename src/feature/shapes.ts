@@ -137,7 +137,7 @@ export function declaredContribution<F extends Added, J>(
 /** Conditions: each function throws, at once, if what it checks does not hold. */
 export function condition<F extends Added>(what: string) {
   const { add, close, call } = functions<F>(what, (added) => (a, b, c) => {
-    // The compiler accepts an asynchronous one, whose error would come too late to reject anything.
+    // The compiler accepts an asynchronous one, but its error would come too late to reject anything.
     for (const assert of added)
       if (assert(a, b, c) !== undefined) throw new Error(`the ${what} returns a value`)
   })

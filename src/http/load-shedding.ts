@@ -10,7 +10,7 @@ import { earlyHeaders } from './malformed-http.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Returns what `lychgate doctor` says about the load of the last hour; undefined if nothing was rejected. */
+    /** Returns what `/admin` says about the load of the last hour; undefined if nothing was rejected. */
     readonly loadFinding: () => Finding | undefined
     /** Marks the routes of a scope as pages for users, which are rejected last, and by an error page. */
     readonly rejectPagesLast: (scope: FastifyInstance) => void

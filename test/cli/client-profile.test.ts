@@ -49,6 +49,26 @@ t.test('an operator chooses a profile for a client, sees what it changes, and ta
   t.match(events, /client-changed.*changed="pkce legacy_audience .*security_profile"/)
 })
 
+t.test('another profile takes off what the one before demanded', async (t) => {
+  const id = await add(...keyed, keyFile('ES256'), '--authorization-signed-response-alg', 'EdDSA')
+  const signing = {
+    security_profile: { before: null, after: 'fapi2-message-signing' },
+    require_signed_request_object: { before: null, after: true },
+    response_modes: { before: null, after: ['jwt'] },
+  }
+  const chosen = await profile('fapi2-message-signing', id)
+  t.match(chosen, signing)
+  t.notOk('authorization_signed_response_alg' in chosen, 'an algorithm of the profile stays')
+  t.strictSame(await profile('fapi2-message-signing', id), {})
+  const back = await profile('fapi2', id)
+  t.strictSame(back['security_profile'], { before: 'fapi2-message-signing', after: 'fapi2' })
+  t.match(back, { response_modes: { before: ['jwt'], after: null } })
+  t.notOk(back['require_signed_request_object']?.after)
+  t.strictSame(await profile('none', id), { security_profile: { before: 'fapi2', after: null } })
+  await client('set', id, '--require-signed-request-object', 'true')
+  t.strictSame(await profile('none', id), {}, 'what an operator demands without a profile stays')
+})
+
 t.test('a key of the RSA type signs with PS256 from then on', async (t) => {
   const id = await add(...keyed, keyFile('RS256'), '--request-object-signing-alg', 'RS256')
   t.match(await profile('fapi2', id), {

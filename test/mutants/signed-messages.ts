@@ -45,8 +45,8 @@ export const signedMessageFaults = [
     id: 'signed-responses-given-up',
     rule: 'fapi2-ms-5.4-response-modes',
     file: responses,
-    find: 'registered.some((each) => full(each) === full(mode)),',
-    replace: "registered.some((each) => full(each) === full(mode)) || mode === 'query',",
+    find: 'registered.some((each) => unshortened(each) === unshortened(mode)),',
+    replace: "registered.some((each) => unshortened(each) === unshortened(mode)) || mode === 'query',",
   },
   {
     id: 'parameters-of-a-signing-client-unsigned',

@@ -137,11 +137,11 @@ export function profileClient(declared: Declared): Operation<{ readonly profile:
     async perform(call, keep) {
       const known = knownTo(call.deps.config, declared)
       const clientId = call.param('client_id')
-      const takes = Object.values(clientProfiles).map(({ take }) => take)
       return call.store.transact('client', clientId, (found) => {
         const client = requireWithin(found, call.caller)
         assertByOperator(client)
-        const wanted = clientProfiles[call.body.profile]?.put(client) ?? Object.assign({}, ...takes)
+        const taken = Object.values(clientProfiles).map(({ take }) => take(client))
+        const wanted = Object.assign({}, ...taken, clientProfiles[call.body.profile]?.put(client))
         return responding(
           changeIntegration(client, wanted, known, call.context),
           (after) => ({

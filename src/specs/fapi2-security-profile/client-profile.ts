@@ -15,16 +15,18 @@ import {
   profileName,
   signedFor,
   signingProfileName,
+  signsMessages,
 } from './rules.ts'
 
 const signingMember = 'token_endpoint_auth_signing_alg'
 const requestMember = 'request_object_signing_alg'
 const userInfoMember = 'userinfo_signed_response_alg'
+const responseMember = 'authorization_signed_response_alg'
 
 /** The profile as an operator sees it: what a client must have, and what it lacks. */
 export const clientProfile: ClientProfile = {
   put: changeOf,
-  take: { [profileMember]: '' },
+  take: ({ extra }) => (extra?.[profileMember] === profileName ? { [profileMember]: '' } : undefined),
   shortcomings,
 }
 
@@ -34,10 +36,19 @@ export const signingProfile: ClientProfile = {
     ...changeOf(client),
     [profileMember]: signingProfileName,
     require_signed_request_object: true,
-    authorization_signed_response_alg: 'ES256',
+    [responseMember]: isAccepted(client.extra?.[responseMember]) ? client.extra?.[responseMember] : 'ES256',
     response_modes: ['jwt'],
   }),
-  take: { [profileMember]: '' },
+  // Without them it would be kept from plain requests and responses by no profile.
+  take: (client) =>
+    signsMessages(client)
+      ? {
+          [profileMember]: '',
+          require_signed_request_object: false,
+          [responseMember]: '',
+          response_modes: [],
+        }
+      : undefined,
   // What it shares with the other profile is found there.
   shortcomings: () => [],
 }

@@ -60,7 +60,7 @@ export function assertMode({ extra }: Client, parameters: Parameters): void {
   if (registered === undefined) return
   const mode = single(parameters, 'response_mode') ?? 'query'
   check(
-    registered.some((each) => full(each) === full(mode)),
+    registered.some((each) => unshortened(each) === unshortened(mode)),
     'fapi2-ms-5.4-response-modes',
     'invalid_request',
     `this client registered for other response modes: ${registered.join(', ')} (response_modes)`,
@@ -69,6 +69,6 @@ export function assertMode({ extra }: Client, parameters: Parameters): void {
 }
 
 /** JARM §2.3.4: `jwt` is short for that of a code. */
-function full(mode: string): string {
+function unshortened(mode: string): string {
   return mode === 'jwt' ? 'query.jwt' : mode
 }
