@@ -5,17 +5,18 @@ import { isCore } from '../../test/mutants/core.ts'
 import type { Fault } from '../../test/mutants/fault.ts'
 import type { Breaker, TestFinder } from './check.ts'
 import type { Killer } from './judge.ts'
+import { tokensOf } from './tokens.ts'
 
 /** A fault that a test has killed. */
 interface Kill extends Killer {
   readonly id: string
-  /** Covers the fault, the source with it, and the file of the test. */
+  /** Covers the rule, the tokens of the source with the fault in it, and those of the test's file: no comment, no layout. */
   readonly hash: string
 }
 
 /** Which faults have been killed, and by which test: one line each in a file that is committed. */
 export interface KillRecord {
-  /** Whether a test has killed this fault, and neither the fault, nor its source, nor the test has changed since. */
+  /** Whether a test has killed this fault, and neither the fault, nor the code of its source or test has changed since. */
   includes(fault: Fault): boolean
   /** The test that killed the fault the last time, whatever has changed since. */
   lastKiller(fault: Fault): Killer | undefined
@@ -52,8 +53,12 @@ export function openKills(
     .map((line): Kill => JSON.parse(line))
     .filter(({ id }) => known.has(id))
 
-  const hashOf = (fault: Fault, test: string) =>
-    hash('sha256', JSON.stringify([fault, breakSource(fault).text, tests.get(test)]), 'hex').slice(0, 16)
+  const hashOf = (fault: Fault, test: string) => {
+    const rule = 'rule' in fault ? fault.rule : ''
+    const broken = breakSource(fault)
+    const covered = [fault.id, rule, codeOf(broken.file, broken.text), codeOf(test, tests.get(test) ?? '')]
+    return hash('sha256', JSON.stringify(covered), 'hex').slice(0, 16)
+  }
   const without = ({ id }: Fault) => kills.filter((kill) => kill.id !== id)
   const write = (changed: readonly Kill[]) => {
     kills = changed.toSorted((one, other) => (one.id < other.id ? -1 : 1))
@@ -72,6 +77,11 @@ export function openKills(
       write([...without(fault), { id: fault.id, test, title, hash: hashOf(fault, test) }]),
     remove: (fault) => write(without(fault)),
   }
+}
+
+/** Returns the code of a file without comments and layout, which no test notices; what is not TypeScript stays. */
+function codeOf(file: string, text: string): string {
+  return (file.endsWith('.ts') ? tokensOf(text)?.joined : undefined) ?? text
 }
 
 /** Selects the faults of the core, and of the rest those whose kill is not on record or not of their current files. */
