@@ -26,8 +26,9 @@ const result = await runFuzz({
   seed,
   requests,
   ...(only !== undefined && { only }),
-  observe: (index, sent, answers) => {
-    if (index === only) say(JSON.stringify({ ...sent, body: sent.body.toString('latin1'), answers }, null, 2))
+  observe: (index, sent, responses) => {
+    if (index === only)
+      say(JSON.stringify({ ...sent, body: sent.body.toString('latin1'), responses }, null, 2))
   },
 })
 const seconds = Math.round((performance.now() - started) / 1000)
@@ -35,8 +36,8 @@ if (only === undefined) {
   for (const [what, count] of [...result.statuses].sort()) say(`${String(count).padStart(7)} ${what}`)
 }
 if (result.finding) {
-  const { index, fault, curl, answer } = result.finding
-  say(`\nrequest ${index} of seed ${seed}: ${fault}\n\n${curl}\n\n${answer}\n`)
+  const { index, fault, curl, response } = result.finding
+  say(`\nrequest ${index} of seed ${seed}: ${fault}\n\n${curl}\n\n${response}\n`)
   say(`Repeat it: npm run fuzz -- --seed ${seed} --only ${index}`)
   process.exit(1)
 }

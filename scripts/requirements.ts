@@ -20,7 +20,7 @@ interface Options {
   readonly root: string
 }
 
-process.exitCode = answer(
+process.exitCode = response(
   scriptCommand(
     'requirements',
     'Judges every clause of the ledger by the last npm test, and writes docs/conformance.md.',
@@ -32,7 +32,7 @@ process.exitCode = answer(
     .opts<Options>(),
 )
 
-function answer({ root, check, json }: Options): 0 | 1 {
+function response({ root, check, json }: Options): 0 | 1 {
   const { documents, problems } = judgeRun(root)
   const drift =
     problems.length === 0

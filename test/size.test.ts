@@ -14,14 +14,14 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 18_790,
+    lines: 19_000,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_275 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_590 },
-  dev: { folders: /^dev$/, lines: 6_400 },
-  storage: { folders: /^storage$/, lines: 4_335 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_500 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 15_800 },
+  dev: { folders: /^dev$/, lines: 6_500 },
+  storage: { folders: /^storage$/, lines: 4_500 },
 }
-const restOfLines = 6_565
+const restOfLines = 6_900
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {
@@ -33,7 +33,7 @@ const long = {
   'src/domain/model.ts': 'what is stored, type by type',
   'src/domain/group.ts': 'one tree: each of its rules is about all groups',
   'src/domain/authorization-request.ts': 'one request, check by check in the order of RFC 6749',
-  'src/clients/integration.ts': 'every flag by which an operator adds or changes a client',
+  'src/clients/operator-client.ts': 'every flag by which an operator adds or changes a client',
   'src/admin/operations/schema.ts': 'every request and response of the admin API',
   'src/settings/checks.ts': 'every check of the settings against each other',
   'src/users/rules/user.ts': 'every change of a user',

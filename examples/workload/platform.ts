@@ -30,19 +30,19 @@ function sign(claims: JWTPayload, lifetime: string): Promise<string> {
 const server = createServer(async (request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? '/', origin)
   const issuer = [actions, cluster].find((one) => pathname.startsWith(new URL(one).pathname))
-  const answer = (status: number, body: unknown) => {
+  const respond = (status: number, body: unknown) => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
   // OpenID Connect Discovery §4: where the keys of an issuer are.
   if (issuer !== undefined && pathname.endsWith('/.well-known/openid-configuration'))
-    return answer(200, { issuer, jwks_uri: `${issuer}/keys` })
-  if (issuer !== undefined && pathname.endsWith('/keys')) return answer(200, { keys: [jwk] })
+    return respond(200, { issuer, jwks_uri: `${issuer}/keys` })
+  if (issuer !== undefined && pathname.endsWith('/keys')) return respond(200, { keys: [jwk] })
   // What a step of a workflow calls: ACTIONS_ID_TOKEN_REQUEST_URL.
-  if (pathname !== '/actions/token') return answer(404, {})
-  if (request.headers.authorization !== 'bearer a-runner') return answer(401, {})
+  if (pathname !== '/actions/token') return respond(404, {})
+  if (request.headers.authorization !== 'bearer a-runner') return respond(401, {})
   const aud = searchParams.get('audience') ?? 'https://github.com/example'
   const claims = { iss: actions, sub: GITHUB_SUBJECT, aud, jti: crypto.randomUUID() }
-  answer(200, { value: await sign(claims, '5m') })
+  respond(200, { value: await sign(claims, '5m') })
 })
 
 // What the kubelet does: it writes the token into the file, and replaces it before it expires.

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildApp } from '../../src/app/app.ts'
-import { addIntegration } from '../../src/clients/integration.ts'
+import { addOperatorClient } from '../../src/clients/operator-client.ts'
 import { insert, put, type Write } from '../../src/domain/decision.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import { createGroup, membershipKind } from '../../src/domain/group.ts'
@@ -103,7 +103,7 @@ await writeAll(users, (each) => {
 const lead = ids[1] ?? ''
 await store.write(put(membershipKind, { groupId: leads.id, userId: lead, addedAt: clock() }))
 const add = (name: string, more: object = {}) =>
-  addIntegration(
+  addOperatorClient(
     { client_name: name, redirect_uris: ['https://app.example/cb'], ...more },
     known,
     { id: systemRandom(16), secret: systemRandom(32) },

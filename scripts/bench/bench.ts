@@ -185,10 +185,10 @@ async function sampleFloor(
     const connection = new Connection(server.port)
     return {
       operate: async () => {
-        const answer = await connection.send(request, body)
-        const { access_token: token } = JSON.parse(answer.body) as { access_token?: string }
-        if (answer.status !== 200 || token === undefined)
-          throw new Error(`the floor answered ${answer.status}`)
+        const response = await connection.send(request, body)
+        const { access_token: token } = JSON.parse(response.body) as { access_token?: string }
+        if (response.status !== 200 || token === undefined)
+          throw new Error(`the floor answered ${response.status}`)
       },
       close: () => connection.close(),
     }

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 
 /** The part of a response that a benchmark reads. */
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly head: string
   readonly body: string
@@ -14,7 +14,7 @@ export interface Answer {
 export class Connection {
   readonly #socket: Socket
   #received = ''
-  #settle: { resolve(answer: Answer): void; reject(error: Error): void } | undefined
+  #settle: { resolve(response: HttpResponse): void; reject(error: Error): void } | undefined
 
   constructor(port: number) {
     this.#socket = connect({ host: '127.0.0.1', port, noDelay: true })
@@ -25,7 +25,7 @@ export class Connection {
   }
 
   /** @param head Request line and headers except `Host` and `Content-Length`, each ended by CRLF. */
-  send(head: string, body = ''): Promise<Answer> {
+  send(head: string, body = ''): Promise<HttpResponse> {
     const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`
     return new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }

@@ -17,7 +17,7 @@ interface Grown {
   readonly numbers: Uint32Array
 }
 
-interface Answer {
+interface HttpResponse {
   readonly refresh_token?: string
   readonly id_token?: string
 }
@@ -105,11 +105,13 @@ function refreshing(
         refresh_token: tokenOf(store, 'refresh', n, number),
         client_id: appOf(store.apps, n),
       })
-      const answer = await connection.send(request, body)
-      const { refresh_token: token = '', id_token: idToken } = JSON.parse(answer.body) as Answer
+      const response = await connection.send(request, body)
+      const { refresh_token: token = '', id_token: idToken } = JSON.parse(response.body) as HttpResponse
       const next = openHandle(store.keys.handles, token, 'refresh')
-      if (answer.status !== 200 || next?.grantId !== grantOf(store, n).id || next.seq !== number + 1)
-        throw new Error(`wanted the next refresh token, got ${answer.status} ${answer.body.slice(0, 300)}`)
+      if (response.status !== 200 || next?.grantId !== grantOf(store, n).id || next.seq !== number + 1)
+        throw new Error(
+          `wanted the next refresh token, got ${response.status} ${response.body.slice(0, 300)}`,
+        )
       if ((idToken !== undefined) !== hasIdToken) throw new Error('an ID Token too many, or too few')
       numbers[n] = number + 1
     },
@@ -123,13 +125,13 @@ function introspecting({ store, server, numbers }: Grown): Lane {
   return {
     operate: async () => {
       const n = Math.floor(Math.random() * store.grants)
-      const answer = await connection.send(
+      const response = await connection.send(
         request,
         form({ token: tokenOf(store, 'access', n, numbers[n] ?? 0) }),
       )
-      const told = JSON.parse(answer.body) as { active?: boolean; client_id?: string }
-      if (answer.status !== 200 || told.active !== true || told.client_id !== appOf(store.apps, n))
-        throw new Error(`wanted an active token, got ${answer.status} ${answer.body.slice(0, 300)}`)
+      const told = JSON.parse(response.body) as { active?: boolean; client_id?: string }
+      if (response.status !== 200 || told.active !== true || told.client_id !== appOf(store.apps, n))
+        throw new Error(`wanted an active token, got ${response.status} ${response.body.slice(0, 300)}`)
     },
     close: () => connection.close(),
   }

@@ -44,7 +44,7 @@ export async function startServer(
   const closed = once(child, 'close').then(([code]) => {
     if (code !== null) process.stderr.write(`${command.join(' ')} ended with ${code}: ${complaint}\n`)
   })
-  while (!(await answers(port, probe))) {
+  while (!(await responses(port, probe))) {
     if (child.exitCode !== null) {
       await closed
       throw new Error(`${command.join(' ')} ended`)
@@ -78,10 +78,10 @@ export function cpuOf(pid: number | undefined): number {
   }, 0)
 }
 
-async function answers(port: number, path: string): Promise<boolean> {
-  const answer = await fetch(`http://localhost:${port}${path}`).catch(() => undefined)
-  if (answer) await answer.arrayBuffer()
-  return answer?.ok ?? false
+async function responses(port: number, path: string): Promise<boolean> {
+  const response = await fetch(`http://localhost:${port}${path}`).catch(() => undefined)
+  if (response) await response.arrayBuffer()
+  return response?.ok ?? false
 }
 
 /** A folder that is deleted when the benchmark ends. */

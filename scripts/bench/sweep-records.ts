@@ -63,7 +63,7 @@ function othersOf(n: number): Write[] {
     { op: 'revokeAccessToken', grantId: sample.grantId(n * 4 + 1), tokenId: sample.bytes(n, 16), expiresAt },
     insert('client', { ...sample.client, id: `unused ${id}`, issuedAt: expiresAt, usedAt: expiresAt }),
     insert('client', { ...used, id: `idle ${id}` }),
-    insert('rejection', { ...sample.fullRefusal, id }),
+    insert('rejection', { ...sample.fullRejection, id }),
     insert('auditEvent', { ...sample.fullAuditEvent, at: expiresAt }),
   ]
 }

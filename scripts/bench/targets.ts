@@ -207,10 +207,10 @@ async function agreeInLychgate(agent: UserAgent, url: string): Promise<void> {
   let landing = await agent.open(url)
   for (let step = 0; landing.at === 'page' && step < 4; step += 1) {
     const isSignIn = landing.page.forms[0]?.fields.some(({ name }) => name === 'password') ?? false
-    const answer: Record<string, string> = isSignIn
+    const response: Record<string, string> = isSignIn
       ? { username: 'bench', password: benchPassword }
       : { decision: 'approve' }
-    landing = await agent.submit(landing.page, answer, landing.page.forms[0])
+    landing = await agent.submit(landing.page, response, landing.page.forms[0])
   }
   if (landing.at === 'page') throw new Error(`stuck at ${landing.page.url}`)
 }

@@ -44,14 +44,14 @@ class Client {
 
   async code(): Promise<string> {
     const { paths, cookie } = this.target
-    const answer = await this.connection.send(get(authorizeUrl(paths, this.id, this.scope), cookie))
+    const response = await this.connection.send(get(authorizeUrl(paths, this.id, this.scope), cookie))
     const code = /\r\nlocation: https:\/\/app\.example\/callback\?[^\r]*?\bcode=([^&\r]+)/i.exec(
-      answer.head,
+      response.head,
     )?.[1]
     check(
-      code !== undefined && answer.head.includes('state=the-state-of-the-app'),
+      code !== undefined && response.head.includes('state=the-state-of-the-app'),
       'a code and the state',
-      answer,
+      response,
     )
     return code ?? ''
   }
@@ -84,10 +84,10 @@ class Client {
   }
 
   async #token(fields: Readonly<Record<string, string>>, headers = ''): Promise<Tokens> {
-    const answer = await this.connection.send(postForm(this.target.paths.token, headers), form(fields))
-    check(answer.status === 200, 'tokens', answer)
-    const tokens = JSON.parse(answer.body) as Tokens
-    check(tokens.access_token.length > 20 && tokens.refresh_token.length > 20, 'both tokens', answer)
+    const response = await this.connection.send(postForm(this.target.paths.token, headers), form(fields))
+    check(response.status === 200, 'tokens', response)
+    const tokens = JSON.parse(response.body) as Tokens
+    check(tokens.access_token.length > 20 && tokens.refresh_token.length > 20, 'both tokens', response)
     return tokens
   }
 }
@@ -95,9 +95,9 @@ class Client {
 function check(
   right: boolean,
   wanted: string,
-  answer: { readonly status: number; readonly body: string },
+  response: { readonly status: number; readonly body: string },
 ): void {
-  if (!right) throw new Error(`wanted ${wanted}, got ${answer.status} ${answer.body.slice(0, 300)}`)
+  if (!right) throw new Error(`wanted ${wanted}, got ${response.status} ${response.body.slice(0, 300)}`)
 }
 
 /** A GET whose response is 200 and contains this. */
@@ -107,8 +107,8 @@ function getting(path: (target: Target) => string, contains: string): Workload['
     const request = get(path(target))
     return {
       operate: async () => {
-        const answer = await connection.send(request)
-        check(answer.status === 200 && answer.body.includes(contains), contains, answer)
+        const response = await connection.send(request)
+        check(response.status === 200 && response.body.includes(contains), contains, response)
       },
       close: () => connection.close(),
     }
@@ -173,8 +173,8 @@ async function revoking(target: Target): Promise<Lane> {
     operate: async () => {
       const token = living.pop() ?? ''
       const body = form({ token, client_id: client.id })
-      const answer = await client.connection.send(postForm(target.paths.revoke), body)
-      check(answer.status === 200, 'a revocation', answer)
+      const response = await client.connection.send(postForm(target.paths.revoke), body)
+      check(response.status === 200, 'a revocation', response)
       revoked.push(token)
     },
     // The response to an unknown token is the same.
@@ -203,8 +203,8 @@ async function calling(target: Target): Promise<Lane> {
   return {
     operate: async () => {
       const headers = `Authorization: DPoP ${token}\r\n${proofOf(key, 'GET', path, token)}`
-      const answer = await client.connection.send(get(path, headers))
-      check(answer.status === 200 && answer.body.includes('"caller":"user"'), 'the user', answer)
+      const response = await client.connection.send(get(path, headers))
+      check(response.status === 200 && response.body.includes('"caller":"user"'), 'the user', response)
     },
     close: () => client.connection.close(),
   }
@@ -224,8 +224,8 @@ async function registering(target: Target): Promise<Lane> {
   })
   return {
     operate: async () => {
-      const answer = await connection.send(request, body)
-      check(answer.status === 201 && answer.body.includes('"client_id"'), 'a registration', answer)
+      const response = await connection.send(request, body)
+      check(response.status === 201 && response.body.includes('"client_id"'), 'a registration', response)
     },
     close: () => connection.close(),
   }
@@ -261,8 +261,12 @@ export const workloads: readonly Workload[] = [
         const request = postForm(target.paths.introspect, basic(target.api.id, target.api.secret))
         const body = form({ token })
         return async () => {
-          const answer = await connection.send(request, body)
-          check(answer.status === 200 && answer.body.includes('"active":true'), 'an active token', answer)
+          const response = await connection.send(request, body)
+          check(
+            response.status === 200 && response.body.includes('"active":true'),
+            'an active token',
+            response,
+          )
         }
       }),
   },
@@ -273,8 +277,8 @@ export const workloads: readonly Workload[] = [
       withToken(target, ({ connection }, token) => {
         const request = get(target.paths.userInfo, bearer(token))
         return async () => {
-          const answer = await connection.send(request)
-          check(answer.status === 200 && answer.body.includes('"sub"'), 'a subject', answer)
+          const response = await connection.send(request)
+          check(response.status === 200 && response.body.includes('"sub"'), 'a subject', response)
         }
       }),
   },
@@ -285,8 +289,8 @@ export const workloads: readonly Workload[] = [
       withToken(target, ({ connection }, token) => {
         const request = get(target.paths.api ?? '', bearer(token))
         return async () => {
-          const answer = await connection.send(request)
-          check(answer.status === 200 && answer.body.includes('"caller":"user"'), 'the user', answer)
+          const response = await connection.send(request)
+          check(response.status === 200 && response.body.includes('"caller":"user"'), 'the user', response)
         }
       }),
   },

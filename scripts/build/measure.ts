@@ -55,7 +55,7 @@ async function timed(
   const began = performance.now()
   const child = start(port)
   const exit = new Promise((resolve) => child.once('exit', resolve))
-  while (!(await answers(port))) {
+  while (!(await responses(port))) {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`)
   }
   const milliseconds = performance.now() - began
@@ -76,11 +76,11 @@ function startServe(port: number): ChildProcess {
   return spawn(`${dist}/lychgate`, ['serve', ...flags], { env: { LYCHGATE_SECRET: secret }, stdio: 'ignore' })
 }
 
-async function answers(port: number): Promise<boolean> {
-  const answer = await fetch(`http://localhost:${port}/readyz`).catch(() => undefined)
-  if (answer) await answer.text()
+async function responses(port: number): Promise<boolean> {
+  const response = await fetch(`http://localhost:${port}/readyz`).catch(() => undefined)
+  if (response) await response.text()
   else await new Promise((resolve) => setTimeout(resolve, 5))
-  return answer?.ok ?? false
+  return response?.ok ?? false
 }
 
 function residentKilobytes({ pid }: ChildProcess): number {

@@ -7,8 +7,8 @@ const mostSeconds = 120
 export async function until<T>(what: string, ask: () => Promise<T | false | undefined>): Promise<T> {
   const latest = performance.now() + mostSeconds * 1000
   while (performance.now() < latest) {
-    const answer = await ask()
-    if (answer) return answer
+    const response = await ask()
+    if (response) return response
     await setTimeout(100)
   }
   throw new Error(`waited ${mostSeconds} s for ${what}`)

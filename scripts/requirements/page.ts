@@ -61,9 +61,9 @@ function clauseTable(verdicts: readonly Verdict[]): string {
   const rows = verdicts.map(({ clause, state, proofs }) => {
     const { id, level, statement, declined, planned, source = [] } = clause
     const tests = proofs.map(({ file, title }) => `${link(file, 'test/')} ${escaped(title)}`)
-    const answer = [...new Set(tests)].join('<br>') || escaped(declined ?? planned ?? '')
+    const response = [...new Set(tests)].join('<br>') || escaped(declined ?? planned ?? '')
     const files = source.map((file) => link(file, 'src/')).join('<br>')
-    return [`<a id="${id}"></a>${id}`, level, escaped(statement), shown[state], answer, files]
+    return [`<a id="${id}"></a>${id}`, level, escaped(statement), shown[state], response, files]
   })
   return table(['clause', 'level', 'what it asks', 'state', 'proof or reason', 'implemented in'], rows)
 }

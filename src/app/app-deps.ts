@@ -7,7 +7,7 @@ import type { AppDeps, Deps, Development, Needs } from '../feature/deps.ts'
 import { describeService } from '../feature/service.ts'
 import { declared } from '../features.ts'
 import { authenticationOf, callerKind } from '../guard/access.ts'
-import { type Access, type GuardOptions, guard, type Refused } from '../guard/guard.ts'
+import { type Access, type GuardOptions, guard, type Refused as Rejected } from '../guard/guard.ts'
 import { tokenReader } from '../http/token-reader.ts'
 import { createGuardedFetch } from '../outbound/guarded-fetch.ts'
 import { settingsOf } from '../settings/effective.ts'
@@ -48,10 +48,10 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
 function ownGuard(deps: Needs<'keys' | 'store' | 'service' | 'clock'>): AppDeps['guard'] {
   const { resources, resourceMetadataUrl: resourceMetadata } = deps.service
   const readToken = tokenReader(deps)
-  const verifyToken = async (text: string): Promise<Access | Refused> => {
+  const verifyToken = async (text: string): Promise<Access | Rejected> => {
     const facts = await readToken(text, deps.clock())
-    if (facts.kind === 'dead') return { refused: facts.why }
-    if (facts.kind === 'refresh') return { refused: 'it is a refresh token' }
+    if (facts.kind === 'dead') return { rejected: facts.why }
+    if (facts.kind === 'refresh') return { rejected: 'it is a refresh token' }
     const { grant, scope, resource: audience, confirmation } = facts
     const sub = subjectOf(grant)
     return {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { IntegrationMembers } from '../clients/core-members.ts'
+import type { OperatorClientMembers } from '../clients/core-members.ts'
 import { clientOfRecipe, type Recipe, readRecipe, settingsOf, weaknessesOf } from '../clients/recipes.ts'
 import { WrongUsage } from './failure.ts'
 import type { ServerFlags } from './files/open-target.ts'
@@ -29,8 +29,8 @@ export function addRecipeFlags(command: Command): Command {
  */
 export async function membersOfNew(
   flags: RecipeFlags,
-  members: IntegrationMembers,
-): Promise<{ readonly members: IntegrationMembers; readonly recipe?: Recipe }> {
+  members: OperatorClientMembers,
+): Promise<{ readonly members: OperatorClientMembers; readonly recipe?: Recipe }> {
   if (flags.for === undefined) {
     if (flags.url !== undefined) throw new WrongUsage('--url is for --for; name the redirect URIs instead')
     if (members.client_name === undefined)

@@ -238,7 +238,7 @@ export const coreMembers = {
  * What an operator says about a client, by the names on the wire: the members of the core, and those of features. In a
  * change a member that is undefined gets the default of a new client back.
  */
-export type IntegrationMembers = {
+export type OperatorClientMembers = {
   readonly [K in keyof typeof coreMembers]?: Static<(typeof coreMembers)[K]['schema']> | undefined
 } & JsonObject
 
@@ -260,7 +260,7 @@ export function clientMembers<T extends object = object>(
 ) {
   const settable = Object.entries(clientMetadata).filter(([, { isDerived }]) => !isDerived)
   const properties = Object.fromEntries(settable.map(([name, { schema }]) => [name, Type.Optional(schema)]))
-  return Type.Unsafe<IntegrationMembers & T>({
+  return Type.Unsafe<OperatorClientMembers & T>({
     type: 'object',
     title,
     properties: { ...properties, ...more },

@@ -4,7 +4,7 @@ import { omitUndefined } from '../domain/omit-undefined.ts'
 import {
   coreMembers,
   type DeclaredClientMember,
-  type IntegrationMembers,
+  type OperatorClientMembers,
   type ShownScopes,
 } from './core-members.ts'
 import type { ClientDeclarations, JsonObject, Known } from './members.ts'
@@ -60,7 +60,7 @@ export function describeClient(client: Client, { scopes, openScopes, declared }:
 }
 
 /** Returns what an operator would say to get this client; without members that have their default. */
-export function configuredOf(client: Client): IntegrationMembers {
+export function configuredOf(client: Client): OperatorClientMembers {
   const configured = core.flatMap(([name, { isDerived, configured, show, property, ...member }]) => {
     const shown = show ?? ((one: Client) => property && one[property])
     // Where scopes decide what is shown, the declaration says what is configured.

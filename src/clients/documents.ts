@@ -11,8 +11,8 @@ import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
 import { describeClient } from './describe.ts'
-import { lockClient, unlockClient } from './integration.ts'
 import type { Known } from './members.ts'
+import { lockClient, unlockClient } from './operator-client.ts'
 
 /** What is stored about a client that is known by the URL of its metadata document. */
 export interface StoredDocument {

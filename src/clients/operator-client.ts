@@ -14,7 +14,7 @@ import {
 } from '../domain/redirect-uri.ts'
 import { isScope, parseScope } from '../domain/scope.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
-import type { IntegrationMembers } from './core-members.ts'
+import type { OperatorClientMembers } from './core-members.ts'
 import { changedMembers, configuredOf } from './describe.ts'
 import { type Known, lastingMembers, recordWrites } from './members.ts'
 import { readMembers } from './read-members.ts'
@@ -32,8 +32,8 @@ export interface FreshClient {
  * A client that an operator vouches for, RFC 6749 §2, its secret if it has one, and what to write.
  * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`.
  */
-export function addIntegration(
-  request: IntegrationMembers,
+export function addOperatorClient(
+  request: OperatorClientMembers,
   known: Known,
   fresh: FreshClient,
   context: AuditContext,
@@ -59,23 +59,23 @@ export function addIntegration(
  * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`; `invalid_client` for an unknown client, and
  * for one that registered itself: it changes itself, RFC 7592 §2.2.
  */
-export function changeIntegration(
+export function changeOperatorClient(
   client: Client | undefined,
-  change: IntegrationMembers,
+  change: OperatorClientMembers,
   known: Known,
   context: AuditContext,
 ): Decision<Client> {
   const request = omitUndefined({ ...configuredOf(requireClient(client)), ...change })
-  return replaceIntegration(client, request, known, context)
+  return replaceOperatorClient(client, request, known, context)
 }
 
 /**
  * The same client with this metadata and no other. What authenticates it stays, as above.
  * @throws {OAuthError} as above.
  */
-export function replaceIntegration(
+export function replaceOperatorClient(
   client: Client | undefined,
-  request: IntegrationMembers,
+  request: OperatorClientMembers,
   known: Known,
   context: AuditContext,
 ): Decision<Client> {
@@ -115,7 +115,7 @@ export function changeEvents(
 }
 
 /** What a request comes to: everything about a client but its identity and its secret. */
-function settle(request: IntegrationMembers, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
+function settle(request: OperatorClientMembers, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
   const { resources = [], redirect_uris: redirectUris = [] } = request
   const isResourceServer = asksForResourceServer(request, known)
   const isConfidential = request.token_endpoint_auth_method !== 'none'
@@ -151,7 +151,7 @@ function settle(request: IntegrationMembers, known: Known): Omit<Client, 'id' | 
 
 /** A resource server has no grants but those by tokens that it received. */
 function grantTypesOf(
-  { grant_types: grantTypes }: IntegrationMembers,
+  { grant_types: grantTypes }: OperatorClientMembers,
   isResourceServer: boolean,
   { declared }: Known,
 ): readonly string[] {
@@ -170,7 +170,7 @@ function readScope(text: string): Scope {
   return parseScope(text)
 }
 
-function assertSameKind(client: Client, request: IntegrationMembers, known: Known): void {
+function assertSameKind(client: Client, request: OperatorClientMembers, known: Known): void {
   const { token_endpoint_auth_method: authenticationMethod } = request
   check(
     usesSecret(request, known) === (client.secretHash !== undefined) &&
@@ -262,7 +262,7 @@ function requireName(name: string): void {
   )
 }
 
-function requireRedirectUris(request: IntegrationMembers, isResourceServer: boolean): void {
+function requireRedirectUris(request: OperatorClientMembers, isResourceServer: boolean): void {
   const { redirect_uris: redirectUris = [], post_logout_redirect_uris: postLogoutRedirectUris = [] } = request
   check(
     !isResourceServer || redirectUris.length + postLogoutRedirectUris.length <= 0,
@@ -307,7 +307,7 @@ function requireRedirectUris(request: IntegrationMembers, isResourceServer: bool
 }
 
 function requirePolicy(
-  request: IntegrationMembers,
+  request: OperatorClientMembers,
   isResourceServer: boolean,
   isConfidential: boolean,
 ): void {
@@ -333,7 +333,7 @@ function requirePolicy(
 
 /** RFC 8693 §2.1: who exchanges a token is known by its authentication alone. */
 function requireConfidential(
-  { grant_types: grantTypes = [] }: IntegrationMembers,
+  { grant_types: grantTypes = [] }: OperatorClientMembers,
   isConfidential: boolean,
   { declared }: Known,
 ): void {
@@ -361,7 +361,7 @@ function requireMachine(scope: Scope, isConfidential: boolean): void {
   )
 }
 
-function requireKnown(request: IntegrationMembers, scope: Scope, known: Known): void {
+function requireKnown(request: OperatorClientMembers, scope: Scope, known: Known): void {
   check(
     !request.grant_types?.some((name) => !Object.hasOwn(known.declared.grantTypes, name)),
     'rfc7591-2.1-grant-response-consistency',
@@ -401,11 +401,14 @@ function requireKnown(request: IntegrationMembers, scope: Scope, known: Known): 
   )
 }
 
-function asksForResourceServer(request: IntegrationMembers, known: Known): boolean {
+function asksForResourceServer(request: OperatorClientMembers, known: Known): boolean {
   return request.resources !== undefined && request.resources.length > 0 && !actsForItself(request, known)
 }
 
-function actsForItself({ grant_types: grantTypes = [] }: IntegrationMembers, { declared }: Known): boolean {
+function actsForItself(
+  { grant_types: grantTypes = [] }: OperatorClientMembers,
+  { declared }: Known,
+): boolean {
   return grantTypes.some((name) => declared.grantTypes[name]?.withoutUser)
 }
 
@@ -421,7 +424,7 @@ function secretOf(fresh: FreshClient['secret']): string {
 }
 
 function usesSecret(
-  { token_endpoint_auth_method: authenticationMethod }: IntegrationMembers,
+  { token_endpoint_auth_method: authenticationMethod }: OperatorClientMembers,
   { declared }: Known,
 ): boolean {
   return (
@@ -434,6 +437,6 @@ function usesSecret(
 function isAssured({
   token_endpoint_auth_method: method,
   redirect_uris: uris = [],
-}: IntegrationMembers): boolean {
+}: OperatorClientMembers): boolean {
   return method !== 'none' || uris.every(isHttpsRedirect)
 }

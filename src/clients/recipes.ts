@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { assetNames, readTextAsset } from '../system/assets.ts'
-import { coreMembers, type IntegrationMembers } from './core-members.ts'
+import { coreMembers, type OperatorClientMembers } from './core-members.ts'
 import { rejection } from './members.ts'
 
 /** What a recipe may set. The rest of a client is left to the operator: who may use it, and whether they are asked. */
@@ -107,12 +107,12 @@ export function needsUrl({ client }: Recipe): boolean {
 export function clientOfRecipe(
   id: string,
   url: string | undefined,
-  members: IntegrationMembers = {},
-): IntegrationMembers {
+  members: OperatorClientMembers = {},
+): OperatorClientMembers {
   const recipe = readRecipe(id)
   const base = needsUrl(recipe) ? originOf(url) : ''
   // `as`: the schema has members of clients only.
-  const client = JSON.parse(JSON.stringify(recipe.client).replaceAll('{url}', base)) as IntegrationMembers
+  const client = JSON.parse(JSON.stringify(recipe.client).replaceAll('{url}', base)) as OperatorClientMembers
   return { ...client, ...members }
 }
 

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
-import type { IntegrationMembers } from '../clients/core-members.ts'
-import { addIntegration } from '../clients/integration.ts'
+import type { OperatorClientMembers } from '../clients/core-members.ts'
 import { type JsonObject, recordWrites } from '../clients/members.ts'
+import { addOperatorClient } from '../clients/operator-client.ts'
 import { localizableOf } from '../clients/read-members.ts'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
@@ -40,7 +40,7 @@ const DevelopmentClient = Type.Object(
   { additionalProperties: false },
 )
 type DevelopmentClient = Pick<Static<typeof DevelopmentClient>, 'client_id' | 'client_secret'> &
-  IntegrationMembers
+  OperatorClientMembers
 
 /** The credentials of an application. */
 export interface ClientCredentials {
@@ -97,7 +97,7 @@ function withoutTags(said: JsonObject): JsonObject {
 
 function clientOf(
   { client_id: ownId, client_secret: chosen, ...said }: DevelopmentClient,
-  known: Parameters<typeof addIntegration>[1],
+  known: Parameters<typeof addOperatorClient>[1],
   fresh: Buffer,
   now: number,
 ): { readonly client: Client; readonly secret: string | undefined } {
@@ -105,7 +105,7 @@ function clientOf(
   // Without redirect URIs it is a machine or a resource server, and has a secret.
   const method = said.redirect_uris && 'none'
   const request = { token_endpoint_auth_method: method, ...said }
-  const { client, secret } = addIntegration(
+  const { client, secret } = addOperatorClient(
     request,
     known,
     { id, secret: fresh },

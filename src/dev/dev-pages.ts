@@ -5,7 +5,7 @@ import type { Seconds } from '../domain/model.ts'
 import { escapeForPage } from '../pages/i18n/html.ts'
 import { readAsset, readTextAsset } from '../system/assets.ts'
 import { isoInstant } from '../system/system.ts'
-import { answerText, requestText } from './flows/message.ts'
+import { requestText, responseText } from './flows/message.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -57,7 +57,7 @@ export const devPages = fp<{ readonly prefix: string }>(
       const html = templates.render(`@${name}.eta`, {
         page: model,
         prefix,
-        tools: { instant, inWords, marked, withDates, requestText, answerText },
+        tools: { instant, inWords, marked, withDates, requestText, answerText: responseText },
       })
       return this.headers(pageHeaders).send(html)
     })

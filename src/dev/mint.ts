@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { addIntegration } from '../clients/integration.ts'
+import { addOperatorClient } from '../clients/operator-client.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { redeemCode } from '../domain/authorization-code.ts'
 import { parseAuthorizationRequest, resolveRedirectUri } from '../domain/authorization-request.ts'
@@ -194,7 +194,7 @@ async function ownClient({ store, clock, declared }: Needs<'store' | 'clock' | '
     token_endpoint_auth_method: 'none',
   }
   const fresh = { id: hash('sha256', 'lychgate token', 'buffer').subarray(0, 16), secret: Buffer.alloc(32) }
-  const { client } = addIntegration(request, { declared, scopes: [], resources: [] }, fresh, {
+  const { client } = addOperatorClient(request, { declared, scopes: [], resources: [] }, fresh, {
     by: 'operator',
     at: clock(),
   })

@@ -21,11 +21,11 @@ export function* examineClients(
   facts: Partial<StoreFacts>,
   profiles: Profiles,
 ): Generator<Finding> {
-  const { integrations = [], registeredClients = [], challenges = [] } = facts
+  const { operatorClients = [], registeredClients = [], challenges = [] } = facts
   const silent = facts.unreachableClients ?? []
-  const clients = [...integrations, ...registeredClients]
+  const clients = [...operatorClients, ...registeredClients]
   const codes = new Map(challenges.map((count) => [count.clientId, count]))
-  const lax = integrations.filter(({ pkceOptional }) => pkceOptional)
+  const lax = operatorClients.filter(({ pkceOptional }) => pkceOptional)
   if (lax.length > 0) {
     const counted = lax.map(({ id }) => ({ clientId: id, codes: 0, challenges: 0, ...codes.get(id) }))
     const safe = counted.filter((count) => count.codes > 0 && count.codes === count.challenges)
@@ -35,7 +35,7 @@ export function* examineClients(
       change  ${named(safe, ({ clientId }) => `lychgate client set ${clientId} --pkce required`)}
       change  ${safe.length < lax.length ? ['let each other app send code_challenge first'] : []}`
   }
-  const shared = integrations.flatMap(({ id, redirectUris }) => {
+  const shared = operatorClients.flatMap(({ id, redirectUris }) => {
     const scheme = redirectUris.map(privateUseScheme).find((one) => one !== undefined && !one.includes('.'))
     return scheme === undefined ? [] : `${id}: ${scheme}`
   })
@@ -120,7 +120,7 @@ export function clientExaminer(
   const read = async () => {
     const page = { madeUntil: Number.MAX_SAFE_INTEGER, limit: mostDeliveries }
     const examined = {
-      integrations: await listClients('integration'),
+      operatorClients: await listClients('integration'),
       registeredClients: await listClients('registered', mostRegistered),
       challenges: await store.challenges(mostGrants),
       unreachableClients: unreachableClients(await store.listKind(finishedDeliveryKind, page)),

@@ -39,13 +39,13 @@ export function chooseLanguage<L extends string>(
   const asked = firstOf(uiLocales, available)
   if (asked !== undefined) return asked
   const ranges = acceptLanguage === undefined ? [] : parseAcceptLanguage(acceptLanguage)
-  const refused = ranges.filter(({ weight }) => weight === 0).map(({ range }) => lookUp(range, available))
+  const rejected = ranges.filter(({ weight }) => weight === 0).map(({ range }) => lookUp(range, available))
   for (const { range, weight } of ranges) {
     if (weight === 0) continue
     // RFC 4647 §3.4: the wildcard means the fallback, unless that is excluded by name.
     const found =
       range === '*'
-        ? [fallback, ...available].find((language) => !refused.includes(language))
+        ? [fallback, ...available].find((language) => !rejected.includes(language))
         : lookUp(range, available)
     if (found !== undefined) return found
   }

@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import type { DeclaredClientMember, IntegrationMembers } from '../clients/core-members.ts'
+import type { DeclaredClientMember, OperatorClientMembers } from '../clients/core-members.ts'
 import type { ClientDeclarations } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import type { Origins, Setting } from '../config/setting.ts'
@@ -157,9 +157,9 @@ export interface ClientProfile {
    * Returns what to change about a client that an operator chooses.
    * @throws {OAuthError} for a client that cannot conform to it.
    */
-  readonly put: (client: Client) => IntegrationMembers
+  readonly put: (client: Client) => OperatorClientMembers
   /** Returns what to change about a client that has it and is to have another one, or none; undefined for any other. */
-  readonly take: (client: Client) => IntegrationMembers | undefined
+  readonly take: (client: Client) => OperatorClientMembers | undefined
   /** Returns what of it a configuration and clients fall short of, for `lychgate doctor`. */
   readonly shortcomings: (config: Config, clients: readonly Client[]) => readonly Shortcoming[]
 }

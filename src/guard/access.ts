@@ -42,15 +42,15 @@ export function callerKind(sub: string, clientId: string): Access['kind'] {
 }
 
 /** The reason why a token is not valid. It is logged, and not part of the response. */
-export interface Refused {
-  readonly refused: string
+export interface Rejected {
+  readonly rejected: string
 }
 
 /**
  * Verifies a token; returns `Refused` or undefined for one that is not valid. If it throws an `OAuthError`, the guard
  * responds with that; any other error is left to the application.
  */
-export type VerifyToken = (token: string) => Promise<Access | Refused | undefined>
+export type VerifyToken = (token: string) => Promise<Access | Rejected | undefined>
 
 /** Makes the error for a token that cannot be verified now. The request is rejected, and not served as anonymous. */
 export function cannotVerify(cause: unknown): OAuthError {

@@ -26,7 +26,7 @@ import { dpop } from './dpop.ts'
 import { type AuthenticationDemand, assertAuthentication } from './step-up.ts'
 
 export type { TokenScheme } from '../http/token-scheme.ts'
-export type { Access, Authentication, Refused, VerifyToken } from './access.ts'
+export type { Access, Authentication, Rejected as Refused, VerifyToken } from './access.ts'
 export { type DpopOptions, dpop } from './dpop.ts'
 export { type IntrospectionOptions, introspectedBy } from './introspected-by.ts'
 export { protectedResourceMetadata, type ResourceMetadataOptions } from './resource-metadata.ts'
@@ -144,8 +144,8 @@ async function admit(
     throw noToken(options)
   }
   const access = credentials.kind === 'token' ? await verifyToken(credentials.token) : undefined
-  if (access === undefined || 'refused' in access) {
-    throw invalidToken(options, { scheme, rule: 'rfc6750-3.1-invalid-token-401', stored: access?.refused })
+  if (access === undefined || 'rejected' in access) {
+    throw invalidToken(options, { scheme, rule: 'rfc6750-3.1-invalid-token-401', stored: access?.rejected })
   }
   if (!access.audience.includes(resource)) {
     const rule = 'rfc9700-2.3-rs-checks-audience'

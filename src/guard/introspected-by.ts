@@ -18,20 +18,20 @@ export interface IntrospectionOptions {
  */
 export function introspectedBy(options: IntrospectionOptions): VerifyToken {
   return async (token) => {
-    const answer = await introspect(token, options).catch((cause: unknown) => {
+    const response = await introspect(token, options).catch((cause: unknown) => {
       throw cannotVerify(cause)
     })
-    if (!isAccessToken(answer)) return undefined
-    const confirmation = confirmationOf(answer.cnf)
+    if (!isAccessToken(response)) return undefined
+    const confirmation = confirmationOf(response.cnf)
     // Bound or not, both members have to say so.
-    if ((answer.token_type.toLowerCase() === 'bearer') !== (confirmation === undefined)) return undefined
+    if ((response.token_type.toLowerCase() === 'bearer') !== (confirmation === undefined)) return undefined
     return {
-      kind: callerKind(answer.sub, answer.client_id),
-      sub: answer.sub,
-      clientId: answer.client_id,
-      scope: answer.scope?.split(' ') ?? [],
-      audience: [answer.aud ?? []].flat(),
-      ...authenticationOf(answer),
+      kind: callerKind(response.sub, response.client_id),
+      sub: response.sub,
+      clientId: response.client_id,
+      scope: response.scope?.split(' ') ?? [],
+      audience: [response.aud ?? []].flat(),
+      ...authenticationOf(response),
       ...(confirmation && { confirmation }),
     }
   }
@@ -66,10 +66,10 @@ interface ActiveAccessToken {
 }
 
 /** Whether the response is about an access token. A refresh token can be active too, but has no token_type. */
-function isAccessToken(answer: unknown): answer is ActiveAccessToken {
-  if (typeof answer !== 'object' || answer === null) return false
+function isAccessToken(response: unknown): response is ActiveAccessToken {
+  if (typeof response !== 'object' || response === null) return false
   // `as`: every member that matters is checked below.
-  const { active, token_type: type, sub, client_id: clientId } = answer as Partial<ActiveAccessToken>
+  const { active, token_type: type, sub, client_id: clientId } = response as Partial<ActiveAccessToken>
   return (
     active === true && typeof type === 'string' && typeof sub === 'string' && typeof clientId === 'string'
   )

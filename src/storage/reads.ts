@@ -348,7 +348,7 @@ export function* storedFacts(isAdministered: Condition['holds']): Script<StoredF
     keys: yield* list('key'),
     population: yield* population(),
     isAdministered: yield* holds(isAdministered),
-    integrations: yield* many('integrations', {}, toClient),
+    operatorClients: yield* many('operatorClients', {}, toClient),
     registeredClients: yield* many('registeredClients', {}, toClient),
     challenges: yield* challenges(100_000),
     unreachableClients: unreachableClients(yield* listKind(finishedDeliveryKind, mostDeliveries)),

@@ -238,7 +238,7 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
       lock: 'share',
     }),
     clients: list(clients, { order: [clients.issuedAt, clients.id] }),
-    integrations: list(clients, { where: sql`origin = 'integration'` }),
+    operatorClients: list(clients, { where: sql`origin = 'integration'` }),
     registeredClients: list(clients, { where: sql`origin = 'registered'`, limit: 1000 }),
     user: find(users, { where: eq(users.id, value('key')) }),
     userByLogin: find(users, {

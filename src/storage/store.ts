@@ -387,7 +387,7 @@ export interface StoreFacts {
   readonly isAdministered?: boolean
   readonly challenges?: readonly ChallengeCount[]
   /** The clients that operators added, without resource servers. */
-  readonly integrations?: readonly Client[]
+  readonly operatorClients?: readonly Client[]
   /** Clients that registered themselves, a thousand of them at most. */
   readonly registeredClients?: readonly Client[]
   /** Clients whose recent logout deliveries all failed. */

@@ -354,9 +354,9 @@ t.test('every operation is only for administrators, with its scope and a recent 
       const url = urlOf(path, sent)
       const seen: number[] = []
       const tryWith = async (token: string | undefined) => {
-        const answer = await call(token, method, url, sent)
-        seen.push(answer.status)
-        return answer
+        const response = await call(token, method, url, sent)
+        seen.push(response.status)
+        return response
       }
       const none = await tryWith(undefined)
       t.equal(none.status, 401)
@@ -383,8 +383,8 @@ t.test('every operation is only for administrators, with its scope and a recent 
       t.equal(allowed.status < 300 ? undefined : allowed.body['error'], sent.error)
       for (const token of [await machineToken(machine, scope)]) {
         const again = (await samples[operationId]?.()) ?? {}
-        const answer = await call(token, method, urlOf(path, again), again)
-        t.equal(answer.status, allowed.status, JSON.stringify(answer.body))
+        const response = await call(token, method, urlOf(path, again), again)
+        t.equal(response.status, allowed.status, JSON.stringify(response.body))
       }
       t.strictSame(
         seen.filter((status) => !(status in responses)),
@@ -1057,8 +1057,8 @@ t.test('no caller gets more than their token allows', async (t) => {
     ['DELETE', '', { headers: email.headers }],
     ['POST', '/lock', {}],
   ] as const) {
-    const answer = await call(users, method, `/users/${ids.alice}${path}`, sent)
-    t.strictSame(errorOf(answer), [403, 'access_denied'], `no client ${method} an administrator`)
+    const response = await call(users, method, `/users/${ids.alice}${path}`, sent)
+    t.strictSame(errorOf(response), [403, 'access_denied'], `no client ${method} an administrator`)
   }
   const key = failuresOf(ids.bob, 'all')
   await store.write(put(throttleKind, { key, failures: 7, expiresAt: server.now() + 60 }))
@@ -1071,13 +1071,13 @@ t.test('administrators cannot lock or delete themselves', async (t) => {
   const again = await tokensAt(await twoFactors(), console, all)
   const headers = { 'if-match': '*' }
   const own = `/users/${ids.alice}`
-  for (const answer of [
+  for (const response of [
     await call(again.access_token, 'POST', `${own}/lock`),
     await call(again.access_token, 'DELETE', own, { headers }),
   ]) {
-    t.strictSame(errorOf(answer), [409, 'conflict'])
+    t.strictSame(errorOf(response), [409, 'conflict'])
     // The last administrator would be kept in any case.
-    t.match(answer.body['error_description'], 'cannot lock or delete themselves')
+    t.match(response.body['error_description'], 'cannot lock or delete themselves')
   }
   t.equal((await call(again.access_token, 'POST', `/users/${ids.bob}/lock`)).status, 200)
 })
@@ -1102,11 +1102,11 @@ t.test('keys are rotated once by two requests at once with one Idempotency-Key',
   const before = await kids()
   // By `now` a second rotation would make the waiting key sign and a third one wait.
   const body = { algorithms: ['ES256'], now: true }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [1, 2, 3].map(() => call(again.access_token, 'POST', '/keys/rotate', { headers, body })),
   )
-  t.strictSame(new Set(answers.map(({ status }) => status)), new Set([200]))
-  t.strictSame(answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true').length, 2)
+  t.strictSame(new Set(responses.map(({ status }) => status)), new Set([200]))
+  t.strictSame(responses.filter(({ headers }) => headers.get('idempotent-replayed') === 'true').length, 2)
   t.ok((await kids()).length - before.length <= 1)
   const events = (await store.audit({ since: clock(), limit: 100 })).filter(({ name }) => /^key-/.test(name))
   t.ok(events.length <= 2, JSON.stringify(events))
@@ -1185,8 +1185,8 @@ t.test('every change is in the audit log, with the actor and the request', async
 t.test('bad input is rejected with the member to change', async (t) => {
   const token = await machineToken(machine, scopes.join(' '))
   const rejects = async (t: Test, method: string, path: string, body: object, error = 'invalid_request') => {
-    const answer = await call(token, method, path, { body, headers: { 'if-match': '*' } })
-    t.strictSame(errorOf(answer), [400, error], JSON.stringify(answer.body))
+    const response = await call(token, method, path, { body, headers: { 'if-match': '*' } })
+    t.strictSame(errorOf(response), [400, error], JSON.stringify(response.body))
   }
   await rejects(t, 'POST', '/users', {})
   await rejects(t, 'POST', '/users', { username: 'x', sub: 'x' })

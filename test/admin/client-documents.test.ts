@@ -86,8 +86,8 @@ t.test('a denied document is not fetched until it is allowed again', async (t) =
   t.match(denied, { status: 200, body: { client_id: client.id, denied_at: Number, locked_at: Number } })
   t.strictSame((await call('GET', client.id)).body, denied.body)
   const before = site.requests.length
-  const refused = await call('POST', client.id, 'refresh')
-  t.match(refused, { status: 400, body: { error_description: /an operator denied this client/ } })
+  const rejected = await call('POST', client.id, 'refresh')
+  t.match(rejected, { status: 400, body: { error_description: /an operator denied this client/ } })
   t.equal(site.requests.length, before)
   t.equal((await authorize(server, client)).status, 400)
   const allowed = await call('POST', client.id, 'allow')
@@ -141,8 +141,8 @@ t.test('the list has what was fetched and what was denied, each once', async (t)
 t.test('only a URL can be denied: another client would be locked without a way back', async (t) => {
   const other = await integrate(server)
   for (const id of [other.id, 'https://', `https://${'x'.repeat(2041)}`]) {
-    const answer = await call('POST', id, 'deny')
-    t.strictSame([answer.status, answer.body['error']], [400, 'invalid_client'], id)
+    const response = await call('POST', id, 'deny')
+    t.strictSame([response.status, response.body['error']], [400, 'invalid_client'], id)
   }
   t.equal((await store.find('client', other.id))?.lockedAt, undefined)
 })

@@ -252,11 +252,11 @@ t.test('the description says which operations administrators of groups may call'
 t.test('every other operation is rejected, whatever it is about', async (t) => {
   for (const operation of operations.filter(({ isDelegated }) => !isDelegated)) {
     const subjects = [member.id, stranger.id, ids.alice, unknown.id]
-    const answers = await Promise.all(subjects.map((id) => tryAt(operation, id, school.id)))
+    const responses = await Promise.all(subjects.map((id) => tryAt(operation, id, school.id)))
     // A body that its schema rejects is rejected after the caller is.
-    for (const answer of answers) {
-      t.strictSame(errorOf(answer), [403, 'access_denied'], operation.operationId)
-      t.strictSame(seen(answer), seen(answers[0] as (typeof answers)[0]))
+    for (const response of responses) {
+      t.strictSame(errorOf(response), [403, 'access_denied'], operation.operationId)
+      t.strictSame(seen(response), seen(responses[0] as (typeof responses)[0]))
     }
   }
 })
@@ -447,11 +447,11 @@ t.test('an entity tag tells nothing about users that the delegate cannot see', a
     body,
   })
   for (const tag of [read.etag, '"x"', '*']) {
-    const answer = await call(delegate, 'PATCH', `/users/${stranger.id}`, {
+    const response = await call(delegate, 'PATCH', `/users/${stranger.id}`, {
       headers: { 'if-match': tag },
       body,
     })
-    t.strictSame(seen(answer), seen(missing), tag)
+    t.strictSame(seen(response), seen(missing), tag)
   }
   t.strictSame(seen(await call(delegate, 'PATCH', `/users/${stranger.id}`, { body })), seen(missing), 'none')
   t.equal(
@@ -666,8 +666,8 @@ t.test('white-box: what ends in the middle of a call is noticed in its transacti
     ['the administrator leaves', () => leave(admins, ids.alice), () => join(admins, ids.alice), full, 403],
   ]
   for (const [name, change, undo, token, status] of cases) {
-    const answer = await inBetween(t, store, change, () => lock(token, member.id))
-    t.equal(answer.status, status, name)
+    const response = await inBetween(t, store, change, () => lock(token, member.id))
+    t.equal(response.status, status, name)
     t.equal((await store.find('user', member.id))?.lockedAt, undefined, name)
     await undo()
   }

@@ -108,8 +108,8 @@ for (const [what, prepare] of Object.entries(pages)) {
     const { path, typed, stored } = await prepare()
     const forms = [await opened(one, path), await opened(other, path)]
     const values = ['physics', 'biology']
-    const answers = await Promise.all(forms.map(({ send }, index) => send(typed(values[index] ?? ''))))
-    const statuses = answers.map(({ status }) => status)
+    const responses = await Promise.all(forms.map(({ send }, index) => send(typed(values[index] ?? ''))))
+    const statuses = responses.map(({ status }) => status)
     t.strictSame(statuses.toSorted(), [303, 409])
     t.equal(await stored(), values[statuses.indexOf(303)])
   })
@@ -215,10 +215,10 @@ t.test('a form that comes back late still overwrites nothing', async (t) => {
   const colleague = await enter(bob)
   t.equal((await (await opened(colleague, path)).send({ name: 'theirs' })).status, 303)
   const form = back.forms.find(({ fields }) => fields.some(({ name }) => name === 'description'))
-  const answer = pageOf(await agent.submit(back, {}, form))
-  t.equal(answer.status, 409)
-  t.match(answer.html, 'value="theirs"')
-  t.match(answer.html, '<bdi>mine</bdi>')
+  const response = pageOf(await agent.submit(back, {}, form))
+  t.equal(response.status, 409)
+  t.match(response.html, 'value="theirs"')
+  t.match(response.html, '<bdi>mine</bdi>')
 })
 
 t.test('what may be a secret is not kept', async (t) => {

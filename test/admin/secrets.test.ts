@@ -107,11 +107,11 @@ t.test('a new password ends the sessions, and with `disconnect` the grants', asy
 t.test('a token is explained, and neither shown nor stored', async (t) => {
   const tokens = await obtainTokens(server, client, { fields: { scope: 'openid' } })
   const explain = async (text: string) => {
-    const answer = await post('/explain', { token: text })
-    t.equal(answer.status, 200, answer.text)
-    t.notMatch(answer.text, text)
+    const response = await post('/explain', { token: text })
+    t.equal(response.status, 200, response.text)
+    t.notMatch(response.text, text)
     t.equal(await isStored(text), false)
-    return answer.body
+    return response.body
   }
   t.match(await explain(tokens.access_token), {
     kind: 'access token',

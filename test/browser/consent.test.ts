@@ -14,8 +14,8 @@ const client = await startLoopbackClient(t, server)
 const narrow = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true }
 
 async function scopeOf(client: LoopbackClient): Promise<readonly string[]> {
-  const answer = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
-  const { scope } = (await answer.json()) as Tokens
+  const response = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
+  const { scope } = (await response.json()) as Tokens
   return scope.split(' ')
 }
 

@@ -91,8 +91,8 @@ t.test('the link of an error page leads to its request, expanded', async (t) => 
   const { page } = await visit(t, browser, `${server.issuer}/oauth/authorize?client_id=nobody`)
   await page.locator('.facts a').click()
   await headed(page, 'nobody')
-  const refused = page.locator('li:target details[open]')
-  t.match(await refused.innerText(), 'rfc6749-4.1.2.1-client-error-page')
+  const rejected = page.locator('li:target details[open]')
+  t.match(await rejected.innerText(), 'rfc6749-4.1.2.1-client-error-page')
 })
 
 t.test('buttons copy, and move the time', async (t) => {

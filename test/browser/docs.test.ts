@@ -41,9 +41,9 @@ t.test('the API description signs in and calls an operation of the API', async (
   const operation = page.locator('.opblock', { has: page.locator('[data-path="/api/courses"]') }).first()
   await operation.locator('.opblock-summary-control').click()
   await operation.getByRole('button', { name: 'Try it out' }).click()
-  const answered = page.waitForResponse((response) => new URL(response.url()).pathname === '/api/courses')
+  const responded = page.waitForResponse((response) => new URL(response.url()).pathname === '/api/courses')
   await operation.getByRole('button', { name: 'Execute' }).click()
-  const response = await answered
+  const response = await responded
   t.equal(response.status(), 200)
   t.match(response.request().headers()['authorization'], /^Bearer lyc_/)
   t.match(await response.json(), { caller: 'user', scope: 'openid courses:read' })

@@ -38,9 +38,9 @@ const allow = (page: Page) => page.getByRole('button', { name: 'Allow', exact: t
 const back = (page: Page) => page.getByRole('heading', { name: 'You may close this page' }).waitFor()
 
 async function tokensOf(client: LoopbackClient): Promise<Tokens> {
-  const answer = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
-  if (answer.status !== 200) throw new Error(await answer.text())
-  return (await answer.json()) as Tokens
+  const response = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
+  if (response.status !== 200) throw new Error(await response.text())
+  return (await response.json()) as Tokens
 }
 
 t.test(
@@ -199,8 +199,8 @@ t.test('[rfc6749-10.13-frame-protection] no other site can show our pages in a f
   const { page, context, blocked } = await open(t, client.url())
   await signIn(page)
   await page.getByRole('button', { name: 'Allow', exact: true }).waitFor()
-  const answer = await page.reload()
-  t.equal(answer?.headers()['x-frame-options'], 'DENY')
+  const response = await page.reload()
+  t.equal(response?.headers()['x-frame-options'], 'DENY')
   const site = await startSite(t, `<!doctype html><title>Win</title><iframe src="${page.url()}"></iframe>`)
   const other = await context.newPage()
   other.on('console', (message) => void blocked.push(message.text()))
@@ -225,11 +225,11 @@ t.test('[rfc6749-10.12-csrf-approval] a form of another site approves nothing', 
   const form = `<form method="post" action="${server.issuer}/consent">${fields.join('')}<button name="decision" value="approve">Win a prize</button></form>`
   const other = await context.newPage()
   await other.goto(await startSite(t, `<!doctype html><title>Win</title>${form}`))
-  const [answer] = await Promise.all([
+  const [httpResponse] = await Promise.all([
     other.waitForResponse((response) => response.request().method() === 'POST'),
     other.getByRole('button').click(),
   ])
-  t.ok([400, 403].includes(answer.status()), String(answer.status()))
+  t.ok([400, 403].includes(httpResponse.status()), String(httpResponse.status()))
   t.same(client.calls, [])
   await allow(page)
   await back(page)

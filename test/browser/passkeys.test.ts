@@ -118,8 +118,8 @@ t.test('a passkey is created, and signs its user in without a name and a passwor
   await usePasskey(here, 'Sign in with a passkey')
   await here.page.getByRole('button', { name: 'Allow', exact: true }).click()
   await here.page.getByRole('heading', { name: 'You may close this page' }).waitFor()
-  const answer = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
-  const { id_token: idToken } = (await answer.json()) as Tokens
+  const response = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
+  const { id_token: idToken } = (await response.json()) as Tokens
   t.match(claimsOf(idToken), { sub: await userId(), acr: 'phr', amr: ['pop', 'user', 'mfa'] })
   t.same(here.blocked, [])
 })

@@ -70,9 +70,9 @@ t.test('a user who signs in again in another tab is shown the first request agai
 t.test('a browser without cookies shows what to do', async (t) => {
   const { page } = await visit(t, browser, 'about:blank')
   await page.route('**/*', async (route) => {
-    const answer = await fetch(route.request().url(), { redirect: 'manual' })
-    const headers = Object.fromEntries([...answer.headers].filter(([name]) => name !== 'set-cookie'))
-    await route.fulfill({ status: answer.status, headers, body: Buffer.from(await answer.arrayBuffer()) })
+    const response = await fetch(route.request().url(), { redirect: 'manual' })
+    const headers = Object.fromEntries([...response.headers].filter(([name]) => name !== 'set-cookie'))
+    await route.fulfill({ status: response.status, headers, body: Buffer.from(await response.arrayBuffer()) })
   })
   await page.goto(client.url())
   await headed(page, 'This browser did not send our cookie')

@@ -88,13 +88,13 @@ t.test('npx lychgate dev serves', async (t) => {
   })
   const discovery = () =>
     fetch(`http://localhost:${port}/.well-known/openid-configuration`).catch(() => undefined)
-  let answer = await discovery()
-  while (answer === undefined) {
+  let response = await discovery()
+  while (response === undefined) {
     if (child.exitCode !== null) throw new Error(said)
     await new Promise((resolve) => setTimeout(resolve, 50))
-    answer = await discovery()
+    response = await discovery()
   }
-  t.match(await answer.json(), { issuer: `http://localhost:${port}` })
+  t.match(await response.json(), { issuer: `http://localhost:${port}` })
   for (const path of ['/', '/openapi.json', '/assets/style.css']) {
     t.equal((await fetch(`http://localhost:${port}${path}`)).status, 200, path)
   }

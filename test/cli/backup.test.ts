@@ -103,27 +103,27 @@ t.test('a backup replaces no file without --force', async (t) => {
 t.test('what cannot be backed up or restored is reported in one line', async (t) => {
   const data = newFolder(t)
   writeFileSync(`${data}/text`, 'no database')
-  const refused = async (args: readonly string[], stderr: RegExp, environment = {}) => {
+  const rejected = async (args: readonly string[], stderr: RegExp, environment = {}) => {
     const ended = await run(args, { environment })
     t.match(ended, { code: 1, stdout: '', stderr })
     t.equal(ended.stderr.split('\n').length, 2, ended.stderr)
   }
-  await refused(
+  await rejected(
     ['backup', '--data', data, `${data}/copy`],
     /^lychgate: store: there is no database .*; name its folder/,
   )
-  await refused(
+  await rejected(
     ['restore', '--data', data, `${data}/text`],
     /^lychgate: file: .*text was not restored: file is not a database\n/,
   )
   t.strictSame(readdirSync(data), ['text'])
   const postgres = { LYCHGATE_STORE: 'postgres://user:secret@db.example/lychgate' }
-  await refused(['backup', `${data}/copy`], /^lychgate: store: is in PostgreSQL; pg_dump .*\n/, postgres)
-  await refused(['restore', `${data}/text`], /^lychgate: store: is in PostgreSQL; pg_restore .*\n/, postgres)
+  await rejected(['backup', `${data}/copy`], /^lychgate: store: is in PostgreSQL; pg_dump .*\n/, postgres)
+  await rejected(['restore', `${data}/text`], /^lychgate: store: is in PostgreSQL; pg_restore .*\n/, postgres)
   await (await openStore(`sqlite:${data}/lychgate.db`)).close()
   copyDatabase(`${data}/lychgate.db`, `${data}/copy`)
   writeFileSync(`${data}/lychgate.db`, 'what is left of a database')
-  await refused(
+  await rejected(
     ['restore', '--data', data, `${data}/copy`],
     /^lychgate: store: .*lychgate\.db cannot be replaced; stop every server, move it away, and restore again: /,
   )

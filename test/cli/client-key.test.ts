@@ -62,8 +62,8 @@ t.test('show prints the keys as JSON, and an empty resource removes the list', a
   t.match(shown.stdout, /^jwks +\{"keys":\[\{.*"kid":"one".*\}\]\}$/m)
   t.match(shown.stdout, new RegExp(`^resources +${issuer}$`, 'm'))
   const web = ['--grant-type', 'authorization_code', '--redirect-uri', 'https://import.example/callback']
-  const refused = await client('set', id, ...web)
-  t.match(refused, {
+  const rejected = await client('set', id, ...web)
+  t.match(rejected, {
     code: 1,
     stderr: /resource is for resource servers and for clients with client_credentials/,
   })

@@ -10,7 +10,7 @@ t.test('an invalid client is rejected in one line that names the reason, and not
   const web = ['--name', 'App', '--redirect-uri', callback]
   const local = ['--name', 'App', '--redirect-uri', 'http://127.0.0.1/callback', '--auth', 'none']
   const to = (uri: string) => ['--name', 'App', '--redirect-uri', uri]
-  const refused: [string[], RegExp][] = [
+  const rejected: [string[], RegExp][] = [
     [['--name', ' ', '--redirect-uri', callback], /^name must have 1 to 200 characters/],
     [['--name', 'App'], /^redirect-uri is missing/],
     [to('https://app.example.com/*'), /^redirect-uri 1 must not have a \*: URIs are compared as text/],
@@ -30,7 +30,7 @@ t.test('an invalid client is rejected in one line that names the reason, and not
     [['--name', 'API', '--resource', issuer, '--auth', 'none'], /^auth must not be none/],
     [[...web, '--resource', issuer], /^a resource server has no redirect URIs/],
   ]
-  for (const [flags, line] of refused) {
+  for (const [flags, line] of rejected) {
     const { code, stdout, stderr } = await run(['client', 'add', '--data', data, ...flags])
     t.equal(code, 1, flags.join(' '))
     t.equal(stdout, '')

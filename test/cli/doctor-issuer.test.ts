@@ -24,7 +24,7 @@ t.test('a server behind a proxy that it does not trust is found, with the settin
 
 t.test('all well-known paths of an issuer with a path must be forwarded', async (t) => {
   const findings = await faults({
-    answers: (incoming, outgoing) => {
+    responses: (incoming, outgoing) => {
       if (incoming.url?.startsWith('/auth/')) return false
       outgoing.writeHead(404).end('nothing here')
       return true
@@ -116,11 +116,11 @@ t.test('a server that follows the Host header is found', async (t) => {
   const following = await startProxy(t, () => port)
   let host = ''
   following.behaviour = {
-    answers: (incoming) => {
+    responses: (incoming) => {
       host = incoming.headers.host ?? ''
       return false
     },
-    answer: (passing) => {
+    response: (passing) => {
       const text = passing.body.toString()
       return {
         ...passing,
@@ -142,7 +142,7 @@ t.test('a server that follows the Host header is found', async (t) => {
 t.test('while the server does not run, the proxy is not blamed', async (t) => {
   const quiet = { LYCHGATE_PORT: String(await freePort()) }
   const gone = {
-    answers: (_: unknown, outgoing: { writeHead(status: number): { end(): void } }) => {
+    responses: (_: unknown, outgoing: { writeHead(status: number): { end(): void } }) => {
       outgoing.writeHead(502).end()
       return true
     },
@@ -156,5 +156,5 @@ t.test('while the server does not run, the proxy is not blamed', async (t) => {
     },
   ])
   t.match(await faultsOf({ ...environment, ...quiet }, { offline: true }), [{ check: 'network' }])
-  t.equal(proxy.behaviour.answers, gone.answers)
+  t.equal(proxy.behaviour.responses, gone.responses)
 })

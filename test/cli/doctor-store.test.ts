@@ -20,7 +20,7 @@ import { type FinishedDelivery, finishedDeliveryKind } from '../../src/domain/lo
 import { declared } from '../../src/features.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock } from '../../src/system/system.ts'
-import { addIntegration } from '../helpers/client-request.ts'
+import { addOperatorClient } from '../helpers/client-request.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { faultsOf } from '../helpers/doctor.ts'
 import { folderWithKeys, keysSecret } from '../helpers/keys.ts'
@@ -268,7 +268,7 @@ t.test('PKCE is required of a client whose requests all had a challenge, and of 
   /** Adds a client whose recent codes were requested with and without a challenge, and returns its id. */
   const add = async (seed: number, pkce: 'required' | 'optional', ...challenged: readonly boolean[]) => {
     const fresh = { id: Buffer.alloc(16, seed), secret: Buffer.alloc(32, seed) }
-    const { client } = addIntegration({ ...request, pkce }, known, fresh, systemClock())
+    const { client } = addOperatorClient({ ...request, pkce }, known, fresh, systemClock())
     const { codeChallenge, ...without } = { ...approved, clientId: client.id }
     const grants = challenged.map((has, at) => ({
       ...(has ? { ...without, codeChallenge } : without),

@@ -13,18 +13,18 @@ const discovery = `${issuer}/.well-known/openid-configuration`
 
 /** A proxy that changes these headers of every response. */
 const withHeaders = (change: (headers: Passing['headers']) => Passing['headers']): Behaviour => ({
-  answer: (passing) => ({ ...passing, headers: change(passing.headers) }),
+  response: (passing) => ({ ...passing, headers: change(passing.headers) }),
 })
 /** A proxy that changes the text of JSON documents. */
 const withText = (change: (text: string) => string): Behaviour => ({
-  answer: (passing) => {
+  response: (passing) => {
     const isJson = String(passing.headers['content-type']).includes('json')
     return isJson ? { ...passing, body: Buffer.from(change(passing.body.toString())) } : passing
   },
 })
 /** A proxy that responds itself. */
-const answering = (status: number, headers: Passing['headers'], body = ''): Behaviour => ({
-  answers: (_incoming, outgoing) => {
+const respondingWith = (status: number, headers: Passing['headers'], body = ''): Behaviour => ({
+  responses: (_incoming, outgoing) => {
     outgoing.writeHead(status, headers).end(body)
     return true
   },
@@ -80,22 +80,22 @@ t.test('a proxy or another server that responds instead of this one is found', a
   const cases: [string, Behaviour, object][] = [
     [
       '502',
-      answering(502, html, '<title>502 Bad\n Gateway</title>'),
+      respondingWith(502, html, '<title>502 Bad\n Gateway</title>'),
       { said: `${discovery} has status 502`, found: '502: 502 Bad Gateway', change: [toThisServer] },
     ],
     [
       'a page for everything',
-      answering(200, html, '<h1>It works!</h1>'),
+      respondingWith(200, html, '<h1>It works!</h1>'),
       { said: `${discovery} comes from another server`, found: 'text/html: <h1>It works!</h1>' },
     ],
     [
       'a redirect',
-      answering(301, { location: `${discovery}/` }),
+      respondingWith(301, { location: `${discovery}/` }),
       { said: `${discovery} is a redirect`, found: `301, to ${discovery}/` },
     ],
     [
       'another server',
-      answering(200, { 'content-type': 'application/json' }, foreign),
+      respondingWith(200, { 'content-type': 'application/json' }, foreign),
       {
         said: `${discovery} has another issuer`,
         found: 'https://other.example',
@@ -113,7 +113,7 @@ t.test('a proxy or another server that responds instead of this one is found', a
 t.test('a copy of this server with other keys is found', async (t) => {
   const jwks = JSON.stringify({ keys: [{ kid: 'theirs', kty: 'OKP' }] })
   const [finding, ...more] = await faults({
-    answer: (passing, path) => (path.endsWith('/jwks') ? { ...passing, body: Buffer.from(jwks) } : passing),
+    response: (passing, path) => (path.endsWith('/jwks') ? { ...passing, body: Buffer.from(jwks) } : passing),
   })
   t.match(finding, { check: 'published keys', level: 'problem', found: 'theirs', change: [/proxy_pass/] })
   t.strictSame(more, [])
@@ -182,14 +182,14 @@ t.test('headers, cookies and credentials that a proxy drops are found', async (t
 t.test('a proxy that caches, compresses, truncates or redates responses is found', async (t) => {
   const kept = new Map<string, Passing>()
   const keeping: Behaviour = {
-    answer: (passing, path) => {
+    response: (passing, path) => {
       const old = kept.get(path) ?? passing
       kept.set(path, old)
       return old
     },
   }
   const limiting: Behaviour = {
-    answers: (incoming, outgoing) => {
+    responses: (incoming, outgoing) => {
       if (Number(incoming.headers['content-length'] ?? 0) <= 8192) return false
       outgoing.writeHead(413, { connection: 'close' }).end('<title>413 Request Entity Too Large</title>')
       return true

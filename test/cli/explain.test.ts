@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { rotateClientSecret } from '../../src/clients/integration.ts'
+import { rotateClientSecret } from '../../src/clients/operator-client.ts'
 import { remove } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { describeService } from '../../src/feature/service.ts'
@@ -194,9 +194,9 @@ t.test('a code that expired is said to have expired, also when its grant is no l
     rule,
     why: /^it expired at \d+, and its grant is no longer stored$/,
   })
-  const answer = await exchange(server, client, code)
+  const response = await exchange(server, client, code)
   t.strictSame(
-    [answer.status, await answer.json()],
+    [response.status, await response.json()],
     [400, { error: 'invalid_grant', error_description: 'the code has expired' }],
   )
 })

@@ -235,7 +235,7 @@ t.test('a lost race ends it with a message and an exit code, and changes nothing
   ] as const) {
     await rename('Carol')
     isLate = true
-    proxy.behaviour.answers = (incoming, outgoing) => {
+    proxy.behaviour.responses = (incoming, outgoing) => {
       if (!isLate || incoming.method !== method || incoming.url !== path) return false
       isLate = false
       void rename('Other').then(() => proxy.forward(incoming, outgoing))
@@ -254,7 +254,7 @@ t.test('what is slowed down or lost is sent again, and done once', async (t) => 
   one.write('users: [{ username: carol }]\n')
   const proxy = await between(t, one)
   const statuses = [429, 503]
-  proxy.behaviour.answer = (passing, path) => {
+  proxy.behaviour.response = (passing, path) => {
     const status = path === '/api/admin/v1/users' ? statuses.shift() : undefined
     return status === undefined ? passing : { ...passing, status, headers: { 'retry-after': '0' } }
   }
@@ -274,7 +274,7 @@ t.test('a token that ends during a long run is replaced, at the issuer', async (
   one.write('groups: [{ name: a }, { name: b }, { name: c }]\n')
   const proxy = await between(t, one)
   const posts: (string | undefined)[] = []
-  proxy.behaviour.answers = ({ method, url, headers }) => {
+  proxy.behaviour.responses = ({ method, url, headers }) => {
     if (method !== 'POST' || url !== '/api/admin/v1/groups') return false
     // Before the second group.
     if (posts.length === 1) one.server.advance(3601)

@@ -222,7 +222,7 @@ t.test('secrets come from files and variables, or are made and written where the
   t.ok((await audit()).some(({ event }) => event === 'client-secret-changed'))
   t.match(await ok('export'), /client_id: one\n(?!.*secret)/)
 
-  const refusals: readonly (readonly [string, RegExp])[] = [
+  const rejections: readonly (readonly [string, RegExp])[] = [
     ['secretFile: gone', /:2: secretFile: cannot read \S+gone \(ENOENT\)/],
     [
       'secret: hunter2hunter2hunter2hunter2hunt',
@@ -233,7 +233,7 @@ t.test('secrets come from files and variables, or are made and written where the
     ['secretFile: ../given, token_endpoint_auth_method: private_key_jwt', /:2: /],
   ]
   writeFileSync(join(folder, 'short'), 'hunter2')
-  for (const [secret, reason] of refusals) {
+  for (const [secret, reason] of rejections) {
     writeFileSync(join(files, 'all.yaml'), `clients:\n${client('other', secret)}`)
     const { code, stderr } = await apply()
     t.equal(code, 78)

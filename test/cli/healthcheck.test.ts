@@ -7,7 +7,7 @@ import { run } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startServer } from '../helpers/server.ts'
 
-async function answeringWith(t: Test, listener: RequestListener): Promise<string> {
+async function respondingWith(t: Test, listener: RequestListener): Promise<string> {
   const server = createServer(listener)
   t.teardown(() => {
     server.closeAllConnections()
@@ -38,14 +38,14 @@ t.test('a running server is ready, asked on its own port whatever its issuer is'
 })
 
 t.test('a server that is not ready, not running, silent or another one is one line and 1', async (t) => {
-  const stopping = await answeringWith(t, (_request, response) => {
+  const stopping = await respondingWith(t, (_request, response) => {
     response.writeHead(503, { 'content-type': 'application/json' }).end('{"status":"stopping"}')
   })
-  const other = await answeringWith(t, (_request, response) => response.end('<h1>It works!</h1>'))
-  const elsewhere = await answeringWith(t, (_request, response) => {
+  const other = await respondingWith(t, (_request, response) => response.end('<h1>It works!</h1>'))
+  const elsewhere = await respondingWith(t, (_request, response) => {
     response.writeHead(302, { location: 'https://a.example/' }).end()
   })
-  const mute = await answeringWith(t, () => undefined)
+  const mute = await respondingWith(t, () => undefined)
   const nothing = `http://127.0.0.1:${await freePort()}`
   const cases: [string, string][] = [
     [stopping, 'it responds with 503 (stopping)'],

@@ -95,17 +95,17 @@ t.test('[oidc-bcl-2.3-remembers-clients] a removed user is signed out of their c
 })
 
 t.test('deliveries are listed', async (t) => {
-  const refusing = await startLogoutReceiver(t)
-  refusing.conduct = 400
+  const rejecting = await startLogoutReceiver(t)
+  rejecting.conduct = 400
   const other = await integrate(server, {
     consent: 'skip',
-    description: { backchannel_logout_uri: refusing.uri },
+    description: { backchannel_logout_uri: rejecting.uri },
   })
   const user = { ...alice, password: 'another-one-in-tests' }
   const agent = await signedIn(server, client, user)
   const sids = [await sidIn(agent), await sidIn(agent, other)]
   await operate(['session', 'end', '--user', 'alice', '--yes'])
-  await Promise.all([receiver.next(), refusing.next()])
+  await Promise.all([receiver.next(), rejecting.next()])
   while ((await store.find(finishedDeliveryKind, sids[0] ?? '')) === undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
   const pending = async () => {

@@ -309,14 +309,14 @@ t.test('a client is changed, and users see it at once', async (t) => {
   t.match(after, { scope: 'openid', tos_uri: 'https://app.example/terms' })
   t.match(await told('client-changed'), [{ clientId: id, facts: { changed: /^client_name / } }, {}])
   const self = await register(server)
-  const [refused, ask, rotated, vague, both] = await operate(
+  const [rejected, ask, rotated, vague, both] = await operate(
     ['client', 'set', self.id, '--name', 'Mine'],
     ['client', 'rotate-secret', id],
     ['client', 'rotate-secret', id, '--yes', '--json'],
     ['grant', 'revoke'],
     ['session', 'end', 'x', '--user', 'alice'],
   )
-  t.match(refused, { code: 1, stderr: /a client that registered itself changes itself/ })
+  t.match(rejected, { code: 1, stderr: /a client that registered itself changes itself/ })
   t.match(ask, { code: 1, stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n' })
   t.match(JSON.parse(rotated?.stdout ?? ''), { client_id: id, client_secret: /^lyc_secret_/ })
   t.match(vague, { code: 64, stderr: 'lychgate: name a grant, or say --user, --client or both\n' })

@@ -18,7 +18,7 @@ t.test(
       }),
       /^\d\d:\d\d:\d\d 200 GET \/api\/courses 1\.5 ms\n$/,
     )
-    const refused = written({
+    const rejected = written({
       ...{ level: 30, time, method: 'POST', path: '/api/oauth/token', status: 400, ms: 2, msg: 'rejected' },
       ...{
         error: 'invalid_scope',
@@ -27,8 +27,8 @@ t.test(
       },
       ...{ stored: ['openid', 'courses:read'], received: 'courses:write' },
     })
-    t.match(refused, 'invalid_scope: scope goes beyond what the user granted  [rfc6749-6-scope-exceed]')
-    t.match(refused, /stored {4}openid courses:read\n.*received {2}courses:write/)
+    t.match(rejected, 'invalid_scope: scope goes beyond what the user granted  [rfc6749-6-scope-exceed]')
+    t.match(rejected, /stored {4}openid courses:read\n.*received {2}courses:write/)
   },
 )
 
@@ -59,7 +59,7 @@ t.test('a registration without some of its scopes is one line', async (t) => {
 })
 
 t.test('received text cannot control the terminal', async (t) => {
-  const refused = written({
+  const rejected = written({
     ...{ level: 30, time, method: 'POST', path: '/\u009b2J', status: 400, ms: 2, msg: 'rejected' },
     ...{
       error: 'unsupported_grant_type',
@@ -67,9 +67,9 @@ t.test('received text cannot control the terminal', async (t) => {
       received: '\u001b]0;owned\u0007\u202eabc\n12:00:00 200',
     },
   })
-  t.match(refused, 'received  \ufffd]0;owned\ufffd\ufffdabc\ufffd12:00:00 200\n')
-  t.notMatch(refused, /[^\P{C}\n]/u)
-  t.equal(refused.split('\n').length, 5, 'four lines and the end')
+  t.match(rejected, 'received  \ufffd]0;owned\ufffd\ufffdabc\ufffd12:00:00 200\n')
+  t.notMatch(rejected, /[^\P{C}\n]/u)
+  t.equal(rejected.split('\n').length, 5, 'four lines and the end')
 })
 
 t.test('the pages of the development server are not logged, unless they are rejected', async (t) => {

@@ -56,7 +56,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0
 }
 
-async function answering(url: string): Promise<Response> {
+async function firstResponse(url: string): Promise<Response> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const response = await fetch(url).catch(() => undefined)
     if (response) return response
@@ -168,7 +168,7 @@ t.test(
       LYCHGATE_LOG_LEVEL: 'info',
     }
     const server = await running(t, ['serve', '--data', data], environment)
-    const discovery = await answering(`http://127.0.0.1:${port}/.well-known/openid-configuration`)
+    const discovery = await firstResponse(`http://127.0.0.1:${port}/.well-known/openid-configuration`)
     t.match(await discovery.json(), { issuer: 'https://auth.example.com' })
     const { code, stdout } = await server.stop('SIGTERM')
     t.equal(code, 0)
@@ -197,7 +197,7 @@ t.test('a production server rejects development users until they are removed', a
     t.equal((await run(['user', 'remove', name, '--yes', '--data', data])).code, 0)
   }
   const server = await running(t, ['serve', '--data', data, '--port', port], environment)
-  t.equal((await answering(`http://127.0.0.1:${port}/.well-known/openid-configuration`)).status, 200)
+  t.equal((await firstResponse(`http://127.0.0.1:${port}/.well-known/openid-configuration`)).status, 200)
   t.match(await server.stop('SIGTERM'), { code: 0 })
   t.match(await run(['dev', '--data', data, '--port', port], { environment }), {
     code: 78,
@@ -225,13 +225,13 @@ t.test('a server with the wrong secret is one line, ends with 78 and changes no 
   const args = ['serve', '--data', data, '--port', String(await freePort())]
   const environment = { LYCHGATE_SECRET: `${secret}!` }
   const first = await running(t, args, { LYCHGATE_SECRET: secret })
-  await answering(`http://127.0.0.1:${args[4]}/.well-known/openid-configuration`)
+  await firstResponse(`http://127.0.0.1:${args[4]}/.well-known/openid-configuration`)
   await first.stop('SIGTERM')
   t.match(await run(args, { environment }), {
     code: 78,
     stderr: /^lychgate: secret: the secret does not open the stored keys[^\n]*\n$/,
   })
   const again = await running(t, args, { LYCHGATE_SECRET: secret })
-  t.equal((await answering(`http://127.0.0.1:${args[4]}/api/oauth/jwks`)).status, 200)
+  t.equal((await firstResponse(`http://127.0.0.1:${args[4]}/api/oauth/jwks`)).status, 200)
   t.match(await again.stop('SIGTERM'), { code: 0 })
 })

@@ -104,12 +104,12 @@ t.test(
 t.test('an email that the mail server rejects is one line, and its link is printed', async (t) => {
   const deaf = await startMailbox(t, { reject: true })
   const from = { LYCHGATE_MAIL_FROM: 'accounts@example.org' }
-  const [refused] = await operate({ LYCHGATE_MAIL_URL: deaf.url, ...from }, ['user', 'reset-link', 'alice'])
+  const [rejected] = await operate({ LYCHGATE_MAIL_URL: deaf.url, ...from }, ['user', 'reset-link', 'alice'])
   const host = new URL(deaf.url).host
-  t.equal(refused?.code, 1)
-  t.match(refused?.stdout, /link +http\S+lyc_link_/)
+  t.equal(rejected?.code, 1)
+  t.match(rejected?.stdout, /link +http\S+lyc_link_/)
   t.match(
-    refused?.stderr,
+    rejected?.stderr,
     new RegExp(
       `^lychgate: mail: ${host} did not accept the email \\(E\\w+: [^\\n]*\\); the link was created, [^\\n]*\\n$`,
     ),

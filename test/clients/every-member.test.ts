@@ -5,9 +5,9 @@ import { clientForm } from '../../src/admin/pages/client-form.ts'
 import { addMetadataFlags } from '../../src/cli/client-metadata.ts'
 import { filesSchema } from '../../src/cli/files/schema.ts'
 import { clientMetadata, configuredOf } from '../../src/clients/describe.ts'
-import { addIntegration } from '../../src/clients/integration.ts'
 import { openToAll, openWithToken } from '../../src/clients/members.ts'
 import { parseClientMetadata } from '../../src/clients/metadata.ts'
+import { addOperatorClient } from '../../src/clients/operator-client.ts'
 import { seedClients } from '../../src/dev/clients.ts'
 import type { Write } from '../../src/domain/decision.ts'
 import type { Client } from '../../src/domain/model.ts'
@@ -69,7 +69,8 @@ const names = settable.map(([name]) => name)
 
 function add(members: object): Client {
   const fresh = { id: systemRandom(16), secret: systemRandom(32) }
-  return addIntegration({ ...base, ...members }, known, fresh, { by: 'operator', at: systemClock() }).client
+  return addOperatorClient({ ...base, ...members }, known, fresh, { by: 'operator', at: systemClock() })
+    .client
 }
 
 /** Returns the properties of a schema of a description of the API, by the path of its route. */

@@ -11,12 +11,12 @@ t.test(
     const data = newFolder(t)
     const server = await startServer(t, { store: `sqlite:${data}/lychgate.db` })
     const redirectUri = 'https://portal.example/callback'
-    const refused = await fetch(`${server.issuer}/api/oauth/register`, {
+    const rejected = await fetch(`${server.issuer}/api/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ redirect_uris: [redirectUri] }),
     })
-    t.equal(refused.status, 400, 'not by registration')
+    t.equal(rejected.status, 400, 'not by registration')
     const flags = ['--name', 'Portal', '--redirect-uri', redirectUri, '--data', data, '--json']
     const { code: ended, stdout } = await run(['client', 'add', ...flags])
     t.equal(ended, 0)

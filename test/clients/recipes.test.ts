@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
-import { addIntegration } from '../../src/clients/integration.ts'
+import { addOperatorClient } from '../../src/clients/operator-client.ts'
 import {
   assertRecipe,
   clientOfRecipe,
@@ -28,7 +28,7 @@ const known = knownTo(config, declared)
 /** Adds the client of a recipe. */
 async function add(id: string, url: string | undefined): Promise<{ client: Client; secret: string }> {
   const fresh = { id: systemRandom(16), secret: systemRandom(32) }
-  const { client, secret = '' } = addIntegration(clientOfRecipe(id, url), known, fresh, {
+  const { client, secret = '' } = addOperatorClient(clientOfRecipe(id, url), known, fresh, {
     by: 'operator',
     at: clock(),
   })

@@ -8,9 +8,9 @@ import { makeFolder } from '../../scripts/cluster/folder.ts'
 import { until } from '../../scripts/cluster/loopback.ts'
 import { getPrograms } from '../../scripts/cluster/packages.ts'
 import { type Roles, startCluster } from '../../scripts/cluster/start.ts'
-import { addIntegrations } from '../faults/load/integrations.ts'
 import { atLeast, check, checkSingleUse } from '../faults/load/ledger.ts'
 import { createLoad } from '../faults/load/load.ts'
+import { addOperatorClients } from '../faults/load/operator-clients.ts'
 import { createDice } from '../fuzz/dice.ts'
 import { startWatch } from './watch.ts'
 
@@ -29,7 +29,7 @@ const cluster = await startCluster(folder, await getPrograms(folder), {
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
   LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
 })
-const load = createLoad(cluster, createDice(seed), await addIntegrations(cluster.store, 30), 2)
+const load = createLoad(cluster, createDice(seed), await addOperatorClients(cluster.store, 30), 2)
 const { ledger } = load
 
 t.test('both nodes are killed, and only the standby restarts: nothing acknowledged is lost', async (t) => {

@@ -27,10 +27,10 @@ export interface Seen {
   readonly longest: number
 }
 
-interface Answer {
+interface HttpResponse {
   readonly kind: string
   readonly askedAt: number
-  readonly answeredAt: number
+  readonly respondedAt: number
 }
 
 /** @param clients Where the clients that the writer registered are recorded. */
@@ -57,26 +57,28 @@ export async function startWatch(server: Issuer, clients: TestClient[]): Promise
   return {
     untilWritten: async (instant) => {
       for (;;) {
-        const first = writes.answers.find(({ kind, askedAt }) => askedAt > instant && kind.startsWith('201'))
-        if (first !== undefined) return (first.answeredAt - instant) / 1000
+        const first = writes.responses.find(
+          ({ kind, askedAt }) => askedAt > instant && kind.startsWith('201'),
+        )
+        if (first !== undefined) return (first.respondedAt - instant) / 1000
         await setTimeout(50)
       }
     },
     end: async () => {
       await Promise.all([writes.end(), reads.end()])
-      const all = [...writes.answers, ...reads.answers]
+      const all = [...writes.responses, ...reads.responses]
       return {
-        writes: kindsOf(writes.answers),
-        reads: kindsOf(reads.answers),
+        writes: kindsOf(writes.responses),
+        reads: kindsOf(reads.responses),
         unavailable: all.filter(({ kind }) => kind.startsWith('503')).length,
-        longest: Math.max(...all.map(({ askedAt, answeredAt }) => answeredAt - askedAt)) / 1000,
+        longest: Math.max(...all.map(({ askedAt, respondedAt }) => respondedAt - askedAt)) / 1000,
       }
     },
   }
 }
 
 function repeat(ask: () => Promise<Response>) {
-  const answers: Answer[] = []
+  const responses: HttpResponse[] = []
   let isOver = false
   const running = (async () => {
     while (!isOver) {
@@ -85,7 +87,7 @@ function repeat(ask: () => Promise<Response>) {
         ({ status, headers }) => `${status} ${headers.get('retry-after')}`,
         (error: unknown) => String(error),
       )
-      answers.push({ kind, askedAt, answeredAt: performance.now() })
+      responses.push({ kind, askedAt, respondedAt: performance.now() })
       await setTimeout(250)
     }
   })()
@@ -93,9 +95,9 @@ function repeat(ask: () => Promise<Response>) {
     isOver = true
     await running
   }
-  return { answers, end }
+  return { responses, end }
 }
 
-function kindsOf(answers: readonly Answer[]): readonly string[] {
-  return [...new Set(answers.map(({ kind }) => kind))].sort()
+function kindsOf(responses: readonly HttpResponse[]): readonly string[] {
+  return [...new Set(responses.map(({ kind }) => kind))].sort()
 }

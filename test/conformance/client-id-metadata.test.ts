@@ -5,7 +5,6 @@ import { insert, remove } from '../../src/domain/decision.ts'
 import { makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
 import { pageOf } from '../helpers/authorization.ts'
 import {
-  answerOf,
   authorizationUrl,
   authorize,
   callApi,
@@ -15,6 +14,7 @@ import {
   obtainTokens,
   post,
   refresh,
+  responseOf,
   type TestClient,
 } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
@@ -380,8 +380,8 @@ t.test(
       t.equal(response.headers.get('location'), null)
     }
     const { client: narrow } = site.publish({ scope: 'openid courses:read unknown:scope' })
-    const answer = answerOf(await authorize(server, narrow, { scope: 'openid orders:read' }))
-    t.equal(answer['error'], 'invalid_scope', 'the scope of the document is a limit')
+    const httpResponse = responseOf(await authorize(server, narrow, { scope: 'openid orders:read' }))
+    t.equal(httpResponse['error'], 'invalid_scope', 'the scope of the document is a limit')
   },
 )
 

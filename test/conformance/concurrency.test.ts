@@ -23,11 +23,11 @@ async function start(t: Test, options: ServerOptions = {}) {
 }
 
 const times = <T>(count: number, make: () => Promise<T>) => Promise.all(Array.from({ length: count }, make))
-const bodies = async (answers: readonly Response[]) =>
+const bodies = async (responses: readonly Response[]) =>
   Promise.all(
-    answers.map(async (answer) => ({
-      status: answer.status,
-      body: (await answer.json()) as Tokens & { error?: string },
+    responses.map(async (response) => ({
+      status: response.status,
+      body: (await response.json()) as Tokens & { error?: string },
     })),
   )
 
@@ -52,11 +52,13 @@ t.test(
     const { server, client, agent } = started
     for (const round of [1, 2, 3]) {
       const code = await obtainCode(server, client, { agent })
-      const answers = await bodies(await times(50, () => exchange(server, client, code)))
-      const [winner, ...others] = answers.filter(({ status }) => status === 200)
+      const responses = await bodies(await times(50, () => exchange(server, client, code)))
+      const [winner, ...others] = responses.filter(({ status }) => status === 200)
       t.equal(others.length, 0, `round ${round}`)
-      const refused = answers.filter(({ status, body }) => status === 400 && body.error === 'invalid_grant')
-      t.equal(refused.length, 49)
+      const rejected = responses.filter(
+        ({ status, body }) => status === 400 && body.error === 'invalid_grant',
+      )
+      t.equal(rejected.length, 49)
       t.ok(winner && (await isDead(started, winner.body)))
     }
   },
@@ -68,13 +70,13 @@ t.test(
     const { server, client, agent } = await start(t)
     const code = await obtainCode(server, client, { agent })
     let asked = 0
-    const answers = await bodies(
+    const responses = await bodies(
       await times(50, () => {
         asked += 1
         return exchange(server, client, code, asked === 25 ? {} : { code_verifier: 'w'.repeat(43) })
       }),
     )
-    const won = answers.filter(({ status }) => status === 200)
+    const won = responses.filter(({ status }) => status === 200)
     t.equal(won.length, 1)
     const [winner] = won
     t.equal((await callApi(server, '/api/oauth/userinfo', winner?.body.access_token)).status, 200)
@@ -85,13 +87,13 @@ t.test(
 t.test('50 simultaneous refreshes all return the same working successor', async (t) => {
   const { server, client, agent } = await start(t)
   const { refresh_token: first } = await obtainTokens(server, client, { agent })
-  const answers = await bodies(await times(50, () => refresh(server, client, first)))
-  t.ok(answers.every(({ status }) => status === 200))
-  const successors = new Set(answers.map(({ body }) => body.refresh_token))
+  const responses = await bodies(await times(50, () => refresh(server, client, first)))
+  t.ok(responses.every(({ status }) => status === 200))
+  const successors = new Set(responses.map(({ body }) => body.refresh_token))
   t.equal(successors.size, 1)
   const [next = ''] = successors
   t.not(next, first)
-  for (const { body } of answers.slice(0, 5)) {
+  for (const { body } of responses.slice(0, 5)) {
     t.equal((await callApi(server, '/api/oauth/userinfo', body.access_token)).status, 200)
   }
   t.equal((await refresh(server, client, next)).status, 200)
@@ -103,10 +105,13 @@ t.test(
     const started = await start(t, { lifetimes: { refreshReuseSeconds: 0 } })
     const { server, client, agent } = started
     const tokens = await obtainTokens(server, client, { agent })
-    const answers = await bodies(await times(50, () => refresh(server, client, tokens.refresh_token)))
-    const [winner, ...others] = answers.filter(({ status }) => status === 200)
+    const responses = await bodies(await times(50, () => refresh(server, client, tokens.refresh_token)))
+    const [winner, ...others] = responses.filter(({ status }) => status === 200)
     t.equal(others.length, 0)
-    t.equal(answers.filter(({ status, body }) => status === 400 && body.error === 'invalid_grant').length, 49)
+    t.equal(
+      responses.filter(({ status, body }) => status === 400 && body.error === 'invalid_grant').length,
+      49,
+    )
     t.ok(winner && (await isDead(started, winner.body)))
     t.ok(await isDead(started, tokens))
   },
@@ -124,8 +129,8 @@ t.test(
       const revoking = postAs(server, client, '/api/oauth/revoke', { token })
       const more = times(round, () => refresh(server, client, token))
       t.equal((await revoking).status, 200)
-      const answers = [...(await refreshing), ...(await more)]
-      for (const { status, body } of await bodies(answers)) {
+      const responses = [...(await refreshing), ...(await more)]
+      for (const { status, body } of await bodies(responses)) {
         if (status === 200) t.ok(await isDead(started, body))
         else t.match({ status, body }, { status: 400, body: { error: 'invalid_grant' } })
       }
@@ -160,11 +165,11 @@ t.test('approving in one tab while denying in the other gives one response', asy
     const landing = await agent.open(authorizationUrl(server, client))
     if (landing.at !== 'page') throw new Error('no consent page')
     const { page } = landing
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       agent.submit(page, { decision: 'approve' }),
       agent.submit(page, { decision: 'deny' }),
     ])
-    t.equal(answers.filter(({ at }) => at === 'redirect').length, 1, `round ${round}`)
+    t.equal(responses.filter(({ at }) => at === 'redirect').length, 1, `round ${round}`)
   }
 })
 

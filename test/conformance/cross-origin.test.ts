@@ -51,9 +51,9 @@ t.test(
       t.ok(asked.headers.get('access-control-allow-methods')?.split(', ').includes(method), path)
       t.match(asked.headers.get('access-control-allow-headers'), /authorization.*content-type/i, path)
       t.equal(asked.headers.get('access-control-allow-credentials'), null, path)
-      const answer = await fetch(server.issuer + path, { method, headers: { origin: page } })
-      t.equal(answer.headers.get('access-control-allow-origin'), '*', `${method} ${path}, rejected or not`)
-      t.match(answer.headers.get('access-control-expose-headers'), 'WWW-Authenticate', path)
+      const response = await fetch(server.issuer + path, { method, headers: { origin: page } })
+      t.equal(response.headers.get('access-control-allow-origin'), '*', `${method} ${path}, rejected or not`)
+      t.match(response.headers.get('access-control-expose-headers'), 'WWW-Authenticate', path)
     }
   },
 )
@@ -75,8 +75,8 @@ t.test(
         const asked = await preflight(path, method)
         t.ok([404, 405].includes(asked.status), `${path} ${asked.status}`)
         t.equal((await preflight(path, 'PUT', 'mcp-protocol-version')).headers.get('vary'), null)
-        const answer = await fetch(server.issuer + path, { method, headers: { origin: page } })
-        for (const { headers } of [asked, answer]) {
+        const response = await fetch(server.issuer + path, { method, headers: { origin: page } })
+        for (const { headers } of [asked, response]) {
           const names = [...headers.keys()].filter((name) => name.startsWith('access-control-'))
           t.strictSame(names, [], `${method} ${path}`)
         }
@@ -109,11 +109,11 @@ t.test('every path declares its methods', async (t) => {
 
 t.test('a page can read the challenge of a rejected call', async (t) => {
   const { access_token: token } = await tokens()
-  const refused = await callApi(server, '/api/courses', token, { headers: { origin: page } })
-  t.equal(refused.status, 403)
-  t.equal(refused.headers.get('access-control-allow-origin'), '*')
-  t.match(refused.headers.get('access-control-expose-headers'), 'WWW-Authenticate')
-  t.match(await json(refused), { error: 'insufficient_scope' })
+  const rejected = await callApi(server, '/api/courses', token, { headers: { origin: page } })
+  t.equal(rejected.status, 403)
+  t.equal(rejected.headers.get('access-control-allow-origin'), '*')
+  t.match(rejected.headers.get('access-control-expose-headers'), 'WWW-Authenticate')
+  t.match(await json(rejected), { error: 'insufficient_scope' })
 })
 
 t.test(

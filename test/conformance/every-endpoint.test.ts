@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { AuthorizationRequest, Session } from '../../src/domain/model.ts'
 import {
-  answerOf,
   authorizationUrl,
   authorize,
   callApi,
@@ -14,6 +13,7 @@ import {
   postAs,
   refresh,
   register,
+  responseOf,
   signInAndApprove,
   type Tokens,
 } from '../helpers/flow.ts'
@@ -116,7 +116,7 @@ t.test(
   async (t) => {
     const server = await startServer(t)
     const client = await register(server)
-    const refused: [Response, string, number][] = [
+    const rejected: [Response, string, number][] = [
       [await post(server, '/api/oauth/token', { client_id: 'nobody' }), 'invalid_client', 400],
       [await post(server, '/api/oauth/token', { client_id: client.id }), 'invalid_request', 400],
       [await exchange(server, client, 'x'), 'invalid_grant', 400],
@@ -130,7 +130,7 @@ t.test(
       [await fetch(`${server.issuer}/api/oauth/userinfo`), 'invalid_token', 401],
       [await callApi(server, '/api/courses', 'x'), 'invalid_token', 401],
     ]
-    for (const [response, error, status] of refused)
+    for (const [response, error, status] of rejected)
       await assertRejected(t, response, error, status, response.url)
   },
 )
@@ -159,7 +159,7 @@ t.test(
     }
     for (const state of [composed, decomposed]) {
       const response = await authorize(server, client, { state, prompt: 'none' })
-      t.equal(answerOf(response)['state'], state)
+      t.equal(responseOf(response)['state'], state)
     }
     for (const uri of [
       'http://127.0.0.1/cafe%CC%81',

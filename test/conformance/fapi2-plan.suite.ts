@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { type AssertionChange, type ClientKey, makeClientKey, withAssertion } from '../helpers/assertions.ts'
-import { answerOf, claimsOf, type Fields, signInAndApprove } from '../helpers/flow.ts'
+import { claimsOf, type Fields, responseOf, signInAndApprove } from '../helpers/flow.ts'
 import {
   addProfiled,
   ask,
@@ -51,7 +51,7 @@ export async function fapi2Plan(variant: Variant): Promise<void> {
 
   const pushed = (by: Party, fields: Fields = {}, proofs: readonly string[] = []) =>
     push(by, { ...scope, ...fields }, proofs)
-  const answered = (by: Party, fields: Fields = {}, proofs: readonly string[] = []) =>
+  const responded = (by: Party, fields: Fields = {}, proofs: readonly string[] = []) =>
     authorized(by, { ...scope, ...fields }, proofs)
   const code = (by: Party, fields: Fields = {}, proofs: readonly string[] = []) =>
     codeOf(by, { ...scope, ...fields }, proofs)
@@ -169,7 +169,7 @@ export async function fapi2Plan(variant: Variant): Promise<void> {
   })
 
   ofUsers('ensure-authorization-request-without-state-success', async (t) => {
-    const location = await answered(one, { state: undefined })
+    const location = await responded(one, { state: undefined })
     t.match(location.searchParams.get('code'), /./)
     t.equal(location.searchParams.get('state'), null)
   })
@@ -283,7 +283,7 @@ export async function fapi2Plan(variant: Variant): Promise<void> {
 
   ofUsers('ensure-authorization-request-with-long-state', async (t) => {
     const state = 's'.repeat(1000)
-    const location = await answered(one, { state })
+    const location = await responded(one, { state })
     t.equal(location.searchParams.get('state'), state)
   })
 
@@ -307,7 +307,7 @@ export async function fapi2Plan(variant: Variant): Promise<void> {
 
   ofUsers('ensure-unsigned-authorization-request-without-using-par-fails', async (t) => {
     const response = await new UserAgent(server.issuer).send(urlOf(one, { ...requestOf(one), ...scope }))
-    t.match(answerOf(response), { error: 'invalid_request', state: 'a-state', iss: server.issuer })
+    t.match(responseOf(response), { error: 'invalid_request', state: 'a-state', iss: server.issuer })
   })
 
   for (const [name, type] of [
@@ -495,7 +495,7 @@ export async function fapi2Plan(variant: Variant): Promise<void> {
     const response = await browserAt(server).send(url)
     const location = response.headers.get('location')
     if (location === null) t.equal(response.status, 400, about)
-    else t.match(answerOf(response), { error: /^invalid_request(?:_uri)?$/ }, about)
+    else t.match(responseOf(response), { error: /^invalid_request(?:_uri)?$/ }, about)
   }
 
   ofUsers('par-attempt-to-use-expired-request_uri', async (t) => {
@@ -553,7 +553,7 @@ export async function fapi2Plan(variant: Variant): Promise<void> {
   })
 
   ofUsers('par-without-duplicate-parameters', async (t) => {
-    const location = await answered(one)
+    const location = await responded(one)
     t.match(location.searchParams.get('code'), /./, 'client_id and request_uri suffice')
   })
 

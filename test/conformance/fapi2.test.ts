@@ -4,10 +4,10 @@ import t, { type Test } from 'tap'
 import { readKeyFile } from '../../src/domain/key-set.ts'
 import { type AssertionAlgorithm, makeClientKey, signJws, withAssertion } from '../helpers/assertions.ts'
 import {
-  answerOf,
   claimsOf,
   type Fields,
   register,
+  responseOf,
   signInAndApprove,
   type TestClient,
 } from '../helpers/flow.ts'
@@ -245,7 +245,7 @@ t.test(
     const fields = { ...requestOf(party), redirect_uri: party.client.redirectUri }
     const direct = await new UserAgent(server.issuer).send(urlOf(party, fields))
     t.match(
-      answerOf(direct),
+      responseOf(direct),
       { error: 'invalid_request', state: 'a-state', iss: server.issuer },
       '[fapi2-5.3.2.2-require-par]',
     )
@@ -257,7 +257,7 @@ t.test(
     const before = await json(await push(open))
     await change(open, { description: { security_profile: 'fapi2' } })
     const late = await agent.send(urlOf(open, { request_uri: String(before['request_uri']) }))
-    t.match(answerOf(late), { error: 'invalid_request' }, 'pushed before an operator chose the client')
+    t.match(responseOf(late), { error: 'invalid_request' }, 'pushed before an operator chose the client')
     const anonymous = await postProven(server, party.client, parPath, requestOf(party))
     await assertRejected(t, anonymous, 'invalid_client', 400, '[fapi2-5.3.2.2-par-authenticated]')
     const response = await push(party)
@@ -461,7 +461,7 @@ t.test(
     const kept = await json(await ask(chosen, refreshing(tokens)))
     t.equal(kept['refresh_token'], tokens['refresh_token'])
     const direct = await new UserAgent(strict.issuer).send(urlOf(chosen, requestOf(chosen)))
-    t.match(answerOf(direct), { error: 'invalid_request' })
+    t.match(responseOf(direct), { error: 'invalid_request' })
     const foreign = { ...requestOf(chosen), redirect_uri: 'https://elsewhere.example/' }
     const page = await new UserAgent(strict.issuer).send(urlOf(chosen, foreign))
     t.equal(page.status, 400, '[fapi2-5.3.2.1-no-open-redirector] a page, and no redirect')

@@ -33,9 +33,9 @@ const { server, client, agent } = await startFlow(t, {
 const code = (of: TestClient = client, fields = {}) => obtainCode(server, of, { agent, fields })
 
 async function tokensFrom(response: Promise<Response>): Promise<Tokens> {
-  const answer = await response
-  if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
-  return (await answer.json()) as Tokens
+  const httpResponse = await response
+  if (httpResponse.status !== 200) throw new Error(`${httpResponse.status} ${await httpResponse.text()}`)
+  return (await httpResponse.json()) as Tokens
 }
 
 /** Whether the grant of this token is still stored. */

@@ -97,10 +97,13 @@ t.test(
       })
       t.equal(hosted.body, plain, `${name} under another Host`)
     }
-    const refused = await fetch(`${proxied.origin}/api/courses`, {
+    const rejected = await fetch(`${proxied.origin}/api/courses`, {
       headers: { ...hostile, authorization: 'Bearer x' },
     })
-    t.equal(challengeOf(refused).params['resource_metadata'], `${https}/.well-known/oauth-protected-resource`)
+    t.equal(
+      challengeOf(rejected).params['resource_metadata'],
+      `${https}/.well-known/oauth-protected-resource`,
+    )
     const direct = await startServer(t)
     const client = await register(direct)
     const asked = await fetch(authorizationUrl(direct, client), { headers: hostile, redirect: 'manual' })
@@ -167,9 +170,9 @@ t.test(
       t.equal(body['issuer'] ?? body['resource'], tenant.issuer)
       t.equal((await known(tenant, name)).status, 404, `${name} without the path is another issuer's`)
     }
-    const refused = await callApi(tenant, '/api/courses', 'garbage')
+    const rejected = await callApi(tenant, '/api/courses', 'garbage')
     t.equal(
-      challengeOf(refused).params['resource_metadata'],
+      challengeOf(rejected).params['resource_metadata'],
       `${tenant.origin}/.well-known/oauth-protected-resource/t`,
     )
   },

@@ -2,7 +2,7 @@ import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import * as client from 'openid-client'
 import t from 'tap'
 import { ask, assertErrorPage, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
-import { answerOf, authorize, exchange, type Fields, register, type TestClient } from '../helpers/flow.ts'
+import { authorize, exchange, type Fields, register, responseOf, type TestClient } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
@@ -13,8 +13,8 @@ const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-con
 const keySet = createRemoteJWKSet(new URL(String(metadata['jwks_uri'])))
 
 /** Reads a response as a client must, JARM §2.4. */
-async function read(answer: Record<string, string | undefined>, { id }: TestClient) {
-  const { response = '', ...others } = answer
+async function read(parameters: Record<string, string | undefined>, { id }: TestClient) {
+  const { response = '', ...others } = parameters
   const { payload, protectedHeader } = await jwtVerify(response, keySet, {
     issuer: server.issuer,
     audience: id,
@@ -72,8 +72,8 @@ t.test(
       [{ response_type: 'token' }, 'unsupported_response_type'],
     ]
     for (const [fields, error] of rows) {
-      const answer = answerOf(await authorize(server, portal, { response_mode: 'jwt', ...fields }))
-      const { members, others } = await read(answer, portal)
+      const response = responseOf(await authorize(server, portal, { response_mode: 'jwt', ...fields }))
+      const { members, others } = await read(response, portal)
       t.strictSame(others, {}, error)
       t.match(members, { error, error_description: /./, state: 'a-state', aud: portal.id }, error)
       t.notOk('code' in members)
@@ -110,9 +110,9 @@ t.test('[jarm-3-signed-response-alg] the client chooses the algorithm; RS256 is 
   ]) {
     const extra = { ...(chosen !== undefined && { authorization_signed_response_alg: chosen }) }
     const one = await integrate(server, { description: extra })
-    const answer = answerOf(await authorize(server, one, { response_mode: 'jwt', prompt: 'none' }))
-    t.equal((await read(answer, one)).algorithm, expected)
-    const plain = answerOf(await authorize(server, one, { prompt: 'none' }))
+    const response = responseOf(await authorize(server, one, { response_mode: 'jwt', prompt: 'none' }))
+    t.equal((await read(response, one)).algorithm, expected)
+    const plain = responseOf(await authorize(server, one, { prompt: 'none' }))
     t.equal(plain['error'], 'login_required', 'a response that is not asked for as a JWT is none')
   }
   for (const name of ['none', 'HS256', 'PS256'])
@@ -134,10 +134,10 @@ t.test('[oidc-core-3.1.2.6-bad-response-mode] a mode that is not offered is a pa
 })
 
 t.test('a signed response is no other token of this server', async (t) => {
-  const answer = answerOf(await authorize(server, portal, { response_mode: 'jwt', prompt: 'none' }))
-  const { response = '' } = answer
+  const parameters = responseOf(await authorize(server, portal, { response_mode: 'jwt', prompt: 'none' }))
+  const { response = '' } = parameters
   t.equal(decodeProtectedHeader(response).typ, 'JWT')
-  const hinted = answerOf(await authorize(server, portal, { id_token_hint: response }))
+  const hinted = responseOf(await authorize(server, portal, { id_token_hint: response }))
   t.equal(hinted['error'], 'invalid_request', 'it is no hint')
   const called = await fetch(`${server.issuer}/api/oauth/userinfo`, {
     headers: { authorization: `Bearer ${response}` },
@@ -167,7 +167,7 @@ t.test('openid-client reads a signed response, and rejects one for another clien
   const checks = { pkceCodeVerifier: verifier, expectedState: 'own' }
   const tokens = await client.authorizationCodeGrant(config, landing.location, checks)
   t.equal(tokens.claims()?.iss, server.issuer)
-  const other = answerOf(
+  const other = responseOf(
     await authorize(server, portal, { response_mode: 'jwt', prompt: 'none', state: 'own' }),
   )
   const foreign = new URL(landing.location)

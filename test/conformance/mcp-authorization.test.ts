@@ -13,9 +13,9 @@ t.test(
       ['/api/courses', 'POST', 'courses:write'],
       ['/api/courses', 'DELETE', 'courses:write'],
     ] as const) {
-      const refused = await callApi(server, path, token, { method })
-      t.equal(refused.status, 403)
-      const { scheme, params } = challengeOf(refused)
+      const rejected = await callApi(server, path, token, { method })
+      t.equal(rejected.status, 403)
+      const { scheme, params } = challengeOf(rejected)
       t.strictSame([scheme, params['error'], params['scope']], ['Bearer', 'insufficient_scope', scope])
     }
     t.equal((await callApi(server, '/api/courses', token)).status, 200)
@@ -35,10 +35,10 @@ t.test('[mcp-scope-no-offline-access] no response of a resource asks for offline
   let challenged = 0
   for (const path of areas) {
     for (const method of ['GET', 'POST']) {
-      const refused = await callApi(server, path, token, { method })
-      if (refused.status === 405) continue
-      t.equal(refused.status, 403, `${method} ${path}`)
-      t.match(challengeOf(refused).params['scope'], /^[a-z_]+:(?:read|write)$/)
+      const rejected = await callApi(server, path, token, { method })
+      if (rejected.status === 405) continue
+      t.equal(rejected.status, 403, `${method} ${path}`)
+      t.match(challengeOf(rejected).params['scope'], /^[a-z_]+:(?:read|write)$/)
       challenged += 1
     }
   }
@@ -50,9 +50,9 @@ t.test(
   async (t) => {
     const { access_token: token } = await tokens({ scope: 'courses:write' })
     t.equal((await callApi(server, '/api/courses', token, { method: 'POST' })).status, 200)
-    const refused = await callApi(server, '/api/courses', token)
-    t.equal(refused.status, 403)
-    t.equal(challengeOf(refused).params['scope'], 'courses:read')
+    const rejected = await callApi(server, '/api/courses', token)
+    t.equal(rejected.status, 403)
+    t.equal(challengeOf(rejected).params['scope'], 'courses:read')
   },
 )
 
@@ -69,9 +69,9 @@ t.test(
     ]) {
       const about = `${asked} then ${exchanged}`
       const code = await obtainCode(server, client, { agent, fields: { resource: asked } })
-      const answer = await exchange(server, client, code, { resource: exchanged })
-      t.equal(answer.status, 200, about)
-      const { access_token: token } = await json(answer)
+      const response = await exchange(server, client, code, { resource: exchanged })
+      t.equal(response.status, 200, about)
+      const { access_token: token } = await json(response)
       t.equal((await introspect(server, client, String(token)))['aud'], issuer, about)
     }
   },

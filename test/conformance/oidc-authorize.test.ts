@@ -10,7 +10,6 @@ import {
   signedIn,
 } from '../helpers/authorization.ts'
 import {
-  answerOf,
   authorizationUrl,
   authorize,
   claimsOf,
@@ -19,6 +18,7 @@ import {
   obtainCode,
   obtainTokens,
   register,
+  responseOf,
   signInAndApprove,
   type TestClient,
 } from '../helpers/flow.ts'
@@ -59,12 +59,12 @@ t.test(
     t.equal(next.pathname, '/oauth/authorize')
     t.same(Object.fromEntries(next.searchParams), Object.fromEntries(body))
     const faulty = new URLSearchParams({ client_id: client.id, redirect_uri: client.redirectUri, state: 'x' })
-    const refused = await fetch(`${server.issuer}/oauth/authorize`, {
+    const rejected = await fetch(`${server.issuer}/oauth/authorize`, {
       method: 'POST',
       body: faulty,
       redirect: 'manual',
     })
-    assertErrorRedirect(t, server, refused, 'invalid_request', { state: 'x' })
+    assertErrorRedirect(t, server, rejected, 'invalid_request', { state: 'x' })
     const large = new URLSearchParams([...body, ['login_hint', 'x'.repeat(8100)]])
     const landed = await new UserAgent(server.issuer).open(`${server.issuer}/oauth/authorize`, {
       method: 'POST',
@@ -118,8 +118,8 @@ t.test(
       ['[oidc-core-3.1.2.1-prompt-unknown]', { prompt: 'create foo' }],
     ]
     for (const [clause, fields] of rows) {
-      const answer = sentAway(await ask(server, firstParty, fields, user))
-      t.match(answer, { code: /./ }, `${clause} ${JSON.stringify(fields).slice(0, 40)}`)
+      const response = sentAway(await ask(server, firstParty, fields, user))
+      t.match(response, { code: /./ }, `${clause} ${JSON.stringify(fields).slice(0, 40)}`)
       t.equal(place(await ask(server, client, fields)), '/login')
     }
   },
@@ -142,22 +142,22 @@ t.test(
   async (t) => {
     const nobody = await authorize(server, client, { prompt: 'none' })
     assertErrorRedirect(t, server, nobody, 'login_required')
-    t.equal(answerOf(nobody)['error'], 'login_required', '[oidc-core-3.1.2.6-login-required]')
+    t.equal(responseOf(nobody)['error'], 'login_required', '[oidc-core-3.1.2.6-login-required]')
     const unasked = await authorize(server, client, { prompt: 'none' }, user)
     assertErrorRedirect(t, server, unasked, 'consent_required')
-    t.equal(answerOf(unasked)['error'], 'consent_required', '[oidc-core-3.1.2.6-consent-required]')
+    t.equal(responseOf(unasked)['error'], 'consent_required', '[oidc-core-3.1.2.6-consent-required]')
     const remembering = await integrate(server)
     const first = await authorize(server, remembering, { prompt: 'none' }, user)
     assertErrorRedirect(t, server, first, 'consent_required', { to: remembering.redirectUri })
     const silent = await authorize(server, firstParty, { prompt: 'none' }, user)
     t.equal(silent.status, 303, '[oidc-core-3.1.2.1-prompt-none]')
-    t.match(answerOf(silent), { code: /./, iss: server.issuer }, '[oidc-core-3.1.2.1-prompt-none]')
+    t.match(responseOf(silent), { code: /./, iss: server.issuer }, '[oidc-core-3.1.2.1-prompt-none]')
     const state = '-._~'.repeat(32)
-    t.equal(answerOf(await authorize(server, firstParty, { prompt: 'none', state }))['state'], state)
+    t.equal(responseOf(await authorize(server, firstParty, { prompt: 'none', state }))['state'], state)
     const stale = await signedIn(server, client)
     server.advance(10)
     const tooOld = await authorize(server, firstParty, { prompt: 'none', max_age: '5' }, stale)
-    t.match(answerOf(tooOld), { error: 'login_required' })
+    t.match(responseOf(tooOld), { error: 'login_required' })
   },
 )
 

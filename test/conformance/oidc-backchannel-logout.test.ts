@@ -4,7 +4,7 @@ import { finishedDeliveryKind, logoutDeliveryKind } from '../../src/domain/logou
 import { hashSecret } from '../../src/domain/secret.ts'
 import { logoutPauseKind } from '../../src/specs/oidc-backchannel-logout/pause.ts'
 import { ask, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
-import type { IntegrationRequest } from '../helpers/client-request.ts'
+import type { OperatorClientRequest } from '../helpers/client-request.ts'
 import {
   authorizationUrl,
   claimsOf,
@@ -28,7 +28,7 @@ const plain = await integrate(server, { consent: 'skip' })
 async function withReceiver(
   t: Parameters<typeof startLogoutReceiver>[0],
   members: Readonly<Record<string, unknown>> = {},
-  request: Partial<IntegrationRequest> = {},
+  request: Partial<OperatorClientRequest> = {},
 ): Promise<{ readonly client: TestClient; readonly receiver: LogoutReceiver }> {
   const receiver = await startLogoutReceiver(t, '/out?from=lychgate')
   const description = { backchannel_logout_uri: receiver.uri, ...members }

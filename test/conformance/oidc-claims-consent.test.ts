@@ -15,8 +15,8 @@ const claims = JSON.stringify({
 
 /** The claims that a client gets with the code of this redirect. */
 async function learnt(landing: Landing, who = client) {
-  const answer = await exchange(server, who, String(sentAway(landing)['code']))
-  const { scope, access_token: token, id_token: idToken } = (await answer.json()) as Tokens
+  const response = await exchange(server, who, String(sentAway(landing)['code']))
+  const { scope, access_token: token, id_token: idToken } = (await response.json()) as Tokens
   const told = (await (await callApi(server, '/api/oauth/userinfo', token)).json()) as object
   return { scope, told: Object.keys(told).sort(), idToken: claimsOf(idToken) }
 }

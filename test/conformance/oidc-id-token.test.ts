@@ -4,7 +4,6 @@ import t from 'tap'
 import { insert, removeUser } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import {
-  answerOf,
   authorizationUrl,
   claimsOf,
   exchange,
@@ -12,6 +11,7 @@ import {
   obtainTokens,
   refresh,
   register,
+  responseOf,
   signInAndApprove,
   type Tokens,
 } from '../helpers/flow.ts'
@@ -262,8 +262,8 @@ t.test(
     await obtainTokens(server, client, { agent: theirs, user: bob })
     const claims = JSON.stringify({ id_token: { sub: { value: aliceSub } } })
     const silent = await theirs.send(authorizationUrl(server, client, { claims, prompt: 'none' }))
-    t.match(answerOf(silent), { error: 'login_required' })
-    t.notOk('code' in answerOf(silent))
+    t.match(responseOf(silent), { error: 'login_required' })
+    t.notOk('code' in responseOf(silent))
     const landing = await theirs.open(authorizationUrl(server, client, { claims }))
     const end = await signInAndApprove(theirs, landing, { user: bob })
     t.equal(end.searchParams.get('error'), 'login_required')

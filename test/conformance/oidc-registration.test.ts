@@ -25,27 +25,27 @@ t.test(
   '[oidc-reg-2-native-redirects] a native client cannot register redirects to other hosts',
   async (t) => {
     for (const uri of ['https://x/cb', 'http://x/cb']) {
-      const answer = await post({ application_type: 'native', redirect_uris: [uri] })
-      assertRejected(t, answer, 'invalid_redirect_uri', uri)
+      const response = await post({ application_type: 'native', redirect_uris: [uri] })
+      assertRejected(t, response, 'invalid_redirect_uri', uri)
     }
   },
 )
 
 t.test('[oidc-reg-2-application-type-values] application_type is native or web', async (t) => {
-  const answer = await post({ redirect_uris: [loopback], application_type: 'desktop' })
-  assertRejected(t, answer, 'invalid_client_metadata', 'desktop')
+  const response = await post({ redirect_uris: [loopback], application_type: 'desktop' })
+  assertRejected(t, response, 'invalid_client_metadata', 'desktop')
 })
 
 t.test('an unsupported ID Token algorithm is rejected', async (t) => {
   for (const algorithm of ['XYZ', 'none', 'HS256']) {
-    const answer = await post({ redirect_uris: [loopback], id_token_signed_response_alg: algorithm })
-    assertRejected(t, answer, 'invalid_client_metadata', algorithm)
+    const response = await post({ redirect_uris: [loopback], id_token_signed_response_alg: algorithm })
+    assertRejected(t, response, 'invalid_client_metadata', algorithm)
   }
 })
 
 t.test('[oidc-reg-2-subject-type] subject_type must be public', async (t) => {
-  const answer = await post({ redirect_uris: [loopback], subject_type: 'pairwise' })
-  assertRejected(t, answer, 'invalid_client_metadata', 'pairwise')
+  const response = await post({ redirect_uris: [loopback], subject_type: 'pairwise' })
+  assertRejected(t, response, 'invalid_client_metadata', 'pairwise')
   await register({ subject_type: 'public' })
 })
 
@@ -65,6 +65,6 @@ t.test('[oidc-reg-3-cors] pages of other origins may register', async (t) => {
 })
 
 t.test('[rfc7523-2.2-registration] private_key_jwt without keys is rejected', async (t) => {
-  const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: 'private_key_jwt' })
-  assertRejected(t, answer, 'invalid_client_metadata', 'private_key_jwt')
+  const response = await post({ redirect_uris: [loopback], token_endpoint_auth_method: 'private_key_jwt' })
+  assertRejected(t, response, 'invalid_client_metadata', 'private_key_jwt')
 })

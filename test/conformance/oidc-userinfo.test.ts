@@ -117,9 +117,9 @@ t.test(
         body,
       })
     for (const [type, body] of bodies) {
-      const answer = await post(type, body, `Bearer ${token}`)
-      t.equal(answer.status, 200, `${type} ${body}`)
-      t.strictSame(JSON.parse(answer.body), sent, `${type} ${body}`)
+      const response = await post(type, body, `Bearer ${token}`)
+      t.equal(response.status, 200, `${type} ${body}`)
+      t.strictSame(JSON.parse(response.body), sent, `${type} ${body}`)
       t.equal((await post(type, body, 'Bearer wrong')).status, 401, 'the token decides')
     }
     for (const [type, body] of [
@@ -129,9 +129,9 @@ t.test(
       [undefined, `access_token=${token}`],
     ] as const) {
       for (const authorization of [undefined, 'Basic eDp5']) {
-        const answer = await post(type, body, authorization)
-        t.equal(answer.status, 415, `[oidc-core-5.3-post-body-token] ${type}: only a form has a token`)
-        t.match(JSON.parse(answer.body), {
+        const response = await post(type, body, authorization)
+        t.equal(response.status, 415, `[oidc-core-5.3-post-body-token] ${type}: only a form has a token`)
+        t.match(JSON.parse(response.body), {
           error: 'invalid_request',
           error_description: 'the Content-Type must be application/x-www-form-urlencoded',
         })

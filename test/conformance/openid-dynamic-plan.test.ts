@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import { insert } from '../../src/domain/decision.ts'
 import { initialTokenKind, mintInitialToken } from '../../src/domain/initial-token.ts'
 import { makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
-import { answerOf, callApi, type Fields, post, signInAndApprove, type TestClient } from '../helpers/flow.ts'
+import { callApi, type Fields, post, responseOf, signInAndApprove, type TestClient } from '../helpers/flow.ts'
 import { startLogoutReceiver, verifyLogoutToken } from '../helpers/logout-receiver.ts'
 import { callback } from '../helpers/openid-suite.ts'
 import { bareUrl, signRequest } from '../helpers/request-objects.ts'
@@ -400,7 +400,7 @@ t.test('oidcc-backchannel-rp-initiated-logout: the client gets a logout token', 
   t.equal(claims.sub, payload.sub)
   t.equal(claims['sid'], payload['sid'])
   const silent = await agent.send(requestUrl(client, { prompt: 'none' }))
-  t.match(answerOf(silent), { error: 'login_required' }, 'the session is over')
+  t.match(responseOf(silent), { error: 'login_required' }, 'the session is over')
 })
 
 t.test('oidcc-3rd_party-init-login: initiate_login_uri is kept and returned', async (t) => {

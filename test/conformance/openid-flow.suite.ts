@@ -79,8 +79,8 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
     const inOrder = [...suite.requestOf({ scope: 'email openid' }, client)].reverse()
     const query = new URLSearchParams(inOrder)
     const agent = new UserAgent(server.issuer)
-    const answer = await suite.finish(t, agent, await agent.open(suite.urlOf(query)))
-    const login = await suite.checkedSignIn(t, query, answer)
+    const response = await suite.finish(t, agent, await agent.open(suite.urlOf(query)))
+    const login = await suite.checkedSignIn(t, query, response)
     t.strictSame(Object.keys(await suite.userInfo(t, login)).sort(), ['email', 'email_verified', 'sub'])
   })
 

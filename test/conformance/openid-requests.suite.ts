@@ -80,13 +80,13 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
       await suite.checkedSignIn(t, query, await suite.finish(t, agent, landing))
       // This one comes with the session cookie, so it is not redirected first.
       const silent = suite.requestOf({}, client)
-      const answer = await suite.finish(
+      const response = await suite.finish(
         t,
         agent,
         await agent.open(endpoint, { method: 'POST', body: silent }),
       )
-      t.strictSame(answer.pages, [])
-      await suite.checkedSignIn(t, silent, answer)
+      t.strictSame(response.pages, [])
+      await suite.checkedSignIn(t, silent, response)
     },
   )
 
@@ -133,10 +133,10 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
       const { verifier, challenge } = pkce()
       const query = suite.requestOf({ code_challenge: challenge, code_challenge_method: 'S256' }, client)
       const agent = new UserAgent(server.issuer)
-      const answer = await suite.finish(t, agent, await agent.open(suite.urlOf(query)))
-      const wrong = await suite.redeem(answer.members['code'], { code_verifier: 'w'.repeat(43) })
+      const response = await suite.finish(t, agent, await agent.open(suite.urlOf(query)))
+      const wrong = await suite.redeem(response.members['code'], { code_verifier: 'w'.repeat(43) })
       t.match(await wrong.json(), { error: 'invalid_grant' })
-      await suite.checkedSignIn(t, query, answer, client, { code_verifier: verifier })
+      await suite.checkedSignIn(t, query, response, client, { code_verifier: verifier })
     },
   )
 }

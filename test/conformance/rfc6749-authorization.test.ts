@@ -166,8 +166,8 @@ t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value counts as omi
       user,
     ),
   )
-  const answer = sentAway(await user.submit(page, { decision: 'approve' }))
-  t.same(Object.keys(answer).sort(), ['code', 'iss'])
+  const response = sentAway(await user.submit(page, { decision: 'approve' }))
+  t.same(Object.keys(response).sort(), ['code', 'iss'])
   const unproven = await authorize(server, client, { code_challenge: '' })
   t.match(assertErrorRedirect(t, server, unproven, 'invalid_request'), 'code_challenge is missing')
 })
@@ -176,8 +176,8 @@ t.test('[rfc6749-3.1-ignore-unknown] unknown parameters change nothing', async (
   const fields = { foo: 'bar', utm: '1', 'x[y]': '{}' }
   t.same(await granted(fields), ['openid'])
   const page = pageOf(await ask(server, client, fields, user))
-  const answer = sentAway(await user.submit(page, { decision: 'approve' }))
-  t.same(Object.keys(answer).sort(), ['code', 'iss', 'state'])
+  const response = sentAway(await user.submit(page, { decision: 'approve' }))
+  t.same(Object.keys(response).sort(), ['code', 'iss', 'state'])
 })
 
 t.test(
@@ -331,9 +331,9 @@ t.test(
       state: 'other',
     })
     for (const more of ['students:write', 'openid']) body.append('scope', more)
-    const answer = sentAway(await user.open(`${server.issuer}/consent`, { method: 'POST', body }))
-    t.equal(answer['state'], 'a-state')
-    const tokens = await exchange(server, client, answer['code'] ?? '')
+    const response = sentAway(await user.open(`${server.issuer}/consent`, { method: 'POST', body }))
+    t.equal(response['state'], 'a-state')
+    const tokens = await exchange(server, client, response['code'] ?? '')
     t.equal((await json(tokens))['scope'], 'courses:read')
   },
 )

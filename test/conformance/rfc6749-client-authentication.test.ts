@@ -75,15 +75,15 @@ t.test(
   async (t) => {
     const unknown = { client_id: 'client_nobody' }
     const fields = { client_id: byPost.id, client_secret: 'wrong' }
-    const answers = [
+    const responses = [
       await redeem(byPost, 'x', { ...unknown, client_secret: 'wrong' }),
       await redeem(byPost, 'x', unknown),
       await redeem(byPost, 'x', fields),
     ]
-    const bodies = await Promise.all(answers.map(json))
+    const bodies = await Promise.all(responses.map(json))
     t.strictSame(bodies[0], bodies[1])
     t.strictSame(bodies[1], bodies[2])
-    t.strictSame([...new Set(answers.map(({ status }) => status))], [400])
+    t.strictSame([...new Set(responses.map(({ status }) => status))], [400])
   },
 )
 

@@ -2,7 +2,7 @@
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
 import { remove, update } from '../../src/domain/decision.ts'
-import type { IntegrationRequest } from '../helpers/client-request.ts'
+import type { OperatorClientRequest } from '../helpers/client-request.ts'
 import { callApi, claimsOf, type Fields, post, postAs, register, type TestClient } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { addClient, assertRejected, challengeOf, introspect, json } from '../helpers/wire.ts'
@@ -23,7 +23,7 @@ const server = await startServer(t, {
 })
 
 /** A client that acts for itself. */
-const addMachine = (request: Partial<IntegrationRequest> = {}) =>
+const addMachine = (request: Partial<OperatorClientRequest> = {}) =>
   addClient(server, {
     name: 'Nightly import',
     redirectUris: [],

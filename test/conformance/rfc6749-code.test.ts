@@ -50,10 +50,10 @@ t.test(
   '[rfc6749-4.1.2-code-single-use] of twenty simultaneous redemptions exactly one succeeds',
   async (t) => {
     const once = await code()
-    const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(server, client, once)))
-    const refused = answers.filter(({ status }) => status !== 200)
-    t.equal(refused.length, 19)
-    for (const response of refused) await assertRejected(t, response, 'invalid_grant')
+    const responses = await Promise.all(Array.from({ length: 20 }, () => exchange(server, client, once)))
+    const rejected = responses.filter(({ status }) => status !== 200)
+    t.equal(rejected.length, 19)
+    for (const response of rejected) await assertRejected(t, response, 'invalid_grant')
   },
 )
 
@@ -133,13 +133,13 @@ t.test(
     const rule = 'rfc9700-4.14.2-revoke-on-event'
     const revocation = { op: 'revokeGrant', grantId, at: server.now(), rule } as const
     await server.deps.store.write(revocation)
-    for (const refused of [
+    for (const rejected of [
       await exchange(server, client, once),
       await exchange(server, client, open),
       await refresh(server, client, token),
     ]) {
-      t.equal((await json(refused.clone()))['error_description'], 'the grant was revoked')
-      await assertRejected(t, refused, 'invalid_grant')
+      t.equal((await json(rejected.clone()))['error_description'], 'the grant was revoked')
+      await assertRejected(t, rejected, 'invalid_grant')
     }
     t.notOk(await isAlive(server, String(first['access_token'])))
     t.ok(await isAlive(server, (await tokens()).access_token), 'the next authorization is another grant')

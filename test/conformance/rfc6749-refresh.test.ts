@@ -56,9 +56,9 @@ t.test(
       await post(server, '/api/oauth/token', { ...form, client_id: 'x' }),
       'invalid_client',
     )
-    const answer = await post(server, '/api/oauth/token', form)
-    t.equal(answer.status, 200)
-    const next = ((await answer.json()) as Tokens).refresh_token
+    const response = await post(server, '/api/oauth/token', form)
+    t.equal(response.status, 200)
+    const next = ((await response.json()) as Tokens).refresh_token
     t.not(next, token)
 
     // Only a genuine refresh token names its client, and only for this grant type.
@@ -106,9 +106,9 @@ t.test(
     await assertRejected(t, await send(`${form}&scope =courses:read`), 'invalid_request')
     for (const raw of ['\n', '\r\n', '\t', '\0', 'é'])
       await assertRejected(t, await send(`${form}&scope=openid${raw}`), 'invalid_request')
-    const answer = await send(`${form}&scope=openid courses:read`)
-    t.equal(answer.status, 200)
-    t.equal(((await answer.json()) as Tokens).scope, 'openid courses:read')
+    const response = await send(`${form}&scope=openid courses:read`)
+    t.equal(response.status, 200)
+    t.equal(((await response.json()) as Tokens).scope, 'openid courses:read')
   },
 )
 
@@ -213,8 +213,8 @@ t.test('after a lost response the same old token gets the same successor while t
 
 t.test('twenty simultaneous refreshes all get the one successor', async (t) => {
   const { refresh_token: token } = await tokens()
-  const answers = await Promise.all(Array.from({ length: 20 }, () => refreshed(token)))
-  t.equal(new Set(answers.map((answer) => answer.refresh_token)).size, 1)
+  const responses = await Promise.all(Array.from({ length: 20 }, () => refreshed(token)))
+  t.equal(new Set(responses.map((response) => response.refresh_token)).size, 1)
 })
 
 /** Asserts that a family is dead: its newest refresh token and every access token. */

@@ -163,14 +163,14 @@ t.test(
     for (const [bearer, method] of allowed) {
       t.equal((await callApi(server, '/api/courses', bearer, { method })).status, 200, method)
     }
-    const refused: [string, string, string, string][] = [
+    const rejected: [string, string, string, string][] = [
       [read, 'POST', '/api/courses', 'courses:write'],
       [read, 'DELETE', '/api/courses', 'courses:write'],
       [write, 'GET', '/api/courses', 'courses:read'],
       [read, 'GET', '/api/events', 'events:read'],
       [write, 'POST', '/api/storage', 'storage:write'],
     ]
-    for (const [bearer, method, path, scope] of refused) {
+    for (const [bearer, method, path, scope] of rejected) {
       const response = await callApi(server, path, bearer, { method })
       const { scheme, params } = challengeOf(response)
       t.equal(scheme, 'Bearer', '[rfc6750-3-challenge-on-refusal]')
@@ -204,8 +204,8 @@ t.test(
         t.match(await json(anonymous), { area, operation, caller: 'anonymous' })
         const called = await callApi(server, `/api/${area}`, every, { method })
         t.match(await json(called), { area, operation, caller: 'user' })
-        const refused = await callApi(server, `/api/${area}`, other, { method })
-        t.equal(challengeOf(refused).params['scope'], `${area}:${operation}`)
+        const rejected = await callApi(server, `/api/${area}`, other, { method })
+        t.equal(challengeOf(rejected).params['scope'], `${area}:${operation}`)
       }
     }
   },
@@ -214,13 +214,13 @@ t.test(
 t.test(
   '[rfc6750-3.1-invalid-request-400] [rfc6750-2-one-method] two Authorization headers are 400, and the API is not called',
   async (t) => {
-    const answer = await raw(
+    const response = await raw(
       `GET /api/courses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
     )
-    t.match(answer, /^HTTP\/1\.1 400 /)
-    t.equal(answer.match(/^www-authenticate: Bearer error="invalid_request"/gim)?.length, 1)
-    t.match(answer, '{"error":"invalid_request"')
-    t.notMatch(answer, '"caller":"user"')
+    t.match(response, /^HTTP\/1\.1 400 /)
+    t.equal(response.match(/^www-authenticate: Bearer error="invalid_request"/gim)?.length, 1)
+    t.match(response, '{"error":"invalid_request"')
+    t.notMatch(response, '"caller":"user"')
     const bytes = await raw(
       'GET /api/courses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \u00e5\u00ff\r\nConnection: close\r\n\r\n',
     )
@@ -256,11 +256,11 @@ t.test(
 function raw(request: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(server.issuer).port), 'localhost')
-    let answer = ''
+    let response = ''
     socket.setEncoding('latin1').on('data', (chunk) => {
-      answer += chunk
+      response += chunk
     })
-    socket.on('end', () => resolve(answer)).on('error', reject)
+    socket.on('end', () => resolve(response)).on('error', reject)
     socket.write(request, 'latin1')
   })
 }

@@ -388,7 +388,7 @@ t.test('[rfc7523-2.2-registration] an operator registers public keys that fit', 
     [{ jwks_uri: 'http://a.example/keys' }, 'no https'],
   ] as const)
     await t.rejects(add([], members), invalid, about)
-  const answer = await fetch(`${server.issuer}/api/oauth/register`, {
+  const response = await fetch(`${server.issuer}/api/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
@@ -397,8 +397,8 @@ t.test('[rfc7523-2.2-registration] an operator registers public keys that fit', 
       jwks: { keys: [jwk] },
     }),
   })
-  t.equal(answer.status, 400)
-  t.equal((await json(answer))['error'], 'invalid_client_metadata', 'open registration does not have it')
+  t.equal(response.status, 400)
+  t.equal((await json(response))['error'], 'invalid_client_metadata', 'open registration does not have it')
 })
 
 t.test('[rfc7523-3-signature] keys are fetched from jwks_uri, and again for an unknown kid', async (t) => {

@@ -5,7 +5,7 @@ import { remove } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'
 import { RecordExists } from '../../src/storage/store.ts'
 import { type AssertionChange, makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
-import { changeIntegration } from '../helpers/client-request.ts'
+import { changeOperatorClient } from '../helpers/client-request.ts'
 import { type Fields, post } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { startStandInIssuer } from '../helpers/stand-in-issuer.ts'
@@ -271,7 +271,7 @@ t.test('what an operator ends counts for the next token', async (t) => {
   const known = { declared, scopes: ['courses:read'], resources: [config.issuer] }
   const left = { trusted_issuers: [{ issuer: platform.issuer, subject: 'staying' }] }
   await store.transact('client', leaving.id, (found) =>
-    changeIntegration(found, { description: left }, known, { by: 'operator', at: server.now() }),
+    changeOperatorClient(found, { description: left }, known, { by: 'operator', at: server.now() }),
   )
   await assertFails(t, await asked('leaving'), 'rfc7523-3-iss-sub', 'a subject that was removed')
   t.equal((await asked('staying')).status, 200)

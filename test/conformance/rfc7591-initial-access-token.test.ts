@@ -7,7 +7,7 @@ import {
   mintInitialToken,
 } from '../../src/domain/initial-token.ts'
 import { makeClientKey, signAssertion, withAssertion } from '../helpers/assertions.ts'
-import { answerOf, authorizationUrl, post, signInAndApprove, type TestClient } from '../helpers/flow.ts'
+import { authorizationUrl, post, responseOf, signInAndApprove, type TestClient } from '../helpers/flow.ts'
 import { bareUrl, signRequest } from '../helpers/request-objects.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -200,13 +200,13 @@ t.test('the token decides what may be left out and what is remembered', async (t
   const noPkce = { code_challenge: undefined, code_challenge_method: undefined }
   const agent = new UserAgent(server.issuer)
   const ask = (body: Json, fields = {}) => agent.send(authorizationUrl(server, clientOf(body), fields))
-  t.equal(answerOf(await ask(plain, noPkce))['error'], 'invalid_request')
+  t.equal(responseOf(await ask(plain, noPkce))['error'], 'invalid_request')
   const lax = await registered(await mint({ pkce: 'optional', uses: 2 }))
   t.match((await ask(lax, noPkce)).headers.get('location'), /\/login/)
   const open = await registered(await mint({ pkce: 'optional' }), { token_endpoint_auth_method: 'none' })
-  t.equal(answerOf(await ask(open, noPkce))['error'], 'invalid_request', 'a public client needs PKCE')
+  t.equal(responseOf(await ask(open, noPkce))['error'], 'invalid_request', 'a public client needs PKCE')
   await signInAndApprove(agent, await agent.open(authorizationUrl(server, clientOf(plain))))
-  t.match(answerOf(await ask(plain, { prompt: 'none' }))['code'], /./, 'the consent is remembered')
+  t.match(responseOf(await ask(plain, { prompt: 'none' }))['code'], /./, 'the consent is remembered')
   // RFC 7592 §2.2: it keeps its rights, and a change of redirect URIs asks the user again.
   const update = (redirectUris: readonly string[]) =>
     fetch(String(plain['registration_client_uri']), {
@@ -218,9 +218,9 @@ t.test('the token decides what may be left out and what is remembered', async (t
       body: JSON.stringify({ client_id: plain['client_id'], redirect_uris: redirectUris }),
     })
   t.equal((await update([callback])).status, 200)
-  t.match(answerOf(await ask(plain, { prompt: 'none' }))['code'], /./, 'nothing has changed')
+  t.match(responseOf(await ask(plain, { prompt: 'none' }))['code'], /./, 'nothing has changed')
   t.equal((await update([callback, 'https://other.example/cb'])).status, 200)
-  t.equal(answerOf(await ask(plain, { prompt: 'none' }))['error'], 'consent_required')
+  t.equal(responseOf(await ask(plain, { prompt: 'none' }))['error'], 'consent_required')
   await assertRejected(t, await update(['http://app.example/cb']), 'invalid_redirect_uri')
 })
 

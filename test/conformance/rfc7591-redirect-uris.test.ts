@@ -21,9 +21,9 @@ t.test(
   '[rfc8252-8.3-localhost-not-recommended] localhost is rejected where the setting leaves it out',
   async (t) => {
     const narrow = registrationAt((await startServer(t, { registration: { loopbackHosts: [] } })).issuer)
-    const answer = await narrow.post({ redirect_uris: ['http://localhost:1/cb'] })
-    assertRejected(t, answer, 'invalid_redirect_uri', 'localhost')
-    t.match(answer.body['error_description'], /registration\.loopbackHosts/)
+    const response = await narrow.post({ redirect_uris: ['http://localhost:1/cb'] })
+    assertRejected(t, response, 'invalid_redirect_uri', 'localhost')
+    t.match(response.body['error_description'], /registration\.loopbackHosts/)
     t.equal((await narrow.post({ redirect_uris: ['http://127.0.0.1:1/cb'] })).status, 201)
   },
 )
@@ -96,8 +96,8 @@ t.test('[rfc8252-8.4-complete-uri] no part of a redirect URI is a pattern', asyn
 
 t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is rejected', async (t) => {
   for (const uri of ['http://127.0.0.1', 'http://127.0.0.1:80', 'http://[::1]:80']) {
-    const answer = await post({ redirect_uris: [uri], token_endpoint_auth_method: 'client_secret_post' })
-    assertRejected(t, answer, 'invalid_redirect_uri', uri)
+    const response = await post({ redirect_uris: [uri], token_endpoint_auth_method: 'client_secret_post' })
+    assertRejected(t, response, 'invalid_redirect_uri', uri)
   }
 })
 
@@ -114,9 +114,9 @@ t.test(
       ['http://localhost:3000?a=b', 'it has no path, the form is http://localhost:3000/path'],
       ['http://127.0.0.1', 'it has no path, the form is http://127.0.0.1/path'],
     ] as const) {
-      const answer = await post({ redirect_uris: [uri] })
-      assertRejected(t, answer, 'invalid_redirect_uri', uri)
-      t.equal(answer.body['error_description'], `redirect_uris[0] is not of the form ${forms}; ${said}`)
+      const response = await post({ redirect_uris: [uri] })
+      assertRejected(t, response, 'invalid_redirect_uri', uri)
+      t.equal(response.body['error_description'], `redirect_uris[0] is not of the form ${forms}; ${said}`)
       const second = await post({ redirect_uris: [loopback], post_logout_redirect_uris: [uri] })
       assertRejected(t, second, 'invalid_client_metadata', uri)
       t.equal(
@@ -170,9 +170,9 @@ t.test('more metadata than can be stored is rejected, and the error names the se
     Array.from({ length: 10 }, (_, at) => [`client_uri#de-x-a${at}`, `https://app.example/${path(2000)}`]),
   )
   for (const body of [{ redirect_uris: uris }, { redirect_uris: [loopback], ...localized }]) {
-    const answer = await post({ ...body, 'client_name#fr': 'é'.repeat(200) })
-    assertRejected(t, answer, 'invalid_client_metadata', Object.keys(body).join(' '))
-    t.match(answer.body['error_description'], 'limits.clientMetadataBytes')
+    const response = await post({ ...body, 'client_name#fr': 'é'.repeat(200) })
+    assertRejected(t, response, 'invalid_client_metadata', Object.keys(body).join(' '))
+    t.match(response.body['error_description'], 'limits.clientMetadataBytes')
   }
   t.equal((await deps.store.list('client')).length, before, 'nothing was stored')
 })
@@ -214,11 +214,11 @@ t.test('[oidc-reg-3.2-redirect-uris-never-replaced] redirect URIs are returned u
 t.test('[oidc-rpl-3.1-registration] post_logout_redirect_uris follow the loopback rule', async (t) => {
   const uris = ['http://127.0.0.1:1/out']
   t.strictSame((await register({ post_logout_redirect_uris: uris }))['post_logout_redirect_uris'], uris)
-  const answer = await post({
+  const response = await post({
     redirect_uris: [loopback],
     post_logout_redirect_uris: ['https://app.example/out'],
   })
-  assertRejected(t, answer, 'invalid_client_metadata', 'https')
+  assertRejected(t, response, 'invalid_client_metadata', 'https')
 })
 
 t.test('a server that drops foreign redirects keeps and echoes the loopback ones', async (t) => {

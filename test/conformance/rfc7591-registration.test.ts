@@ -82,8 +82,8 @@ t.test('[rfc7591-2.3-software-statement-precedence] a software statement has no 
 
 t.test('[rfc7591-2-jwks-exclusive] jwks together with jwks_uri is rejected', async (t) => {
   const [jwks, jwksUri] = [{ keys: [] }, 'https://app.example/jwks']
-  const answer = await post({ redirect_uris: [loopback], jwks, jwks_uri: jwksUri })
-  assertRejected(t, answer, 'invalid_client_metadata', 'both')
+  const response = await post({ redirect_uris: [loopback], jwks, jwks_uri: jwksUri })
+  assertRejected(t, response, 'invalid_client_metadata', 'both')
   for (const one of [{ jwks }, { jwks_uri: jwksUri }]) t.type((await register(one))['client_id'], 'string')
 })
 
@@ -139,8 +139,8 @@ t.test(
 t.test('[rfc7591-2-uri-members-valid] URI members are absolute http or https', async (t) => {
   for (const name of ['client_uri', 'logo_uri', 'tos_uri', 'policy_uri', 'jwks_uri']) {
     for (const uri of ['javascript:alert(1)', 'data:text/html,x', '/relative', 'ftp://x.example/', 5]) {
-      const answer = await post({ redirect_uris: [loopback], [name]: uri })
-      assertRejected(t, answer, 'invalid_client_metadata', `${name} ${uri}`)
+      const response = await post({ redirect_uris: [loopback], [name]: uri })
+      assertRejected(t, response, 'invalid_client_metadata', `${name} ${uri}`)
     }
   }
 })
@@ -156,8 +156,8 @@ t.test(
       { grant_types: ['client_credentials'] },
       { grant_types: ['authorization_code', 'password'] },
     ]) {
-      const answer = await post({ redirect_uris: [loopback], ...metadata })
-      assertRejected(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
+      const response = await post({ redirect_uris: [loopback], ...metadata })
+      assertRejected(t, response, 'invalid_client_metadata', JSON.stringify(metadata))
     }
   },
 )
@@ -220,9 +220,9 @@ t.test('[rfc7591-3-post-json] only POST of a JSON object registers', async (t) =
 
 t.test('a body of 60 kilobytes is accepted, one over the limit is not', async (t) => {
   t.equal((await post({ redirect_uris: [loopback], x: 'x'.repeat(60_000) })).status, 201)
-  const answer = await post({ redirect_uris: [loopback], x: 'x'.repeat(70_000) })
-  t.match(answer, { status: 413, body: { error: 'invalid_client_metadata' } })
-  t.match(answer.body['error_description'], 'more than 65536 bytes (limits.registrationBodyBytes)')
+  const response = await post({ redirect_uris: [loopback], x: 'x'.repeat(70_000) })
+  t.match(response, { status: 413, body: { error: 'invalid_client_metadata' } })
+  t.match(response.body['error_description'], 'more than 65536 bytes (limits.registrationBodyBytes)')
 })
 
 t.test('[rfc7591-3.2.1-created-201] success is 201 with a JSON object that is not cached', async (t) => {
@@ -344,9 +344,9 @@ t.test(
       { jwks: [] },
       { post_logout_redirect_uris: ['https://app.example/'] },
     ]) {
-      const answer = await post({ redirect_uris: [loopback], ...metadata })
+      const response = await post({ redirect_uris: [loopback], ...metadata })
       const about = `[rfc7591-3.2.2-invalid-client-metadata] ${JSON.stringify(metadata)}`
-      assertRejected(t, answer, 'invalid_client_metadata', about)
+      assertRejected(t, response, 'invalid_client_metadata', about)
     }
     const joined = [
       'pay\u200dpal',
@@ -364,9 +364,9 @@ t.test(
       'p\u200bp',
       'کتاب\u202eخانه',
     ]) {
-      const answer = await post({ redirect_uris: [loopback], client_name: name })
+      const response = await post({ redirect_uris: [loopback], client_name: name })
       const about = `[rfc7591-3.2.2-invalid-client-metadata] ${escape(name)}`
-      assertRejected(t, answer, 'invalid_client_metadata', about)
+      assertRejected(t, response, 'invalid_client_metadata', about)
     }
     const none = await post({ client_name: 'x' })
     assertRejected(t, none, 'invalid_redirect_uri', '[rfc7591-3.2.2-error-400-json] no redirect URI')

@@ -126,11 +126,11 @@ t.test(
     t.ok(await isAlive(server, tokens.access_token))
     t.equal((await configure(client, 'DELETE')).status, 204)
     t.notOk(await isAlive(server, tokens.access_token))
-    for (const answer of [
+    for (const response of [
       await refresh(server, own, tokens.refresh_token),
       await exchange(server, own, code),
     ])
-      t.equal((await json(answer))['error'], 'invalid_client')
+      t.equal((await json(response))['error'], 'invalid_client')
   },
 )
 
@@ -155,16 +155,16 @@ t.test('[rfc7592-2.2-put-replaces] an update removes omitted members', async (t)
   }
   const { status, body } = await configure(client, 'PUT', update)
   t.equal(status, 200)
-  for (const answer of [body, (await configure(client, 'GET')).body]) {
-    t.notOk('client_name' in answer)
-    t.notOk('contacts' in answer)
+  for (const response of [body, (await configure(client, 'GET')).body]) {
+    t.notOk('client_name' in response)
+    t.notOk('contacts' in response)
     t.equal(
-      answer['scope'],
+      response['scope'],
       catalogueOf(deps.config, declared.scopes)
         .map(({ name }) => name)
         .join(' '),
     )
-    t.equal(answer['tos_uri'], 'https://app.example/tos')
+    t.equal(response['tos_uri'], 'https://app.example/tos')
   }
 })
 
@@ -188,8 +188,8 @@ t.test(
 t.test('[rfc7592-2.2-client-id-must-match] an update must name its own client', async (t) => {
   const client = await register({ client_name: 'Kept' })
   for (const clientId of [undefined, 'other', (await register())['client_id']]) {
-    const answer = await configure(client, 'PUT', { client_id: clientId, redirect_uris: [loopback] })
-    assertRejected(t, answer, 'invalid_client_metadata', String(clientId))
+    const response = await configure(client, 'PUT', { client_id: clientId, redirect_uris: [loopback] })
+    assertRejected(t, response, 'invalid_client_metadata', String(clientId))
   }
   t.equal((await configure(client, 'GET')).body['client_name'], 'Kept')
 })
@@ -300,10 +300,10 @@ t.test('a client that an operator added cannot be configured with any token', as
   for (const bearer of [token, portal.secret, registered['registration_access_token'], client_id]) {
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const body = method === 'PUT' ? { client_id: portal.id, redirect_uris: [loopback] } : undefined
-      const answer = await configure({ registration_client_uri: uri }, method, body, bearer)
-      t.equal(answer.status, 401, `${method} ${bearer}`)
-      t.equal(answer.body['error'], 'invalid_token')
-      t.match(answer.headers.get('www-authenticate'), /^Bearer error="invalid_token"/)
+      const response = await configure({ registration_client_uri: uri }, method, body, bearer)
+      t.equal(response.status, 401, `${method} ${bearer}`)
+      t.equal(response.body['error'], 'invalid_token')
+      t.match(response.headers.get('www-authenticate'), /^Bearer error="invalid_token"/)
     }
   }
   t.ok(await mayAuthorize(portal.id, portal.redirectUri), 'it is there, with its own callback')

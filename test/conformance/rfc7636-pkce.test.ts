@@ -125,10 +125,10 @@ t.test('[rfc7636-4.4-challenge-not-exposed] no response and no code contains the
   const page = pageOf(await ask(server, client, { code_challenge: challenge }, user))
   const landing = await user.submit(page, { decision: 'approve' })
   const { code = '' } = sentAway(landing)
-  const answer = await exchange(server, client, code, { code_verifier: verifier })
-  t.equal(answer.status, 200, 'the challenge is the one of this code')
+  const response = await exchange(server, client, code, { code_verifier: verifier })
+  t.equal(response.status, 200, 'the challenge is the one of this code')
   t.notOk(JSON.stringify(landing).includes(challenge), 'the redirect')
-  t.notOk((await answer.text()).includes(challenge), 'the tokens')
+  t.notOk((await response.text()).includes(challenge), 'the tokens')
   t.notOk(page.html.includes(challenge), 'the consent page')
   const digest = Buffer.from(challenge, 'base64url').toString('latin1')
   for (const text of [code, ...code.split(/[._]/)]) {

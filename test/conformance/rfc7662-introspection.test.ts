@@ -65,20 +65,20 @@ t.test(
   async (t) => {
     const { refresh_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const hint of [undefined, 'access_token', 'refresh_token', 'foo']) {
-      const answer = await introspect(server, client, token, { token_type_hint: hint })
+      const response = await introspect(server, client, token, { token_type_hint: hint })
       const clause =
         hint === undefined || hint === 'refresh_token'
           ? '[rfc7662-2.2-refresh-token-subject]'
           : '[rfc7662-2.1-hint-extends-search]'
-      t.equal(answer['active'], true, `${clause} ${hint ?? 'no hint'}`)
-      t.equal(answer['scope'], 'openid courses:read')
-      t.equal(answer['client_id'], client.id)
-      t.notOk('token_type' in answer)
+      t.equal(response['active'], true, `${clause} ${hint ?? 'no hint'}`)
+      t.equal(response['scope'], 'openid courses:read')
+      t.equal(response['client_id'], client.id)
+      t.notOk('token_type' in response)
     }
     await assertRejected(t, await callApi(server, '/api/courses', token), 'invalid_token', 401)
     const { access_token: access } = await tokens()
-    const answer = await introspect(server, client, access, { token_type_hint: 'refresh_token' })
-    t.equal(answer['active'], true)
+    const response = await introspect(server, client, access, { token_type_hint: 'refresh_token' })
+    t.equal(response['active'], true)
   },
 )
 
@@ -216,9 +216,9 @@ t.test(
     ]
     for (const { token, knows } of table) {
       for (const caller of [client, forIssuer, forLessons, forLibrary, confidential, stranger]) {
-        const answer = await introspect(server, caller, token)
-        if (knows.includes(caller)) t.equal(answer['active'], true)
-        else t.strictSame(answer, inactive)
+        const response = await introspect(server, caller, token)
+        if (knows.includes(caller)) t.equal(response['active'], true)
+        else t.strictSame(response, inactive)
       }
     }
   },

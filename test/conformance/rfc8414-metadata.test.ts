@@ -238,11 +238,11 @@ t.test(
 t.test(
   '[rfc8414-3.2-no-empty-arrays] [oidc-core-13.3-no-null-members] no response contains an empty list or null',
   async (t) => {
-    const answers: Json[] = [
+    const responses: Json[] = [
       metadata,
       await json(await fetch(`${issuer}/.well-known/oauth-protected-resource`)),
     ]
-    for (const document of answers) {
+    for (const document of responses) {
       for (const [name, value] of Object.entries(document)) {
         const many = Array.isArray(value) || name.endsWith('_supported')
         const isFilled = many ? typeof value === 'boolean' || isList(value) : value !== null
@@ -254,14 +254,14 @@ t.test(
     const token = String(tokens['access_token'])
     const body = JSON.stringify({ redirect_uris: [client.redirectUri] })
     const headers = { 'content-type': 'application/json' }
-    answers.push(
+    responses.push(
       tokens,
       await json(await callApi(server, '/api/oauth/userinfo', token)),
       await json(await callApi(server, '/api/courses')),
       await json(await postAs(server, client, '/api/oauth/introspect', { token })),
       await json(await fetch(`${issuer}/api/oauth/register`, { method: 'POST', headers, body })),
     )
-    for (const answer of answers) t.notMatch(JSON.stringify(answer), /:null|""/)
+    for (const response of responses) t.notMatch(JSON.stringify(response), /:null|""/)
   },
 )
 

@@ -415,7 +415,7 @@ t.test('what ends in the meantime ends the device', async (t) => {
 })
 
 t.test('[rfc7591-2.1-grant-response-consistency] a device may register itself', async (t) => {
-  const answer = async (metadata: Record<string, unknown>) => {
+  const registering = async (metadata: Record<string, unknown>) => {
     const response = await fetch(`${server.issuer}/api/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -423,7 +423,7 @@ t.test('[rfc7591-2.1-grant-response-consistency] a device may register itself', 
     })
     return { status: response.status, body: await json(response) }
   }
-  const { status, body } = await answer({})
+  const { status, body } = await registering({})
   t.equal(status, 201)
   t.match(body, {
     token_endpoint_auth_method: 'none',
@@ -432,14 +432,14 @@ t.test('[rfc7591-2.1-grant-response-consistency] a device may register itself', 
     redirect_uris: [],
   })
   const loopback = { redirect_uris: ['http://127.0.0.1/cb'] }
-  t.equal((await answer(loopback)).status, 201, 'with a loopback redirect URI')
+  t.equal((await registering(loopback)).status, 201, 'with a loopback redirect URI')
   const both = ['authorization_code', grantType]
-  t.match((await answer({ ...loopback, grant_types: both })).body, { response_types: ['code'] })
-  t.match(await answer({ grant_types: both }), { status: 400, body: { error: 'invalid_redirect_uri' } })
+  t.match((await registering({ ...loopback, grant_types: both })).body, { response_types: ['code'] })
+  t.match(await registering({ grant_types: both }), { status: 400, body: { error: 'invalid_redirect_uri' } })
   const web = { redirect_uris: ['https://app.example/cb'] }
-  t.match(await answer(web), { status: 400, body: { error: 'invalid_redirect_uri' } }, 'no other one')
+  t.match(await registering(web), { status: 400, body: { error: 'invalid_redirect_uri' } }, 'no other one')
   const code = { response_types: ['code'] }
-  t.match(await answer(code), { status: 400, body: { error: 'invalid_client_metadata' } })
+  t.match(await registering(code), { status: 400, body: { error: 'invalid_client_metadata' } })
   const self = { id: String(body['client_id']), method: 'none', redirectUri: '' }
   const device = await start(self)
   await decide(server, device.user_code)

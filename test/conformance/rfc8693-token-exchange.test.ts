@@ -2,7 +2,7 @@
 import t from 'tap'
 import { update } from '../../src/domain/decision.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
-import type { IntegrationRequest } from '../helpers/client-request.ts'
+import type { OperatorClientRequest } from '../helpers/client-request.ts'
 import { callApi, claimsOf, type Fields, obtainCode, post, postAs, type TestClient } from '../helpers/flow.ts'
 import { postProven, signProof, thumbprintOf, tokenPath } from '../helpers/proofs.ts'
 import { addClient, assertRejected, introspect, type Json, json, startFlow } from '../helpers/wire.ts'
@@ -29,7 +29,7 @@ const {
     { identifier: ledger, name: 'Ledger', scopes, tokenFormat: 'jwt' },
   ],
 })
-const addApi = (resource: string, request: Partial<IntegrationRequest> = {}) =>
+const addApi = (resource: string, request: Partial<OperatorClientRequest> = {}) =>
   addClient(server, { name: `API ${resource}`, resources: [resource], grantTypes: [grantType], ...request })
 const ordersApi = await addApi(orders)
 const stockApi = await addApi(stock)

@@ -21,10 +21,10 @@ async function audience(
   const { access_token: token } = (await (await exchange(server, client, code)).json()) as {
     access_token: string
   }
-  const answer = (await (await postAs(server, client, '/api/oauth/introspect', { token })).json()) as {
+  const response = (await (await postAs(server, client, '/api/oauth/introspect', { token })).json()) as {
     aud: unknown
   }
-  return answer.aud
+  return response.aud
 }
 
 t.test(

@@ -46,10 +46,10 @@ async function audienceOf(token: string): Promise<unknown> {
 }
 
 /** Asserts the audience of an access token: by its response, and by introspection. */
-async function assertAccess(t: Test, answer: Json, scope: string, aud: unknown, seconds: number) {
-  t.equal(answer['scope'], scope)
-  t.equal(answer['expires_in'], seconds)
-  const described = await introspect(server, client, String(answer['access_token']))
+async function assertAccess(t: Test, response: Json, scope: string, aud: unknown, seconds: number) {
+  t.equal(response['scope'], scope)
+  t.equal(response['expires_in'], seconds)
+  const described = await introspect(server, client, String(response['access_token']))
   t.equal(described['scope'], scope)
   t.strictSame(described['aud'], aud)
 }
@@ -96,8 +96,8 @@ t.test(
     const code = await obtainCode(server, client, { agent, fields })
     const first = await json(await exchange(server, client, code, { resource: lessons }))
     await assertAccess(t, first, 'courses:read', lessons, 3600)
-    const next = (answer: Json, resource?: Fields[string]) =>
-      refresh(server, client, String(answer['refresh_token']), { resource })
+    const next = (response: Json, resource?: Fields[string]) =>
+      refresh(server, client, String(response['refresh_token']), { resource })
     const other = await json(await next(first, events))
     await assertAccess(t, other, 'events:read', events, 300)
     const both = await json(await next(other))
@@ -130,7 +130,7 @@ t.test(
       agent,
       fields: { scope: 'courses:read', resource: lessons },
     })
-    const refused: Fields[string][] = [
+    const rejected: Fields[string][] = [
       events,
       [lessons, events],
       server.issuer,
@@ -140,12 +140,12 @@ t.test(
       '/api',
       `${lessons}/`,
     ]
-    for (const resource of refused) {
+    for (const resource of rejected) {
       const response = await exchange(server, client, code, { resource })
       await assertRejected(t, response, 'invalid_target', 400, String(resource))
     }
     const first = (await (await exchange(server, client, code)).json()) as Tokens
-    for (const resource of refused) {
+    for (const resource of rejected) {
       const response = await refresh(server, client, first.refresh_token, { resource })
       await assertRejected(t, response, 'invalid_target', 400, String(resource))
     }

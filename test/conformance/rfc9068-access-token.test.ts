@@ -2,13 +2,13 @@
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import {
-  answerOf,
   authorize,
   callApi,
   exchange,
   obtainCode,
   postAs,
   refresh,
+  responseOf,
   type TestClient,
   type Tokens,
 } from '../helpers/flow.ts'
@@ -80,8 +80,8 @@ t.test('[rfc9068-2.2-sub-semantics] sub is that of UserInfo and of the ID Token'
   const fields = { scope: 'openid pages:read', resource: [server.issuer, library] }
   const code = await obtainCode(server, client, { agent, fields })
   const own = (await (await exchange(server, client, code, { resource: server.issuer })).json()) as Tokens
-  const answer = await refresh(server, client, own.refresh_token, { resource: library })
-  const { access_token: token, id_token: idToken } = (await answer.json()) as Tokens
+  const response = await refresh(server, client, own.refresh_token, { resource: library })
+  const { access_token: token, id_token: idToken } = (await response.json()) as Tokens
   const { sub } = await json(await callApi(server, '/api/oauth/userinfo', own.access_token))
   t.type(sub, 'string')
   t.equal((await verified(token)).payload.sub, sub)
@@ -95,8 +95,8 @@ t.test(
   async (t) => {
     const first = await tokens(both)
     server.advance(30)
-    const answer = await refresh(server, client, first.refresh_token, { scope: 'pages:read' })
-    const second = (await answer.json()) as Tokens
+    const response = await refresh(server, client, first.refresh_token, { scope: 'pages:read' })
+    const second = (await response.json()) as Tokens
     const { payload: one } = await verified(first.access_token)
     const { payload: two } = await verified(second.access_token)
     t.not(one.jti, two.jti)
@@ -121,8 +121,8 @@ t.test(
     const first = (await (await exchange(server, client, code, { resource: library })).json()) as Tokens
     t.equal(first.scope, both.scope)
     t.match((await verified(first.access_token)).payload, { aud: library, scope: both.scope })
-    const answer = await refresh(server, client, first.refresh_token, { resource: archive })
-    const second = (await answer.json()) as Tokens
+    const response = await refresh(server, client, first.refresh_token, { resource: archive })
+    const second = (await response.json()) as Tokens
     t.match((await verified(second.access_token, archive)).payload, {
       aud: archive,
       scope: 'pages:read posts:read',
@@ -147,8 +147,8 @@ t.test(
     t.match(opaque, /^lyc_access_/, "the service's own API is the default, and looks tokens up")
     t.match(await introspect(server, client, opaque), { active: true, aud: server.issuer })
     const code = await obtainCode(server, client, { agent, fields: both })
-    const answer = (await (await exchange(server, client, code)).json()) as Tokens
-    const { payload } = await verified(answer.access_token)
+    const response = (await (await exchange(server, client, code)).json()) as Tokens
+    const { payload } = await verified(response.access_token)
     t.equal(payload.aud, library, 'a token request without one means that of the authorization')
     t.not(payload.aud, client.id)
   },
@@ -226,6 +226,6 @@ t.test('an OpenID Connect request for another API alone gets an ID Token that ha
 
 t.test('[rfc9068-3-aud-from-resource] a resource that is not configured gets no tokens', async (t) => {
   const fields = { scope: 'pages:read', resource: 'https://elsewhere.example' }
-  const refused = await authorize(server, client, fields, new UserAgent(server.issuer))
-  t.equal(answerOf(refused)['error'], 'invalid_target')
+  const rejected = await authorize(server, client, fields, new UserAgent(server.issuer))
+  t.equal(responseOf(rejected)['error'], 'invalid_target')
 })

@@ -1,7 +1,7 @@
 /** Signed authorization requests, RFC 9101, by value, by reference and pushed. */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import { lockClient } from '../../src/clients/integration.ts'
+import { lockClient } from '../../src/clients/operator-client.ts'
 import { declared } from '../../src/features.ts'
 import {
   type AssertionAlgorithm,
@@ -10,14 +10,14 @@ import {
   signAssertion,
 } from '../helpers/assertions.ts'
 import { assertErrorPage, assertErrorRedirect } from '../helpers/authorization.ts'
-import { changeIntegration } from '../helpers/client-request.ts'
+import { changeOperatorClient } from '../helpers/client-request.ts'
 import {
-  answerOf,
   authorizationUrl,
   exchange,
   type Fields,
   postAs,
   register,
+  responseOf,
   signInAndApprove,
   type TestClient,
   type Tokens,
@@ -97,12 +97,12 @@ t.test(
     const tokens = (await response.json()) as Tokens
     t.strictSame(tokens.scope.split(' ').sort(), ['courses:read', 'openid'])
     const again = await ask({ request: signed(), ...beside }, client, agent)
-    t.match(answerOf(again)['code'], /./, 'a remembered consent needs no page')
+    t.match(responseOf(again)['code'], /./, 'a remembered consent needs no page')
     const form = await agent.send(`${server.issuer}/oauth/authorize`, {
       method: 'POST',
       body: new URLSearchParams({ client_id: client.id, request: signed() }),
     })
-    t.match(answerOf(form)['code'], /./, 'by POST, too')
+    t.match(responseOf(form)['code'], /./, 'by POST, too')
   },
 )
 
@@ -264,7 +264,7 @@ t.test(
       nonce: '',
       registered_by_nobody: ['a', 1],
     }
-    t.match(answerOf(await ask({ request: signed({ claims: accepted }) }, client, agent))['code'], /./)
+    t.match(responseOf(await ask({ request: signed({ claims: accepted }) }, client, agent))['code'], /./)
     const old = await ask({ request: signed({ claims: { max_age: 10 } }) }, client, agent)
     t.match(old.headers.get('location'), /\/login/, 'a number counts')
     const about = await ask(
@@ -303,12 +303,15 @@ t.test(
         })
     }
     const other = await ask({ request: signed({ claims: { registration: {} } }) })
-    t.equal(answerOf(other)['error'], 'registration_not_supported')
+    t.equal(responseOf(other)['error'], 'registration_not_supported')
     t.equal(
-      answerOf(await ask({ request: signed({ claims: { code_challenge: undefined } }) }))['error'],
+      responseOf(await ask({ request: signed({ claims: { code_challenge: undefined } }) }))['error'],
       'invalid_request',
     )
-    t.equal(answerOf(await ask({ request: signed({ claims: { scope: 'nope' } }) }))['error'], 'invalid_scope')
+    t.equal(
+      responseOf(await ask({ request: signed({ claims: { scope: 'nope' } }) }))['error'],
+      'invalid_scope',
+    )
   },
 )
 
@@ -359,9 +362,9 @@ t.test(
     t.equal(location.searchParams.get('state'), 'fetched', '[rfc9101-5.2.3-fetch]')
     t.strictSame(state.requests, ['GET /request.jwt'])
     state.body = signed({ claims: { state: 'changed' } })
-    t.equal(answerOf(await ask({ request_uri: host.uri }, client, agent))['state'], 'changed', 'each time')
+    t.equal(responseOf(await ask({ request_uri: host.uri }, client, agent))['state'], 'changed', 'each time')
     t.match(
-      answerOf(await ask({ request_uri: host.other }, client, agent))['code'],
+      responseOf(await ask({ request_uri: host.other }, client, agent))['code'],
       /./,
       'with query and fragment',
     )
@@ -412,7 +415,7 @@ t.test(
     await store.transact('client', client.id, (found) => {
       if (found === undefined) throw new Error('the client is stored')
       const { lockedAt: _, ...unlocked } = found
-      return changeIntegration(unlocked, { name: 'Unlocked' }, known, { by: 'operator', at: clock() })
+      return changeOperatorClient(unlocked, { name: 'Unlocked' }, known, { by: 'operator', at: clock() })
     })
   },
 )

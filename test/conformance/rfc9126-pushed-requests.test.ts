@@ -2,7 +2,6 @@ import t from 'tap'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { pushedRequestKind } from '../../src/specs/rfc9126-pushed-requests/rules.ts'
 import {
-  answerOf,
   authorizationUrl,
   authorize,
   claimsOf,
@@ -12,6 +11,7 @@ import {
   pkce,
   postAs,
   register,
+  responseOf,
   signInAndApprove,
   type TestClient,
   type Tokens,
@@ -143,15 +143,15 @@ t.test('a user who denies the request ends its reference, too', async (t) => {
 })
 
 t.test('a request that needs no page uses its reference up', async (t) => {
-  const integration = await addClient(server)
+  const operatorClient = await addClient(server)
   const agent = new UserAgent(server.issuer)
   await signInAndApprove(agent, await open(await pushed(), agent))
-  const requestUri = await pushed(integration)
-  const url = urlOf(requestUri, {}, integration)
-  t.ok(answerOf(await agent.send(url))['code'])
+  const requestUri = await pushed(operatorClient)
+  const url = urlOf(requestUri, {}, operatorClient)
+  t.ok(responseOf(await agent.send(url))['code'])
   t.equal((await agent.send(url)).status, 400)
   // Two browsers at once: only one gets a code for the reference.
-  const second = urlOf(await pushed(integration), {}, integration)
+  const second = urlOf(await pushed(operatorClient), {}, operatorClient)
   const responses = await Promise.all([agent.send(second), agent.send(second), agent.send(second)])
   const codes = responses.filter(
     ({ status, headers }) => status === 303 && /[?&]code=/.test(headers.get('location') ?? ''),
@@ -284,7 +284,7 @@ t.test(
   async (t) => {
     const metadata = { require_pushed_authorization_requests: true }
     const pushing = await register(server, metadata)
-    const direct = answerOf(await authorize(server, pushing))
+    const direct = responseOf(await authorize(server, pushing))
     t.equal(direct['error'], 'invalid_request')
     t.equal(direct['state'], 'a-state')
     const response = await new UserAgent(server.issuer).send(urlOf(await pushed(pushing), {}, pushing))
@@ -303,7 +303,7 @@ t.test(
     const metadata = await json(await fetch(`${strict.issuer}/.well-known/openid-configuration`))
     t.equal(metadata['require_pushed_authorization_requests'], true)
     const any = await register(strict)
-    t.equal(answerOf(await authorize(strict, any))['error'], 'invalid_request')
+    t.equal(responseOf(await authorize(strict, any))['error'], 'invalid_request')
     const response = await push(any, {}, strict)
     const { request_uri: requestUri, expires_in: seconds } = await json(response)
     t.equal(seconds, 5)
@@ -320,7 +320,7 @@ t.test(
     t.equal(metadata['require_pushed_authorization_requests'], false)
     const foreign = authorizationUrl(server, client, { request_uri: 'https://client.example/request.jwt' })
     const response = await new UserAgent(server.issuer).send(foreign)
-    t.equal(answerOf(response)['error'], 'invalid_request_uri')
+    t.equal(responseOf(response)['error'], 'invalid_request_uri')
     const landing = await open(await pushed())
     t.equal(landing.at === 'page' && landing.page.status, 200)
   },

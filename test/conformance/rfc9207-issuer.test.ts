@@ -1,6 +1,6 @@
 import t from 'tap'
 import { ask, assertErrorPage, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
-import { answerOf, authorize, type Fields, register } from '../helpers/flow.ts'
+import { authorize, type Fields, register, responseOf } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 
@@ -22,9 +22,9 @@ for (const { reached, client, user, issuer } of parties) {
     `[rfc9207-2-iss-on-success] [rfc9207-2-iss-value] a code has iss, exactly the issuer of the metadata: ${protocol}//…${pathname}`,
     async (t) => {
       const page = pageOf(await ask(reached, client, {}, user))
-      const answer = sentAway(await user.submit(page, { decision: 'approve' }))
-      t.match(answer, { code: /./ })
-      t.equal(answer['iss'], issuer, '[rfc9207-2-iss-on-success]')
+      const response = sentAway(await user.submit(page, { decision: 'approve' }))
+      t.match(response, { code: /./ })
+      t.equal(response['iss'], issuer, '[rfc9207-2-iss-on-success]')
       t.equal(new URL(issuer).search + new URL(issuer).hash, '')
       t.notMatch(issuer, /[?#]/, '[rfc9207-2-iss-value] no query, no fragment')
       const metadata = await fetch(
@@ -32,7 +32,7 @@ for (const { reached, client, user, issuer } of parties) {
         { headers: { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' } },
       )
       const { issuer: published, authorization_response_iss_parameter_supported: flag } = await json(metadata)
-      t.equal(published, answer['iss'])
+      t.equal(published, response['iss'])
       t.equal(flag, true)
     },
   )
@@ -48,16 +48,16 @@ for (const { reached, client, user, issuer } of parties) {
         [{ prompt: 'none' }, 'login_required'],
         [{ request: 'x' }, 'invalid_request_object'],
       ]
-      const assertTold = (answer: Record<string, string>, error: string) => {
-        const { error_description: _description, ...rest } = answer
+      const assertTold = (response: Record<string, string>, error: string) => {
+        const { error_description: _description, ...rest } = response
         t.strictSame(rest, { error, state: 'a-state', iss: issuer }, `[rfc9207-2-iss-on-error] ${error}`)
       }
       for (const [fields, error] of rows) {
         const response = await authorize(reached, client, fields)
-        assertTold(answerOf(response), error)
+        assertTold(responseOf(response), error)
         t.match(response.headers.get('location'), `iss=${encodeURIComponent(issuer)}`, 'form-encoded')
       }
-      assertTold(answerOf(await authorize(reached, client, { prompt: 'none' }, user)), 'consent_required')
+      assertTold(responseOf(await authorize(reached, client, { prompt: 'none' }, user)), 'consent_required')
       const page = pageOf(await ask(reached, client, {}, user))
       assertTold(sentAway(await user.submit(page, { decision: 'deny' })), 'access_denied')
     },

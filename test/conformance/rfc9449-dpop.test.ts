@@ -3,13 +3,13 @@ import { createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { type AssertionChange, makeClientKey } from '../helpers/assertions.ts'
 import {
-  answerOf,
   authorizationUrl,
   claimsOf,
   type Fields,
   form,
   obtainCode,
   register,
+  responseOf,
   signInAndApprove,
   type TestClient,
 } from '../helpers/flow.ts'
@@ -304,8 +304,8 @@ t.test('[rfc9449-11.1-jti-replay] a proof is used once, on whichever node', asyn
   }
   t.equal((await ask(proof({ claims: { jti } }, other))).status, 200, 'the jti of another key is another')
   const raced = proof()
-  const answers = await Promise.all(Array.from({ length: 8 }, () => ask(raced)))
-  t.equal(answers.filter(({ status }) => status === 200).length, 1, '[rfc9449-11.1-jti-replay] at once')
+  const responses = await Promise.all(Array.from({ length: 8 }, () => ask(raced)))
+  t.equal(responses.filter(({ status }) => status === 200).length, 1, '[rfc9449-11.1-jti-replay] at once')
 })
 
 t.test('[rfc9449-5-refresh-bound-public] the refresh token of a public client needs its key', async (t) => {
@@ -377,7 +377,7 @@ t.test('[rfc9449-10-dpop-jkt] a code is bound by dpop_jkt', async (t) => {
   )
   for (const wrong of ['x', 'A'.repeat(44), `${'A'.repeat(42)}=`]) {
     const response = await agent.send(authorizationUrl(server, client, { dpop_jkt: wrong }))
-    t.match(answerOf(response), { error: 'invalid_request' }, wrong)
+    t.match(responseOf(response), { error: 'invalid_request' }, wrong)
   }
 })
 

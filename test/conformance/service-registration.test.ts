@@ -9,10 +9,10 @@ const { endpoint, post, register, configure, authorize, mayAuthorize, tokenError
   registrationAt(issuer)
 
 /** Asserts that no client was registered. */
-async function assertNothingStored(t: Test, refused: () => Promise<void>): Promise<void> {
+async function assertNothingStored(t: Test, rejected: () => Promise<void>): Promise<void> {
   const clients = async () => (await deps.store.list('client')).map(({ id }) => id)
   const before = await clients()
-  await refused()
+  await rejected()
   t.strictSame(await clients(), before, 'nothing is stored')
 }
 
@@ -35,8 +35,8 @@ t.test('[service-2-reg-application-type-native] application_type native is echoe
 t.test('[service-2-reg-redirect-uris-array] redirect_uris is a non-empty array of strings', async (t) => {
   await assertNothingStored(t, async () => {
     for (const redirectUris of ['http://127.0.0.1:1/cb', [], [1], [loopback, 1], [null], {}, 5]) {
-      const answer = await post({ redirect_uris: redirectUris })
-      assertRejected(t, answer, 'invalid_redirect_uri', JSON.stringify(redirectUris))
+      const response = await post({ redirect_uris: redirectUris })
+      assertRejected(t, response, 'invalid_redirect_uri', JSON.stringify(redirectUris))
     }
   })
 })
@@ -65,8 +65,8 @@ t.test(
   async (t) => {
     await assertNothingStored(t, async () => {
       for (const method of ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'foo', '', 5]) {
-        const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
-        assertRejected(t, answer, 'invalid_client_metadata', String(method))
+        const response = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
+        assertRejected(t, response, 'invalid_client_metadata', String(method))
       }
       const jwks = { keys: [makeClientKey('ES256').jwk] }
       const signing = { redirect_uris: [loopback], token_endpoint_auth_method: 'private_key_jwt', jwks }
@@ -96,18 +96,18 @@ t.test('[service-4-register-path] a JSON body registers, the same fields as a fo
   t.type(body['client_id'], 'string')
   await assertNothingStored(t, async () => {
     const form = new URLSearchParams({ client_name: 'x', redirect_uris: loopback })
-    const answers = [await ask(endpoint, { method: 'POST', body: form })]
+    const responses = [await ask(endpoint, { method: 'POST', body: form })]
     for (const type of [
       'text/plain',
       'application/x-www-form-urlencoded',
       'application/jsonx',
       'multipart/form-data',
     ])
-      answers.push(await post(fields, { 'content-type': type }))
-    for (const answer of answers) {
-      t.equal(answer.status, 415)
-      t.strictSame(Object.keys(answer.body).sort(), ['error', 'error_description'])
-      t.equal(answer.body['error'], 'invalid_client_metadata')
+      responses.push(await post(fields, { 'content-type': type }))
+    for (const response of responses) {
+      t.equal(response.status, 415)
+      t.strictSame(Object.keys(response.body).sort(), ['error', 'error_description'])
+      t.equal(response.body['error'], 'invalid_client_metadata')
     }
   })
 })
@@ -132,8 +132,8 @@ t.test(
 
 t.test('[service-7-https-redirect-refused] an https redirect URI is rejected', async (t) => {
   await assertNothingStored(t, async () => {
-    const answer = await post({ redirect_uris: ['https://app.example/cb'] })
-    assertRejected(t, answer, 'invalid_redirect_uri', 'https')
+    const response = await post({ redirect_uris: ['https://app.example/cb'] })
+    assertRejected(t, response, 'invalid_redirect_uri', 'https')
   })
 })
 
@@ -188,10 +188,10 @@ t.test(
   async (t) => {
     for (const method of ['none', 'client_secret_post', 'client_secret_basic']) {
       for (const grantTypes of [undefined, ['authorization_code']]) {
-        const answer = await post({ token_endpoint_auth_method: method, grant_types: grantTypes })
+        const response = await post({ token_endpoint_auth_method: method, grant_types: grantTypes })
         const clause =
           method === 'none' ? '[rfc6749-3.1.2.2-public-must-register]' : '[rfc6749-3.1.2.2-all-register]'
-        assertRejected(t, answer, 'invalid_redirect_uri', `${clause} ${method}`)
+        assertRejected(t, response, 'invalid_redirect_uri', `${clause} ${method}`)
       }
     }
   },
@@ -227,8 +227,8 @@ t.test(
   '[rfc6749-3.1-no-duplicate-response-params] a redirect URI with a parameter of the response is rejected',
   async (t) => {
     for (const query of ['code=1', 'a=b&state=x', 'iss', '%73tate=x', 'error=no']) {
-      const answer = await post({ redirect_uris: [loopback, `${loopback}?${query}`] })
-      assertRejected(t, answer, 'invalid_redirect_uri', query)
+      const response = await post({ redirect_uris: [loopback, `${loopback}?${query}`] })
+      assertRejected(t, response, 'invalid_redirect_uri', query)
     }
     await register({ redirect_uris: [`${loopback}?states=1&codex=2`] })
   },

@@ -91,7 +91,7 @@ t.test(
     const { data, start } = await oneStore(t)
     const before = await start('on')
     const client = await register(before, { id_token_signed_response_alg: 'EdDSA' })
-    const integration = await addClient(before, { description: { userinfo_signed_response_alg: 'EdDSA' } })
+    const operatorClient = await addClient(before, { description: { userinfo_signed_response_alg: 'EdDSA' } })
     const old = await obtainTokens(before, client)
     t.equal(decodeProtectedHeader(old.id_token).alg, 'EdDSA')
     await before.close()
@@ -105,7 +105,9 @@ t.test(
     const fresh = await obtainTokens(server, client)
     const { protectedHeader } = await verified(fresh.id_token)
     t.equal(protectedHeader.alg, 'RS256', 'the client gets the default')
-    const { access_token: token } = await obtainTokens(server, integration, { fields: { scope: 'openid' } })
+    const { access_token: token } = await obtainTokens(server, operatorClient, {
+      fields: { scope: 'openid' },
+    })
     const response = await callApi(server, '/api/oauth/userinfo', token)
     t.equal(decodeProtectedHeader(await response.text()).alg, 'RS256', 'and so does UserInfo')
 

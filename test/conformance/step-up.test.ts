@@ -124,9 +124,9 @@ t.test(
       })
     }
     const fresh = new UserAgent(server.issuer)
-    const refused = sentAway(await fresh.submit(pageOf(await ask(server, portal, fields, fresh)), bob))
-    t.equal(refused['error'], 'unmet_authentication_requirements')
-    t.notOk('code' in refused)
+    const rejected = sentAway(await fresh.submit(pageOf(await ask(server, portal, fields, fresh)), bob))
+    t.equal(rejected['error'], 'unmet_authentication_requirements')
+    t.notOk('code' in rejected)
   },
 )
 

@@ -60,8 +60,8 @@ t.test(
   async (t) => {
     const { access_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const path of ['/api/oauth/revoke', '/api/oauth/introspect']) {
-      const answer = await postAs(server, client, `${path}?${new URLSearchParams({ token })}`, {})
-      await assertRejected(t, answer, 'invalid_request', 400, path)
+      const response = await postAs(server, client, `${path}?${new URLSearchParams({ token })}`, {})
+      await assertRejected(t, response, 'invalid_request', 400, path)
     }
     t.equal((await introspect(server, client, token))['active'], true)
   },

@@ -136,14 +136,14 @@ async function flow(t: Test, issuer: string): Promise<void> {
   const landing = await agent.open(authorizationUrl({ issuer }, client, fields))
   const { searchParams } = await signInAndApprove(agent, landing)
   t.match(Object.fromEntries(searchParams), { state, iss: issuer })
-  const answer = await exchange({ issuer }, client, searchParams.get('code') ?? '')
-  t.strictSame([answer.status, answer.headers.get('cache-control')], [200, 'no-store'])
-  const tokens = (await answer.json()) as Tokens
+  const response = await exchange({ issuer }, client, searchParams.get('code') ?? '')
+  t.strictSame([response.status, response.headers.get('cache-control')], [200, 'no-store'])
+  const tokens = (await response.json()) as Tokens
   const next = (await (await refresh({ issuer }, client, tokens.refresh_token)).json()) as Tokens
   t.equal((await callApi({ issuer }, '/api/courses', next.access_token)).status, 200)
-  const refused = await callApi({ issuer }, '/api/courses', 'no-token')
-  t.equal(refused.status, 401)
-  t.match(refused.headers.get('www-authenticate'), /^Bearer .*error="invalid_token"/)
+  const rejected = await callApi({ issuer }, '/api/courses', 'no-token')
+  t.equal(rejected.status, 401)
+  t.match(rejected.headers.get('www-authenticate'), /^Bearer .*error="invalid_token"/)
 }
 
 /** The block of a page with this language and this beginning. */

@@ -63,9 +63,9 @@ t.test('a flow that alternates between the nodes succeeds, and what ends at one 
     for (const _port of ports) t.equal((await callApi(server, '/api/courses', next.access_token)).status, 401)
   }
   const code = await obtainCode(server, client)
-  const answers = await Promise.all(Array.from({ length: 10 }, () => exchange(server, client, code)))
+  const responses = await Promise.all(Array.from({ length: 10 }, () => exchange(server, client, code)))
   t.equal(
-    answers.filter(({ status }) => status === 200).length,
+    responses.filter(({ status }) => status === 200).length,
     1,
     'of ten redemptions at two nodes one wins',
   )

@@ -26,8 +26,8 @@ async function list(): Promise<Listed['faults']> {
   return ((await (await fetch(url)).json()) as Listed).faults
 }
 
-async function json(answer: Promise<Response>): Promise<Tokens> {
-  return (await (await answer).json()) as Tokens
+async function json(response: Promise<Response>): Promise<Tokens> {
+  return (await (await response).json()) as Tokens
 }
 
 t.afterEach(async () => {

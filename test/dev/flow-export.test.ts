@@ -54,9 +54,9 @@ t.test('a flow is exported as an HTTP Archive', async (t) => {
   const client = await register(server)
   await obtainTokens(server, client)
   const flow = await flowOf(client)
-  const answer = await fetch(`${server.issuer}/_dev/flows/${flow.id}.har`)
-  t.equal(answer.headers.get('content-disposition'), `attachment; filename="lychgate-${flow.id}.har"`)
-  const { log } = (await answer.json()) as { log: Archive }
+  const httpResponse = await fetch(`${server.issuer}/_dev/flows/${flow.id}.har`)
+  t.equal(httpResponse.headers.get('content-disposition'), `attachment; filename="lychgate-${flow.id}.har"`)
+  const { log } = (await httpResponse.json()) as { log: Archive }
   t.equal(log.version, '1.2')
   t.equal(log.entries.length, flow.exchanges.length)
   for (const { startedDateTime, time, request, response, cache, timings } of log.entries) {
@@ -108,8 +108,8 @@ t.test('the export marks where the clock was moved', async (t) => {
 t.test('the flows can be cleared', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client, { fields: { scope: 'courses:read' } })
-  const answer = await fetch(`${server.issuer}/_dev/flows/clear`, { method: 'POST', redirect: 'manual' })
-  t.equal(answer.status, 303)
+  const response = await fetch(`${server.issuer}/_dev/flows/clear`, { method: 'POST', redirect: 'manual' })
+  t.equal(response.status, 303)
   t.strictSame(await told(), { flows: [], loose: [] })
   await callApi(server, '/api/courses', tokens.access_token)
   t.strictSame(

@@ -155,9 +155,9 @@ t.test('an invalid option is rejected by name before the server listens', async 
     [{ clients: [{ ...native, scope: 'courses:sell' }] }, /^clients\.0: /],
   ]
   for (const [options, message] of cases) {
-    const refused = await start(options).catch((error: unknown) => error)
-    t.ok(refused instanceof ConfigError)
-    t.match((refused as Error).message, message)
+    const rejected = await start(options).catch((error: unknown) => error)
+    t.ok(rejected instanceof ConfigError)
+    t.match((rejected as Error).message, message)
   }
 })
 

@@ -35,8 +35,8 @@ t.test(
     t.equal((await callApi(production, '/api/oauth/userinfo', minted.access_token)).status, 401)
     const told = await postAs(production, client, '/api/oauth/introspect', { token: minted.access_token })
     t.strictSame(await told.json(), { active: false })
-    const refused = await refresh(production, client, minted.refresh_token)
-    t.match(await refused.json(), { error: 'invalid_grant' })
+    const rejected = await refresh(production, client, minted.refresh_token)
+    t.match(await rejected.json(), { error: 'invalid_grant' })
   },
 )
 

@@ -52,8 +52,8 @@ t.test('a button that does not exist signs no user in', async (t) => {
   const landing = await ask(asking, {}, agent)
   if (landing.at !== 'page') throw new Error('no page')
   const users = usersOf(landing.page)
-  const answer = await agent.submit(landing.page, { as: 'nobody' }, users)
-  t.match(answer, { at: 'page', page: { status: 400 } })
+  const response = await agent.submit(landing.page, { as: 'nobody' }, users)
+  t.match(response, { at: 'page', page: { status: 400 } })
 })
 
 t.test('with automatic sign-in and consent no page is shown', async (t) => {
@@ -102,15 +102,15 @@ t.test(
       ['LYCHGATE_DEV_LOGIN_HINT_SIGNS_IN', 'loginHintSignsIn', 'on'],
       ['LYCHGATE_DEV_AUTO_CONSENT', 'autoConsent', 'on'],
     ] as const) {
-      const refused = (() => {
+      const rejected = (() => {
         try {
           return serve({ [name]: value })
         } catch (error) {
           return error
         }
       })()
-      t.ok(refused instanceof ConfigError)
-      t.strictSame((refused as ConfigError).faults, [`dev.${option}: belongs to lychgate dev; remove it`])
+      t.ok(rejected instanceof ConfigError)
+      t.strictSame((rejected as ConfigError).faults, [`dev.${option}: belongs to lychgate dev; remove it`])
     }
   },
 )

@@ -31,12 +31,12 @@ async function dev(method: string, path: string, body?: object, at: Issuer = ser
 }
 
 /** Added by an operator, as its consent is remembered. */
-async function addIntegration(): Promise<TestClient> {
+async function addOperatorClient(): Promise<TestClient> {
   const { id } = await register(server)
   await server.deps.store.transact('client', id, (client) => {
     if (client === undefined) throw new Error('it was just registered')
-    const integration = { ...client, origin: 'integration', consent: 'remember' } as const
-    return { result: undefined, writes: [update('client', integration)] }
+    const operatorClient = { ...client, origin: 'integration', consent: 'remember' } as const
+    return { result: undefined, writes: [update('client', operatorClient)] }
   })
   return { id, method: 'none', redirectUri }
 }
@@ -47,7 +47,7 @@ async function landing(agent: UserAgent, client: TestClient, at: Issuer = server
 }
 
 t.test('a test can start signed in with consent given, any number of times', async (t) => {
-  const client = await addIntegration()
+  const client = await addOperatorClient()
   const agent = new UserAgent(server.issuer)
   await signInAndApprove(agent, await agent.open(authorizationUrl(server, client)))
   const taken = await dev('POST', '/snapshots/signed-in')
@@ -151,7 +151,7 @@ t.test('a request that starts while a store is replaced waits', async (t) => {
 })
 
 t.test('a fork is a separate issuer that continues from the snapshot', async (t) => {
-  const client = await addIntegration()
+  const client = await addOperatorClient()
   const agent = new UserAgent(server.issuer)
   await signInAndApprove(agent, await agent.open(authorizationUrl(server, client)))
   await dev('POST', '/snapshots/base')

@@ -31,9 +31,9 @@ async function order(body: Record<string, unknown>, status = 200): Promise<Minte
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
-  const answer = (await response.json()) as Minted
-  t.equal(response.status, status, JSON.stringify(answer))
-  return answer
+  const minted = (await response.json()) as Minted
+  t.equal(response.status, status, JSON.stringify(minted))
+  return minted
 }
 
 const clientOf = ({ client_id: id }: Minted): TestClient => ({ id, method: 'none', redirectUri: '' })

@@ -15,8 +15,8 @@ import {
   approved,
   approvedAt,
   bytesOf,
-  integration,
   opened,
+  operatorClient,
   otherApi,
   otherClient,
   ownApi,
@@ -113,14 +113,14 @@ t.test('a token is presented only by its client and its resource servers', async
     return { kind, grant, scope: ['courses:read'], resource, tokenId, ...times }
   }
   const server = (...introspects: string[]) => ({
-    ...integration,
+    ...operatorClient,
     origin: 'resource-server' as const,
     introspects,
   })
   t.ok(mayPresent(publicClient, token('access'), resources))
   t.ok(mayPresent(publicClient, token('refresh'), resources))
   t.notOk(mayPresent(otherClient, token('access'), resources))
-  t.notOk(mayPresent(integration, token('access'), resources))
+  t.notOk(mayPresent(operatorClient, token('access'), resources))
   t.ok(mayPresent(server(otherApi.identifier), token('access'), resources))
   t.notOk(mayPresent(server(otherApi.identifier), token('refresh'), resources))
   t.notOk(mayPresent(server(ownApi.identifier), token('access'), resources))

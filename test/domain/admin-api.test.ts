@@ -20,12 +20,12 @@ import type { Group } from '../../src/domain/group.ts'
 import type { Client, User } from '../../src/domain/model.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import { rejectionOf } from '../helpers/rejection.ts'
-import { bytesOf, integration, publicClient } from '../helpers/samples.ts'
+import { bytesOf, operatorClient, publicClient } from '../helpers/samples.ts'
 
 const needed = 'admin:users:read'
 const caller: Caller = { kind: 'user', sub: 'user_alice', scope: [needed, 'openid'] }
-const machine: Caller = { ...caller, kind: 'client', sub: integration.id }
-const client: Client = { ...integration, scope: ['openid', needed] }
+const machine: Caller = { ...caller, kind: 'client', sub: operatorClient.id }
+const client: Client = { ...operatorClient, scope: ['openid', needed] }
 
 const challenge = { scheme: 'DPoP', resourceMetadata: 'https://id.example/metadata' }
 const mayUse = (one: Client | undefined, who = caller) => assertClientMay(one, who, needed, challenge)
@@ -34,7 +34,7 @@ t.test('a client may administer only with a scope that its metadata names', asyn
   const description = 'the metadata of the client does not name the scope that this needs'
   for (const [one, stored] of [
     [undefined, []],
-    [integration, []],
+    [operatorClient, []],
     [{ ...client, scope: ['openid', 'admin:users'] }, ['openid', 'admin:users']],
   ] as const)
     t.strictSame(

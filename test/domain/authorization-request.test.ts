@@ -13,7 +13,7 @@ import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { passedDuring } from '../helpers/checks.ts'
 import {
   authorizationRequest,
-  integration,
+  operatorClient,
   otherApi,
   ownApi,
   publicClient,
@@ -173,7 +173,7 @@ t.test('a scope that a client may not request says who can change that', async (
     'scope has a value that this client did not register',
   )
   t.equal(
-    why('courses:read', { ...integration, ...narrow }),
+    why('courses:read', { ...operatorClient, ...narrow }),
     'scope has a value that is not open to this client (lychgate client set --scope)',
   )
 })
@@ -277,13 +277,13 @@ t.test('the redirect URI is verified before any other error is sent to it', asyn
     const rejection = { code: 'invalid_request', status: 400, detail: { rule } }
     t.throws(() => resolve(changes), rejection, JSON.stringify(changes))
   }
-  const fixed = { client_id: integration.id, redirect_uri: undefined, scope: 'courses:read' }
-  t.match(resolve(fixed, integration), { redirectUri: 'https://app.example/cb', redirectUriSent: false })
-  t.throws(() => resolve({ ...fixed, scope: 'openid' }, integration), {
+  const fixed = { client_id: operatorClient.id, redirect_uri: undefined, scope: 'courses:read' }
+  t.match(resolve(fixed, operatorClient), { redirectUri: 'https://app.example/cb', redirectUriSent: false })
+  t.throws(() => resolve({ ...fixed, scope: 'openid' }, operatorClient), {
     code: 'invalid_request',
     detail: { rule: 'oidc-core-3.1.2.1-redirect-uri-required' },
   })
-  const two = { ...integration, redirectUris: ['https://app.example/cb', 'https://app.example/2'] }
+  const two = { ...operatorClient, redirectUris: ['https://app.example/cb', 'https://app.example/2'] }
   t.throws(() => resolve(fixed, two), { code: 'invalid_request' })
   t.throws(() => resolve({ redirect_uri: 'https://evil.example/callback' }), {
     message: /^redirect_uri is not registered for this client$/,
@@ -291,7 +291,7 @@ t.test('the redirect URI is verified before any other error is sent to it', asyn
   t.throws(() => resolve({ redirect_uri: 'http://127.0.0.1:1/other' }), {
     message: 'redirect_uri is not registered for this client; only its port may differ',
   })
-  t.throws(() => resolve({ ...fixed, redirect_uri: 'https://app.example:444/cb' }, integration), {
+  t.throws(() => resolve({ ...fixed, redirect_uri: 'https://app.example:444/cb' }, operatorClient), {
     message: 'redirect_uri is not registered for this client (lychgate client set --redirect-uri)',
     detail: { rule: simple },
   })

@@ -6,10 +6,10 @@ import {
   issueToClient,
 } from '../../src/specs/rfc6749-client-credentials/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
-import { approvedAt, integration, otherApi, ownApi, policy, resultOf } from '../helpers/samples.ts'
+import { approvedAt, operatorClient, otherApi, ownApi, policy, resultOf } from '../helpers/samples.ts'
 
 const machine: Client = {
-  ...integration,
+  ...operatorClient,
   authenticationMethod: 'client_secret_basic',
   redirectUris: [],
   grantTypes: ['client_credentials'],

@@ -187,7 +187,7 @@ t.test('unsupported members are neither stored nor rejected', async (t) => {
 })
 
 t.test('redirect_uris that are not a list of loopback redirects are rejected by position', async (t) => {
-  const refused: [unknown, RegExp][] = [
+  const rejected: [unknown, RegExp][] = [
     [undefined, /non-empty array of strings/],
     [null, /non-empty array of strings/],
     ['http://127.0.0.1:1/cb', /non-empty array of strings/],
@@ -201,7 +201,7 @@ t.test('redirect_uris that are not a list of loopback redirects are rejected by 
     [[...loopback, 'https://app.example/cb'], /^redirect_uris\[1\] .*registration\.foreignRedirects/],
     [Array(6).fill(loopback[0]), /more than 5 entries \(limits\.redirectUris\)$/],
   ]
-  for (const [redirectUris, message] of refused) {
+  for (const [redirectUris, message] of rejected) {
     t.throws(
       () => register({ redirect_uris: redirectUris }),
       { code: 'invalid_redirect_uri', message },
@@ -235,7 +235,7 @@ t.test('foreign redirects are dropped where the configuration allows it, but not
 })
 
 t.test('any other invalid member is invalid_client_metadata and named', async (t) => {
-  const refused: [string, readonly unknown[]][] = [
+  const rejected: [string, readonly unknown[]][] = [
     [
       'token_endpoint_auth_method',
       ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'NONE', '', 1, []],
@@ -288,7 +288,7 @@ t.test('any other invalid member is invalid_client_metadata and named', async (t
     ],
     ['jwks', ['x', [], 1]],
   ]
-  for (const [name, values] of refused) {
+  for (const [name, values] of rejected) {
     for (const value of values) {
       t.throws(
         () => register({ [name]: value }),
@@ -300,7 +300,7 @@ t.test('any other invalid member is invalid_client_metadata and named', async (t
 })
 
 t.test('URI members are absolute http or https, without userinfo', async (t) => {
-  const refused = [
+  const rejected = [
     'javascript:alert(1)',
     'java\tscript:alert(1)',
     'data:text/html,x',
@@ -322,7 +322,7 @@ t.test('URI members are absolute http or https, without userinfo', async (t) => 
   ]
   for (const name of ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri', 'logo_uri#de']) {
     t.ok(register({ [name]: 'https://app.example/a@b?c=d@e#f' }), name)
-    for (const uri of refused) {
+    for (const uri of rejected) {
       t.throws(
         () => register({ [name]: uri }),
         { code: 'invalid_client_metadata', message: new RegExp(`^${name} `) },
@@ -397,7 +397,7 @@ t.test('an update replaces all metadata and keeps what the server assigned', asy
 t.test('an update for another client, or one that sets a member of the server, is rejected', async (t) => {
   const { client, clientSecret } = register({ token_endpoint_auth_method: 'client_secret_post' })
   const { client: open } = register({})
-  const refused: [typeof client, JsonObject, string][] = [
+  const rejected: [typeof client, JsonObject, string][] = [
     [client, { client_id: undefined }, 'rfc7592-2.2-client-id-must-match'],
     [client, { client_id: open.id }, 'rfc7592-2.2-client-id-must-match'],
     [client, { client_id: [client.id] }, 'rfc7592-2.2-client-id-must-match'],
@@ -412,7 +412,7 @@ t.test('an update for another client, or one that sets a member of the server, i
     [client, { token_endpoint_auth_method: 'none' }, 'rfc6749-2.1-type-recorded'],
     [open, { token_endpoint_auth_method: 'client_secret_basic' }, 'rfc6749-2.1-type-recorded'],
   ]
-  for (const [target, metadata, rule] of refused) {
+  for (const [target, metadata, rule] of rejected) {
     t.throws(
       () => updateClient(target, { client_id: target.id, redirect_uris: loopback, ...metadata }, policy),
       { code: 'invalid_client_metadata', detail: { rule } },
@@ -444,7 +444,7 @@ t.test('only its own registration access token manages a client', async (t) => {
   const { client, registrationToken } = register({})
   const other = register({})
   t.doesNotThrow(() => assertMayConfigure(client, registrationToken, undefined))
-  const refused: [typeof client | undefined, string][] = [
+  const rejected: [typeof client | undefined, string][] = [
     [client, other.registrationToken],
     [client, `${registrationToken}x`],
     [client, ''],
@@ -453,7 +453,7 @@ t.test('only its own registration access token manages a client', async (t) => {
     [{ ...client, origin: 'resource-server' }, registrationToken],
   ]
   const messages = new Set<unknown>()
-  for (const [target, token] of refused) {
+  for (const [target, token] of rejected) {
     try {
       assertMayConfigure(target, token, undefined)
       t.fail('accepted')

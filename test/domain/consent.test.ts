@@ -7,18 +7,18 @@ import {
   wantedScope,
 } from '../../src/domain/interaction.ts'
 import type { AuthorizationRequest, Client } from '../../src/domain/model.ts'
-import { authorizationRequest, consent, integration, publicClient } from '../helpers/samples.ts'
+import { authorizationRequest, consent, operatorClient, publicClient } from '../helpers/samples.ts'
 
 const ask = (changes: Partial<AuthorizationRequest>) => ({ ...authorizationRequest, ...changes })
-const always: Client = { ...integration, consent: 'always' }
+const always: Client = { ...operatorClient, consent: 'always' }
 
 t.test('only what is not remembered needs consent, or everything where nothing is remembered', async (t) => {
   const more = ask({ scope: ['openid', 'email'] })
-  t.strictSame(askedScope(ask({}), integration, undefined), ['openid', 'courses:read'])
-  t.strictSame(askedScope(more, integration, consent), ['email'])
+  t.strictSame(askedScope(ask({}), operatorClient, undefined), ['openid', 'courses:read'])
+  t.strictSame(askedScope(more, operatorClient, consent), ['email'])
   t.strictSame(askedScope(more, always, consent), ['openid', 'email'])
-  t.strictSame(askedScope({ ...more, prompt: ['consent'] }, integration, consent), ['openid', 'email'])
-  t.strictSame(askedScope({ ...more, resource: ['https://new.example'] }, integration, consent), [
+  t.strictSame(askedScope({ ...more, prompt: ['consent'] }, operatorClient, consent), ['openid', 'email'])
+  t.strictSame(askedScope({ ...more, resource: ['https://new.example'] }, operatorClient, consent), [
     'openid',
     'email',
   ])
@@ -33,8 +33,8 @@ t.test('consent for one resource does not cover another', async (t) => {
     { resource: one, scope: ['a'] },
     { resource: two, scope: ['b'] },
   ])
-  t.strictSame(askedScope(at([one], ['a', 'b']), integration, both), ['b'])
-  t.strictSame(askedScope(at([one, two], ['a', 'b']), integration, both), ['a', 'b'])
+  t.strictSame(askedScope(at([one], ['a', 'b']), operatorClient, both), ['b'])
+  t.strictSame(askedScope(at([one, two], ['a', 'b']), operatorClient, both), ['a', 'b'])
   const untick = rememberConsent(at([one], ['a', 'c']), 'alice', ['c'], both, 3)
   t.strictSame(untick.allowed, [
     { resource: two, scope: ['b'] },
@@ -51,8 +51,8 @@ const admittedClient: Client = { ...itself, admitted: { by: 'ci', redirects: 'ht
 t.test('consent is remembered where the client and where its response goes are known', async (t) => {
   const other = { ...admittedClient, consent: 'always' } as const
   for (const [client, redirectUri, isRemembered] of [
-    [integration, web, true],
-    [integration, loopback, true],
+    [operatorClient, web, true],
+    [operatorClient, loopback, true],
     [always, web, false],
     [publishedClient, web, true],
     [publishedClient, loopback, false],
@@ -66,14 +66,14 @@ t.test('consent is remembered where the client and where its response goes are k
 })
 
 t.test('a request needs no consent, remembered consent or consent that is asked for now', async (t) => {
-  const skip: Client = { ...integration, consent: 'skip' }
+  const skip: Client = { ...operatorClient, consent: 'skip' }
   for (const [request, client, rule] of [
     [{}, skip, 'none'],
     [{}, { ...itself, consent: 'skip' }, 'asked'],
-    [{}, integration, 'remembered'],
+    [{}, operatorClient, 'remembered'],
     [{}, always, 'asked'],
     [{ prompt: ['consent'] }, skip, 'asked'],
-    [{ prompt: ['consent'] }, integration, 'asked'],
+    [{ prompt: ['consent'] }, operatorClient, 'asked'],
   ] as const)
     t.equal(consentRule(ask(request), client), rule, JSON.stringify([request, client.consent]))
 })
@@ -90,7 +90,7 @@ t.test('a scope is new unless it was allowed at every requested resource', async
     { resource: two, scope: ['b'] },
   ]
   const request = ask({ resource: [one, two], scope: ['a', 'b'] })
-  t.strictSame(askedScope(request, integration, { ...consent, allowed }), ['a'])
+  t.strictSame(askedScope(request, operatorClient, { ...consent, allowed }), ['a'])
 })
 
 t.test('what was remembered and is not requested now stays remembered', async (t) => {

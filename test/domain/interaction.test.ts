@@ -19,8 +19,8 @@ import {
   approvedAt,
   authorizationRequest,
   consent,
-  integration,
   interaction,
+  operatorClient,
   publicClient,
   session,
 } from '../helpers/samples.ts'
@@ -39,8 +39,8 @@ type Row = readonly [
   session: typeof session | undefined,
   consent?: Consent,
 ]
-const skip: Client = { ...integration, consent: 'skip' }
-const always: Client = { ...integration, consent: 'always' }
+const skip: Client = { ...operatorClient, consent: 'skip' }
+const always: Client = { ...operatorClient, consent: 'always' }
 const rows: readonly Row[] = [
   // No user is signed in.
   ['login', {}, noProgress, publicClient, noone],
@@ -53,12 +53,12 @@ const rows: readonly Row[] = [
   // Added by an operator, by its policy.
   ['respond', {}, noProgress, skip, someone],
   ['consent', {}, noProgress, always, someone, consent],
-  ['consent', {}, noProgress, integration, someone],
-  ['respond', {}, noProgress, integration, someone, consent],
-  ['consent', { scope: ['openid', 'email'] }, noProgress, integration, someone, consent],
-  ['respond', { scope: ['openid'] }, noProgress, integration, someone, consent],
-  ['consent', { resource: ['https://api.example/v1'] }, noProgress, integration, someone, consent],
-  ['consent', { prompt: again }, noProgress, integration, someone, consent],
+  ['consent', {}, noProgress, operatorClient, someone],
+  ['respond', {}, noProgress, operatorClient, someone, consent],
+  ['consent', { scope: ['openid', 'email'] }, noProgress, operatorClient, someone, consent],
+  ['respond', { scope: ['openid'] }, noProgress, operatorClient, someone, consent],
+  ['consent', { resource: ['https://api.example/v1'] }, noProgress, operatorClient, someone, consent],
+  ['consent', { prompt: again }, noProgress, operatorClient, someone, consent],
   ['consent', { prompt: again }, here, skip, someone],
   // Re-authentication.
   ['login', { prompt: login }, noProgress, skip, someone],

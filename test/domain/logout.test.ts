@@ -3,10 +3,10 @@ import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
 import { parseLogoutRequest } from '../../src/specs/oidc-logout/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
-import { integration, publicClient } from '../helpers/samples.ts'
+import { operatorClient, publicClient } from '../helpers/samples.ts'
 
 const uri = 'https://app.example/out'
-const client: Client = { ...integration, postLogoutRedirectUris: [uri] }
+const client: Client = { ...operatorClient, postLogoutRedirectUris: [uri] }
 const hinted = { sub: 'alice', aud: client.id }
 const hint = 'id_token_hint=eyJ'
 const to = (text: string) => `post_logout_redirect_uri=${encodeURIComponent(text)}`

@@ -1,8 +1,12 @@
 import t from 'tap'
-import { rotateClientSecret } from '../../src/clients/integration.ts'
+import { rotateClientSecret } from '../../src/clients/operator-client.ts'
 import { secretMatches } from '../../src/domain/secret.ts'
 import { declared } from '../../src/features.ts'
-import { addIntegration, changeIntegration, type IntegrationRequest } from '../helpers/client-request.ts'
+import {
+  addOperatorClient,
+  changeOperatorClient,
+  type OperatorClientRequest,
+} from '../helpers/client-request.ts'
 
 const fresh = { id: Buffer.alloc(16, 1), secret: Buffer.alloc(32, 2) }
 const known = {
@@ -10,7 +14,7 @@ const known = {
   scopes: ['openid', 'courses:read'],
   resources: ['https://auth.example.com', 'https://api.example.com'],
 }
-const web: IntegrationRequest = {
+const web: OperatorClientRequest = {
   name: 'Course app',
   redirectUris: ['https://app.example.com/callback'],
   postLogoutRedirectUris: [],
@@ -22,7 +26,7 @@ const loopback = { ...web, redirectUris: ['http://127.0.0.1/callback'] }
 const api = { ...web, redirectUris: [], resources: ['https://api.example.com'] }
 
 t.test('a client added by an operator is a web client with a secret', async (t) => {
-  const { client, secret } = addIntegration(web, known, fresh, 50)
+  const { client, secret } = addOperatorClient(web, known, fresh, 50)
   t.match(client, {
     id: `client_${fresh.id.toString('base64url')}`,
     origin: 'integration',
@@ -41,7 +45,7 @@ t.test('a client added by an operator is a web client with a secret', async (t) 
 
 t.test('a redirect URI may have an empty path, and is stored as written', async (t) => {
   const uris = ['https://app.example.com', 'https://app.example.com:8443', 'http://localhost:3000']
-  const { client } = addIntegration(
+  const { client } = addOperatorClient(
     { ...web, redirectUris: uris, postLogoutRedirectUris: uris },
     known,
     fresh,
@@ -51,11 +55,11 @@ t.test('a redirect URI may have an empty path, and is stored as written', async 
 })
 
 t.test('without a registered method a client may send its secret either way', async (t) => {
-  const { client, secret } = addIntegration({ ...web, authenticationMethod: undefined }, known, fresh, 50)
+  const { client, secret } = addOperatorClient({ ...web, authenticationMethod: undefined }, known, fresh, 50)
   t.match(client, { authenticationMethod: 'client_secret_basic', anySecretMethod: true })
   t.ok(secretMatches(String(secret), client.secretHash))
-  const changed = (change: Partial<IntegrationRequest>, before = client) => {
-    const decision = changeIntegration(before, change, known, { by: 'operator', at: 60 })
+  const changed = (change: Partial<OperatorClientRequest>, before = client) => {
+    const decision = changeOperatorClient(before, change, known, { by: 'operator', at: 60 })
     if (!('result' in decision)) throw new Error('refused')
     return decision.result
   }
@@ -63,11 +67,11 @@ t.test('without a registered method a client may send its secret either way', as
   const fixed = changed({ authenticationMethod: 'client_secret_post' })
   t.equal(fixed.authenticationMethod, 'client_secret_post')
   t.notOk('anySecretMethod' in fixed)
-  t.notOk('anySecretMethod' in changed({ name: 'Other' }, addIntegration(web, known, fresh, 50).client))
+  t.notOk('anySecretMethod' in changed({ name: 'Other' }, addOperatorClient(web, known, fresh, 50).client))
 })
 
 t.test('a public client added by an operator has no secret', async (t) => {
-  const { client, secret } = addIntegration({ ...web, authenticationMethod: 'none' }, known, fresh, 50)
+  const { client, secret } = addOperatorClient({ ...web, authenticationMethod: 'none' }, known, fresh, 50)
   t.equal(secret, undefined)
   t.notOk('secretHash' in client)
   t.equal(client.consent, 'remember', 'its https callback assures who it is')
@@ -76,7 +80,7 @@ t.test('a public client added by an operator has no secret', async (t) => {
 t.test('a client with loopback redirects is native', async (t) => {
   for (const uri of ['http://127.0.0.1:7777/cb', 'http://[::1]/cb', 'http://localhost/cb']) {
     t.equal(
-      addIntegration({ ...web, redirectUris: [uri] }, known, fresh, 50).client.applicationType,
+      addOperatorClient({ ...web, redirectUris: [uri] }, known, fresh, 50).client.applicationType,
       'native',
     )
   }
@@ -84,24 +88,24 @@ t.test('a client with loopback redirects is native', async (t) => {
 
 t.test('a client has the grant types that the operator names', async (t) => {
   const grantTypes = ['authorization_code']
-  t.strictSame(addIntegration({ ...web, grantTypes }, known, fresh, 50).client.grantTypes, grantTypes)
+  t.strictSame(addOperatorClient({ ...web, grantTypes }, known, fresh, 50).client.grantTypes, grantTypes)
   const described = { grantTypes: { service: { operatorOnly: true } }, clientMetadata: {} } as const
   const other = { ...known, declared: { ...declared, ...described } }
   const service = { ...web, grantTypes: ['service'], redirectUris: [] }
-  t.strictSame(addIntegration(service, other, fresh, 50).client.grantTypes, ['service'])
-  t.throws(() => addIntegration(service, known, fresh, 50), { code: 'invalid_client_metadata' })
+  t.strictSame(addOperatorClient(service, other, fresh, 50).client.grantTypes, ['service'])
+  t.throws(() => addOperatorClient(service, known, fresh, 50), { code: 'invalid_client_metadata' })
 })
 
 t.test('a public client on loopback needs consent every time', async (t) => {
   const request = { ...loopback, authenticationMethod: 'none' } as const
-  t.equal(addIntegration(request, known, fresh, 50).client.consent, 'always')
+  t.equal(addOperatorClient(request, known, fresh, 50).client.consent, 'always')
   for (const consent of ['remember', 'skip'] as const) {
-    t.throws(() => addIntegration({ ...request, consent }, known, fresh, 50), {
+    t.throws(() => addOperatorClient({ ...request, consent }, known, fresh, 50), {
       code: 'invalid_client_metadata',
       message: 'consent must be always for a public client with a loopback redirect URI',
     })
     t.equal(
-      addIntegration({ ...loopback, consent }, known, fresh, 50).client.consent,
+      addOperatorClient({ ...loopback, consent }, known, fresh, 50).client.consent,
       consent,
       'with a secret',
     )
@@ -109,7 +113,7 @@ t.test('a public client on loopback needs consent every time', async (t) => {
 })
 
 t.test('a resource server has resources, a secret and no way to get tokens', async (t) => {
-  const { client, secret } = addIntegration(api, known, fresh, 50)
+  const { client, secret } = addOperatorClient(api, known, fresh, 50)
   t.match(client, {
     origin: 'resource-server',
     grantTypes: [],
@@ -119,7 +123,7 @@ t.test('a resource server has resources, a secret and no way to get tokens', asy
   t.ok(secretMatches(String(secret), client.secretHash))
 })
 
-const refused: [string, IntegrationRequest, string, RegExp][] = [
+const rejected: [string, OperatorClientRequest, string, RegExp][] = [
   ['no name', { ...web, name: ' ' }, 'invalid_client_metadata', /^name /],
   ['a name that turns the text around', { ...web, name: 'a\u202eb' }, 'invalid_client_metadata', /^name /],
   ['a long name', { ...web, name: 'x'.repeat(201) }, 'invalid_client_metadata', /^name /],
@@ -165,9 +169,9 @@ const refused: [string, IntegrationRequest, string, RegExp][] = [
     /^resource /,
   ],
 ]
-for (const [what, request, code, message] of refused) {
+for (const [what, request, code, message] of rejected) {
   t.test(`${what} is rejected`, async (t) => {
-    t.throws(() => addIntegration(request, known, fresh, 50), { name: 'OAuthError', code, message })
+    t.throws(() => addOperatorClient(request, known, fresh, 50), { name: 'OAuthError', code, message })
   })
 }
 
@@ -175,14 +179,14 @@ t.test('a resource server may exchange tokens, and gets none in another way', as
   const grantTypes = { ...declared.grantTypes, exchange: { operatorOnly: true, fromToken: true } as const }
   const exchanging = { ...known, declared: { ...declared, grantTypes } }
   const asked = { ...api, grantTypes: ['authorization_code', 'exchange'] }
-  const { client } = addIntegration(asked, exchanging, fresh, 50)
+  const { client } = addOperatorClient(asked, exchanging, fresh, 50)
   t.match(client, { origin: 'resource-server', introspects: api.resources, grantTypes: ['exchange'] })
   const context = { by: 'operator', at: 60 } as const
-  const changed = changeIntegration(client, { name: 'Other' }, exchanging, context)
+  const changed = changeOperatorClient(client, { name: 'Other' }, exchanging, context)
   t.match(changed, { result: { name: 'Other', grantTypes: ['exchange'], introspects: api.resources } })
   t.throws(
     () =>
-      addIntegration(
+      addOperatorClient(
         { ...web, authenticationMethod: 'none', grantTypes: ['exchange'] },
         exchanging,
         fresh,
@@ -194,7 +198,7 @@ t.test('a resource server may exchange tokens, and gets none in another way', as
 
 t.test('only the secret of a confidential client can be rotated', async (t) => {
   const context = { by: 'operator', at: 60 } as const
-  const { client } = addIntegration(web, known, fresh, 50)
+  const { client } = addOperatorClient(web, known, fresh, 50)
   const decision = rotateClientSecret(client, Buffer.alloc(32, 3), context)
   const secret = `lyc_secret_${Buffer.alloc(32, 3).toString('base64url')}`
   t.match(decision, {
@@ -206,7 +210,7 @@ t.test('only the secret of a confidential client can be rotated', async (t) => {
   })
   const [write] = decision.writes
   t.ok(write?.op === 'update' && write.kind === 'client' && secretMatches(secret, write.record.secretHash))
-  const open = addIntegration({ ...web, authenticationMethod: 'none' }, known, fresh, 50).client
+  const open = addOperatorClient({ ...web, authenticationMethod: 'none' }, known, fresh, 50).client
   t.throws(() => rotateClientSecret(open, fresh.secret, context), {
     message: 'a public client has no secret',
   })

@@ -88,7 +88,7 @@ t.test('without verifier and challenge there is nothing to verify', async (t) =>
 })
 
 t.test('every other verifier is invalid_grant, by the rule it breaks', async (t) => {
-  const refused: [string | undefined, string][] = [
+  const rejected: [string | undefined, string][] = [
     [undefined, 'rfc7636-4.5-verifier-required'],
     [codeVerifier.slice(1), 'rfc7636-4.1-verifier-syntax'],
     ['a'.repeat(42), 'rfc7636-4.1-verifier-syntax'],
@@ -102,7 +102,7 @@ t.test('every other verifier is invalid_grant, by the rule it breaks', async (t)
     ['a'.repeat(43), 'rfc7636-4.6-mismatch-invalid-grant'],
     ['~._-'.repeat(32), 'rfc7636-4.6-mismatch-invalid-grant'],
   ]
-  for (const [verifier, rule] of refused) {
+  for (const [verifier, rule] of rejected) {
     t.throws(
       () => verifyCodeVerifier(verifier, codeChallenge),
       { code: 'invalid_grant', message: /code_verifier/, detail: { rule } },

@@ -26,7 +26,7 @@ t.test('a loopback redirect has an IP literal, an optional port and a path', asy
 })
 
 t.test('everything that only resembles a loopback redirect is rejected', async (t) => {
-  const refused = [
+  const rejected = [
     '',
     '/cb',
     '//127.0.0.1/cb',
@@ -117,7 +117,7 @@ t.test('everything that only resembles a loopback redirect is rejected', async (
     'urn:ietf:wg:oauth:2.0:oob',
     `http://127.0.0.1/${'a'.repeat(2048)}`,
   ]
-  for (const uri of refused) t.notOk(isLoopbackRedirect(uri), JSON.stringify(uri))
+  for (const uri of rejected) t.notOk(isLoopbackRedirect(uri), JSON.stringify(uri))
 })
 
 t.test('localhost is a loopback redirect only where it was added', async (t) => {

@@ -13,11 +13,11 @@ import {
   signedFor,
 } from '../../src/specs/fapi2-security-profile/rules.ts'
 import { passedDuring } from '../helpers/checks.ts'
-import { integration, publicClient } from '../helpers/samples.ts'
+import { operatorClient, publicClient } from '../helpers/samples.ts'
 
 const issuer = 'https://auth.example'
 const keyed: Client = {
-  ...integration,
+  ...operatorClient,
   authenticationMethod: 'private_key_jwt',
   idTokenSignedResponseAlg: 'ES256',
 }

@@ -8,12 +8,12 @@ import {
   readExchange,
 } from '../../src/specs/rfc8693-token-exchange/rules.ts'
 import { type Actor, accessTokenType, tokenExchange } from '../../src/specs/rfc8693-token-exchange/schema.ts'
-import { active, approvedAt, bytesOf, integration, otherApi, ownApi, policy } from '../helpers/samples.ts'
+import { active, approvedAt, bytesOf, operatorClient, otherApi, ownApi, policy } from '../helpers/samples.ts'
 
 const now = approvedAt + 10
 const fresh = { id: bytesOf('fresh', 12), secret: bytesOf('fresh secret', 16) }
 const api: Client = {
-  ...integration,
+  ...operatorClient,
   origin: 'resource-server',
   authenticationMethod: 'client_secret_basic',
   grantTypes: [tokenExchange],

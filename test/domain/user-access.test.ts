@@ -5,7 +5,7 @@ import {
   everyConnection,
   removeCodes,
   removePasskeys,
-} from '../../src/users/rules/access.ts'
+} from '../../src/users/rules/operator-acts.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { createUser } from '../../src/users/rules/user.ts'

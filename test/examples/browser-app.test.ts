@@ -48,9 +48,9 @@ t.test('the browser app signs in, calls, refreshes and signs out, and stores no 
   await page.getByText('"caller":"user"').waitFor()
   await press(page, 'Refresh')
   await status(page, 'Refreshed.')
-  const answer = page.waitForResponse(`${issuer}/api/courses`)
+  const response = page.waitForResponse(`${issuer}/api/courses`)
   await press(page, 'Courses')
-  t.equal((await answer).status(), 200)
+  t.equal((await response).status(), 200)
   // Strings, because this runs in the page.
   const stored = await page.evaluate(
     'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])',

@@ -46,8 +46,8 @@ function app(t: Test, at = issuer) {
 }
 
 /** Sends the browser back to the program that waits for it. */
-async function deliver(answer: URL): Promise<number> {
-  return (await fetch(answer)).status
+async function deliver(response: URL): Promise<number> {
+  return (await fetch(response)).status
 }
 
 t.test('the command line app signs in, calls, refreshes and revokes', async (t) => {
@@ -58,9 +58,9 @@ t.test('the command line app signs in, calls, refreshes and revokes', async (t) 
     redirect_uri: /^http:\/\/127\.0\.0\.1:\d+\/callback$/,
     code_challenge_method: 'S256',
   })
-  const answer = await user.approve(address)
-  t.equal(await deliver(new URL('/favicon.ico', answer)), 404, 'it waits for its own path')
-  t.equal(await deliver(answer), 200)
+  const response = await user.approve(address)
+  t.equal(await deliver(new URL('/favicon.ico', response)), 404, 'it waits for its own path')
+  t.equal(await deliver(response), 200)
   t.match(await login.end(), { code: 0, output: /Signed in as / })
   t.equal(statSync(cli.file).mode & 0o777, 0o600)
 
@@ -88,15 +88,15 @@ t.test(
   async (t) => {
     const cli = app(t)
     const mixedUp = cli.start('login')
-    const answer = await user.approve(addressIn(await mixedUp.until(/authorize\?.*\n/)))
-    answer.searchParams.set('iss', 'https://attacker.example')
-    await deliver(answer)
+    const response = await user.approve(addressIn(await mixedUp.until(/authorize\?.*\n/)))
+    response.searchParams.set('iss', 'https://attacker.example')
+    await deliver(response)
     t.match(await mixedUp.end(), { code: 1, output: /unexpected "iss"/ })
     t.notOk(cli.kept().tokens, 'and no code was sent')
 
-    const refused = cli.start('login')
-    await deliver(await user.deny(addressIn(await refused.until(/authorize\?.*\n/))))
-    t.match(await refused.end(), { code: 1, output: /access_denied/ })
+    const rejected = cli.start('login')
+    await deliver(await user.deny(addressIn(await rejected.until(/authorize\?.*\n/))))
+    t.match(await rejected.end(), { code: 1, output: /access_denied/ })
   },
 )
 

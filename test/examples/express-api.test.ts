@@ -13,8 +13,8 @@ const metadata = `${resource}/.well-known/oauth-protected-resource`
 
 async function obtainTokens(scope: string, at: string): Promise<Tokens> {
   const landed = await user.approve(authorizationUrl({ issuer }, client, { scope, resource: at }))
-  const answer = await exchange({ issuer }, client, landed.searchParams.get('code') ?? '')
-  return (await answer.json()) as Tokens
+  const response = await exchange({ issuer }, client, landed.searchParams.get('code') ?? '')
+  return (await response.json()) as Tokens
 }
 
 function add(token: string, body: unknown): Promise<Response> {
@@ -49,10 +49,10 @@ t.test('the Express API accepts its own tokens, within their scope', async (t) =
   })
   const counted = await callAt(`${resource}/books/count`, reading.access_token)
   t.not(counted.body['caller'], 'anonymous')
-  const refused = await add(reading.access_token, { title: 'A second reader' })
-  t.equal(refused.status, 403)
+  const rejected = await add(reading.access_token, { title: 'A second reader' })
+  t.equal(rejected.status, 403)
   t.equal(
-    refused.headers.get('www-authenticate'),
+    rejected.headers.get('www-authenticate'),
     `Bearer error="insufficient_scope", scope="courses:write", resource_metadata="${metadata}"`,
   )
   const writing = await obtainTokens('courses:read courses:write', resource)

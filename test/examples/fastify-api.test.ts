@@ -18,8 +18,8 @@ async function startExample(t: Test, environment: Record<string, string> = {}) {
 
 async function obtainToken(scope: string): Promise<string> {
   const landed = await user.approve(authorizationUrl({ issuer }, client, { scope, resource }))
-  const answer = await exchange({ issuer }, client, landed.searchParams.get('code') ?? '')
-  const { access_token: token } = (await answer.json()) as { access_token: string }
+  const response = await exchange({ issuer }, client, landed.searchParams.get('code') ?? '')
+  const { access_token: token } = (await response.json()) as { access_token: string }
   return token
 }
 

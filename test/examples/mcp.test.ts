@@ -63,14 +63,14 @@ t.test(
   'the MCP client accepts no response of another server, and names the server that rejected it',
   async (t) => {
     const mixedUp = await connect(t)
-    const answer = await user.approve(mixedUp.address)
-    answer.searchParams.set('iss', 'https://attacker.example')
-    await fetch(answer)
+    const response = await user.approve(mixedUp.address)
+    response.searchParams.set('iss', 'https://attacker.example')
+    await fetch(response)
     t.match(await mixedUp.client.end(), { code: 1, output: /iss is not the issuer of the request/ })
 
-    const refused = await connect(t)
-    await fetch(await user.deny(refused.address))
-    t.match(await refused.client.end(), { code: 1, output: /access_denied/ })
+    const rejected = await connect(t)
+    await fetch(await user.deny(rejected.address))
+    t.match(await rejected.client.end(), { code: 1, output: /access_denied/ })
   },
 )
 

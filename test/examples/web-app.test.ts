@@ -75,22 +75,22 @@ t.test('a session at the web application ends with the one at the server', async
 
 t.test('the web application accepts a response only in the browser that started the request', async (t) => {
   const [browser, victim] = [new UserAgent(origin), new UserAgent(origin)]
-  const answer = await user.approve(sentTo(await browser.open(`${origin}/login`)))
-  t.match(pageOf(await victim.open(answer.href)).html, /Sign in/)
+  const response = await user.approve(sentTo(await browser.open(`${origin}/login`)))
+  t.match(pageOf(await victim.open(response.href)).html, /Sign in/)
   await victim.open(`${origin}/login`)
-  t.not(pageOf(await victim.open(answer.href)).status, 200, 'not even in one that asked for another')
+  t.not(pageOf(await victim.open(response.href)).status, 200, 'not even in one that asked for another')
   t.match(pageOf(await victim.open(`${origin}/`)).html, /Sign in/)
 
-  const refused = sentTo(await browser.open(`${origin}/login`))
-  refused.searchParams.set('prompt', 'consent')
-  t.match(pageOf(await browser.open((await user.deny(refused)).href)).html, /Sign in/)
+  const rejected = sentTo(await browser.open(`${origin}/login`))
+  rejected.searchParams.set('prompt', 'consent')
+  t.match(pageOf(await browser.open((await user.deny(rejected)).href)).html, /Sign in/)
 })
 
 t.test('the web application sends a user with a dead token to sign in again', async (t) => {
   const bob = newUser({ issuer }, { username: 'bob', password: 'bob-in-dev' })
   const browser = new UserAgent(origin)
-  const answer = await bob.approve(sentTo(await browser.open(`${origin}/login`)))
-  t.match(pageOf(await browser.open(answer.href)).html, /Hello Bob/)
+  const response = await bob.approve(sentTo(await browser.open(`${origin}/login`)))
+  t.match(pageOf(await browser.open(response.href)).html, /Hello Bob/)
   t.equal((await run(['user', 'remove', 'bob', '--yes', ...location])).code, 0)
   t.equal(sentTo(await browser.open(`${origin}/courses`)).pathname, '/oauth/authorize')
   t.equal(await site.stop(), 0)

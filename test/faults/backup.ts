@@ -5,19 +5,19 @@ import { createDice } from '../fuzz/dice.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
-import { addIntegrations } from './load/integrations.ts'
 import { check, checkSingleUse, createLedger } from './load/ledger.ts'
 import { createLoad } from './load/load.ts'
+import { addOperatorClients } from './load/operator-clients.ts'
 
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 
 t.test(`a backup under load (seed ${seed}) has everything acknowledged before it began`, async (t) => {
   const [data, shelf, port, dice] = [newFolder(t), newFolder(t), await freePort(), createDice(seed)]
   const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal', LYCHGATE_LIFETIMES_CODE_SECONDS: '600' }
-  const integrations = await addIntegrations(`sqlite:${data}/lychgate.db`, 12)
+  const operatorClients = await addOperatorClients(`sqlite:${data}/lychgate.db`, 12)
   let running = await startProcess(t, data, settings)
   const { server } = running
-  const load = createLoad(server, dice, integrations)
+  const load = createLoad(server, dice, operatorClients)
   const { ledger } = load
   load.begin()
   // So much that some of it is left alone during the copy, however slow the machine is.
@@ -40,8 +40,8 @@ t.test(`a backup under load (seed ${seed}) has everything acknowledged before it
   t.strictSame(ledger.faults, [], 'the load noticed nothing')
   t.equal(ledger.lost, 0)
   const { clients: copied } = JSON.parse(backup.stdout) as { readonly clients: number }
-  t.ok(copied >= before.clients.length + integrations.length)
-  t.ok(copied < ledger.clients.length + integrations.length, 'the load went on afterwards')
+  t.ok(copied >= before.clients.length + operatorClients.length)
+  t.ok(copied < ledger.clients.length + operatorClients.length, 'the load went on afterwards')
 
   await running.stop('SIGKILL')
   const restored = await run(['restore', '--data', data, '--json', `${shelf}/lychgate.db`])

@@ -32,9 +32,9 @@ t.test(
     }
     const work = async () => {
       while (!isOver) {
-        const answer = await refresh(server, client, token)
-        if (answer.status !== 200) throw new Error(`refresh responded ${answer.status}`)
-        token = ((await answer.json()) as Tokens).refresh_token
+        const response = await refresh(server, client, token)
+        if (response.status !== 200) throw new Error(`refresh responded ${response.status}`)
+        token = ((await response.json()) as Tokens).refresh_token
         refreshed += 1
       }
     }
@@ -69,11 +69,11 @@ function registerBy(agent: Agent, port: number): Promise<string> {
       headers,
     })
     sent.once('error', reject)
-    sent.once('response', (answer) => {
+    sent.once('response', (response) => {
       const read = async () => {
-        const received = await text(answer)
-        if (answer.statusCode !== 201)
-          throw new Error(`registration responded ${answer.statusCode} ${received}`)
+        const received = await text(response)
+        if (response.statusCode !== 201)
+          throw new Error(`registration responded ${response.statusCode} ${received}`)
         return (JSON.parse(received) as { readonly client_id: string }).client_id
       }
       read().then(resolve, reject)

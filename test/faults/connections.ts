@@ -93,9 +93,9 @@ t.test(`with ${idleCount} idle and ${slowCount} slow connections, other requests
   const work = async () => {
     while (!isOver) {
       const tokens = await obtainTokens(server, client, { user: devAlice })
-      const answer = await refresh(server, client, tokens.refresh_token)
-      if (answer.status !== 200) throw new Error(`refresh responded ${answer.status}`)
-      const { access_token: access } = (await answer.json()) as Tokens
+      const response = await refresh(server, client, tokens.refresh_token)
+      if (response.status !== 200) throw new Error(`refresh responded ${response.status}`)
+      const { access_token: access } = (await response.json()) as Tokens
       const claims = await callApi(server, '/api/oauth/userinfo', access)
       if (claims.status !== 200) throw new Error(`UserInfo responded ${claims.status}`)
       await claims.text()

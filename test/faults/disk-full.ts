@@ -30,21 +30,21 @@ async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
   const { access_token: access } = await obtainTokens(server, client, { user: devAlice })
   const kept: TestClient[] = [client]
   const tryToRegister = async () => {
-    const answer = await fetch(`${server.issuer}/api/oauth/register`, {
+    const response = await fetch(`${server.issuer}/api/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ client_name: 'x'.repeat(100), redirect_uris: [client.redirectUri] }),
     })
-    const body = (await answer.json()) as { readonly client_id?: string; readonly error?: string }
-    if (answer.status === 201) kept.push({ ...client, id: body.client_id ?? '' })
-    return { status: answer.status, retryAfter: answer.headers.get('retry-after'), error: body.error }
+    const body = (await response.json()) as { readonly client_id?: string; readonly error?: string }
+    if (response.status === 201) kept.push({ ...client, id: body.client_id ?? '' })
+    return { status: response.status, retryAfter: response.headers.get('retry-after'), error: body.error }
   }
 
   disk.fill(pid)
-  let refused = await tryToRegister()
-  for (let count = 0; refused.status === 201 && count < 5000; count += 1) refused = await tryToRegister()
+  let rejected = await tryToRegister()
+  for (let count = 0; rejected.status === 201 && count < 5000; count += 1) rejected = await tryToRegister()
   const unavailable = { status: 503, retryAfter: '1', error: 'temporarily_unavailable' }
-  t.strictSame(refused, unavailable)
+  t.strictSame(rejected, unavailable)
   for (let count = 0; count < 20; count += 1) {
     const next = await tryToRegister()
     if (next.status !== 201) t.strictSame(next, unavailable)

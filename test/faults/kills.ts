@@ -7,9 +7,9 @@ import { createDice } from '../fuzz/dice.ts'
 import { newFolder, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
-import { addIntegrations } from './load/integrations.ts'
 import { atLeast, check, checkSingleUse } from './load/ledger.ts'
 import { createLoad } from './load/load.ts'
+import { addOperatorClients } from './load/operator-clients.ts'
 
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 const kills = Number(process.env['FAULTS_KILLS'] ?? 30)
@@ -24,10 +24,10 @@ t.test(
       LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
       LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
     }
-    const integrations = await addIntegrations(`sqlite:${data}/lychgate.db`, kills)
+    const operatorClients = await addOperatorClients(`sqlite:${data}/lychgate.db`, kills)
     let running = await startProcess(t, data, { port, ...settings })
     const { server } = running
-    const load = createLoad(server, dice, integrations)
+    const load = createLoad(server, dice, operatorClients)
     const { ledger } = load
     let leftJournals = 0
     for (let kill = 0; kill < kills; kill += 1) {

@@ -22,11 +22,11 @@ t.test('while another process writes, writes are 503 and everything else works',
   let isOver = false
   const [writes, reads]: [string[], string[]] = [[], []]
   let longestRead = 0
-  const request = async (answers: string[], ask: () => Promise<Response>) => {
+  const request = async (responses: string[], ask: () => Promise<Response>) => {
     const began = performance.now()
-    const answer = await ask()
-    await answer.text()
-    answers.push(`${answer.status} ${answer.headers.get('retry-after')}`)
+    const response = await ask()
+    await response.text()
+    responses.push(`${response.status} ${response.headers.get('retry-after')}`)
     return performance.now() - began
   }
   const until = async (ask: () => Promise<Response>) => {
@@ -55,9 +55,9 @@ t.test('while another process writes, writes are 503 and everything else works',
   t.strictSame([...new Set(reads)], ['200 null'])
 
   other.exec('rollback')
-  const answer = await refresh(server, client, token)
-  t.equal(answer.status, 200, 'it goes on without a restart')
-  const { refresh_token: successor } = (await answer.json()) as Tokens
+  const response = await refresh(server, client, token)
+  t.equal(response.status, 200, 'it goes on without a restart')
+  const { refresh_token: successor } = (await response.json()) as Tokens
   t.equal((await refresh(server, client, successor)).status, 200)
 })
 

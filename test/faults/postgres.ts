@@ -12,9 +12,9 @@ import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
 import { startRoundRobin } from '../helpers/round-robin.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
-import { addIntegrations } from './load/integrations.ts'
 import { atLeast, check, checkSingleUse } from './load/ledger.ts'
 import { createLoad } from './load/load.ts'
+import { addOperatorClients } from './load/operator-clients.ts'
 
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 const [data, port, dice, postgres] = [
@@ -35,7 +35,7 @@ const settings = {
 const nodes = [await startProcess(t, data, settings), await startProcess(t, data, settings)]
 const ports = nodes.map((node) => Number(new URL(node.server.issuer).port))
 await startRoundRobin(t, port, ports)
-const load = createLoad(server, dice, await addIntegrations(store, 24))
+const load = createLoad(server, dice, await addOperatorClients(store, 24))
 const { ledger } = load
 t.comment(`seed ${seed}`)
 
@@ -134,9 +134,9 @@ async function assertAway(t: Test): Promise<void> {
     t.equal((await fetch(`${node.issuer}/livez`)).status, 200)
     t.equal((await fetch(`${node.issuer}/api/oauth/jwks`)).status, 200, 'what needs no database is served')
     for (const path of ['/readyz', '/oauth/authorize?client_id=x']) {
-      const answer = await fetch(node.issuer + path)
-      t.equal(answer.status, 503, path)
-      t.equal(answer.headers.get('retry-after'), '1')
+      const response = await fetch(node.issuer + path)
+      t.equal(response.status, 503, path)
+      t.equal(response.headers.get('retry-after'), '1')
     }
   }
   while (ledger.unavailable === before) await setTimeout(50)

@@ -1,5 +1,5 @@
 import { byClient } from './by-client.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import type { Dice } from './dice.ts'
 import { metadata } from './metadata.ts'
 import { bearer, type Draft, type Pair, type Sent } from './request.ts'
@@ -215,7 +215,7 @@ function segment(id: string | undefined, dice: Dice): string {
 /** Stores a client that was added or changed; a repeated request adds none. */
 export function learnAdministration(
   content: Record<string, unknown>,
-  { headers, status }: Answer,
+  { headers, status }: HttpResponse,
   world: World,
 ): void {
   const { added } = world.administrator
@@ -228,7 +228,11 @@ export function learnAdministration(
 }
 
 /** Stores a user that was added or changed. */
-export function learnUser(content: Record<string, unknown>, { headers, status }: Answer, world: World): void {
+export function learnUser(
+  content: Record<string, unknown>,
+  { headers, status }: HttpResponse,
+  world: World,
+): void {
   const { addedUsers } = world.administrator
   const id = String(content['sub'])
   if (status === 201 && headers['idempotent-replayed'] === undefined) addedUsers.set(id, '')
@@ -253,7 +257,7 @@ const areas: Readonly<Record<string, string>> = {
 export function faultOfAdministration(
   path: string,
   { method, headers, body, bytes }: Sent,
-  answer: Answer,
+  response: HttpResponse,
   { administrator, delegate, secrets }: World,
 ): string | undefined {
   const [, part = ''] =
@@ -261,19 +265,19 @@ export function faultOfAdministration(
       path,
     ) ?? []
   const kind = areas[part]
-  if (kind === undefined || answer.status >= 300 || method === 'OPTIONS' || bytes) return undefined
+  if (kind === undefined || response.status >= 300 || method === 'OPTIONS' || bytes) return undefined
   const [, authorization = ''] = headers.find(([name]) => name === 'Authorization') ?? []
   const token = /^(?:bearer|dpop) +(\S+) *$/i.exec(authorization)?.[1] ?? ''
   const isRead = method === 'GET' || method === 'HEAD' || part === 'explain'
-  if (secrets.some((secret) => answer.body.includes(secret))) return 'it shows a secret'
+  if (secrets.some((secret) => response.body.includes(secret))) return 'it shows a secret'
   if (token === delegate.token) {
     if (!isRead || kind !== 'users' || path.endsWith('/links'))
       return `${method} of ${path} by an administrator of a group`
-    return delegate.hidden.some((id) => answer.body.includes(id)) ? 'it shows what is hidden' : undefined
+    return delegate.hidden.some((id) => response.body.includes(id)) ? 'it shows what is hidden' : undefined
   }
   const needed = `admin:${kind}:${isRead ? 'read' : 'write'}`
   if (!administrator.tokens.get(token)?.includes(needed)) return `${method} of ${path} without ${needed}`
-  const isShownAgain = isRead || answer.headers['idempotent-replayed'] !== undefined
-  if (isShownAgain && answer.body.includes('"client_secret"')) return 'it shows a secret again'
+  const isShownAgain = isRead || response.headers['idempotent-replayed'] !== undefined
+  if (isShownAgain && response.body.includes('"client_secret"')) return 'it shows a secret again'
   return body.includes('admin:keys:write') && !isRead ? 'a client that may more than its maker' : undefined
 }

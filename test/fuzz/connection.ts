@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 
 /** A response as it came. */
-export interface Answer {
+export interface HttpResponse {
   /** 0: the connection ended without one. */
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -15,7 +15,7 @@ const hangMilliseconds = 20_000
 /** One kept-alive connection, as a browser has: requests go one after the other. */
 export interface Connection {
   /** @param isAlone The bytes may be no HTTP: they get a separate connection, on which nothing else is sent. */
-  send(bytes: Buffer, method: string, isAlone: boolean): Promise<readonly Answer[]>
+  send(bytes: Buffer, method: string, isAlone: boolean): Promise<readonly HttpResponse[]>
   close(): void
 }
 
@@ -24,12 +24,12 @@ export function openConnection(port: number): Connection {
   return {
     async send(bytes, method, isAlone) {
       const socket = (isAlone ? undefined : kept) ?? connect({ port, host: 'localhost', allowHalfOpen: true })
-      const answers = await exchange(socket, bytes, method, isAlone)
-      const [{ status = 0, headers = {} } = {}] = answers
+      const responses = await exchange(socket, bytes, method, isAlone)
+      const [{ status = 0, headers = {} } = {}] = responses
       const isOver = isAlone || status === 0 || headers['connection'] === 'close'
       if (isOver) socket.destroy()
       if (!isAlone) kept = isOver ? undefined : socket
-      return answers
+      return responses
     },
     close: () => kept?.destroy(),
   }
@@ -41,25 +41,25 @@ function exchange(
   bytes: Buffer,
   method: string,
   isAlone: boolean,
-): Promise<readonly Answer[]> {
+): Promise<readonly HttpResponse[]> {
   return new Promise((resolve, reject) => {
     let received = ''
-    const finish = (answers: readonly Answer[] | undefined) => {
+    const finish = (responses: readonly HttpResponse[] | undefined) => {
       clearTimeout(timer)
       socket.removeAllListeners()
       socket.on('error', () => {})
-      if (answers === undefined) reject(new Error(`no response within ${hangMilliseconds / 1000} seconds`))
-      else resolve(answers)
+      if (responses === undefined) reject(new Error(`no response within ${hangMilliseconds / 1000} seconds`))
+      else resolve(responses)
     }
     const timer = setTimeout(() => finish(undefined), hangMilliseconds)
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1')
-      const answers = isAlone ? [] : readAnswers(received, method)
-      if (answers.length > 0) finish(answers)
+      const responses = isAlone ? [] : readResponses(received, method)
+      if (responses.length > 0) finish(responses)
     })
     const ended = () => {
-      const answers = readAnswers(received, method)
-      finish(answers.length > 0 ? answers : [{ status: 0, headers: {}, cookies: [], body: received }])
+      const responses = readResponses(received, method)
+      finish(responses.length > 0 ? responses : [{ status: 0, headers: {}, cookies: [], body: received }])
     }
     socket.on('end', ended)
     socket.on('close', ended)
@@ -71,8 +71,8 @@ function exchange(
 }
 
 /** The complete final responses. None can be separated after a response to HEAD. */
-function readAnswers(text: string, method: string): readonly Answer[] {
-  const answers: Answer[] = []
+function readResponses(text: string, method: string): readonly HttpResponse[] {
+  const responses: HttpResponse[] = []
   for (let left = text; left.length > 0; ) {
     const split = left.indexOf('\r\n\r\n')
     if (split < 0) break
@@ -81,14 +81,14 @@ function readAnswers(text: string, method: string): readonly Answer[] {
     if (status >= 100 && status < 200) continue
     const content = readBody(left, status, method, headers)
     if (content === undefined) break
-    answers.push({ status, headers, cookies, body: Buffer.from(content.body, 'latin1').toString() })
+    responses.push({ status, headers, cookies, body: Buffer.from(content.body, 'latin1').toString() })
     if (method === 'HEAD') break
     left = left.slice(content.length)
   }
-  return answers
+  return responses
 }
 
-function readHead(head: string): Omit<Answer, 'body'> {
+function readHead(head: string): Omit<HttpResponse, 'body'> {
   const [statusLine = '', ...lines] = head.split('\r\n')
   const headers: Record<string, string> = {}
   const cookies: string[] = []

@@ -1,6 +1,6 @@
 import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { byClient, clientFor, resources } from './by-client.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import type { Dice } from './dice.ts'
 import type { Draft, Pair, Sent } from './request.ts'
 import { nasty, nearly, verifierOf } from './values.ts'
@@ -111,11 +111,16 @@ export function deviceOf(content: Record<string, unknown>, clientId: string, cha
 }
 
 /** Stores what a user decided; hardly HTTP may still approve. */
-export function learnDecision(sent: Sent, asked: URLSearchParams, answer: Answer, world: World): void {
+export function learnDecision(
+  sent: Sent,
+  asked: URLSearchParams,
+  response: HttpResponse,
+  world: World,
+): void {
   const [, userCode] =
-    /^\/device\/confirm\?user_code=([A-Z-]{9})/.exec(answer.headers['location'] ?? '') ?? []
+    /^\/device\/confirm\?user_code=([A-Z-]{9})/.exec(response.headers['location'] ?? '') ?? []
   const device = world.devices.find((each) => each.userCode === userCode)
-  if (device === undefined || answer.headers['location']?.endsWith('&changed=1')) return
+  if (device === undefined || response.headers['location']?.endsWith('&changed=1')) return
   const isShown = world.shown.get(`device ${userCode}`)?.has(asked.get('csrf') ?? '') ?? false
   const approves = asked.getAll('decision').filter(Boolean)[0] === 'approve'
   if (sent.bytes?.includes('decision=approve') || (approves && isShown && !device.isDenied))

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { Development } from '../../src/feature/deps.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import type { Dice } from './dice.ts'
 import { noteGrants } from './learn.ts'
 import { metadata } from './metadata.ts'
@@ -129,7 +129,11 @@ function odd(own: Members, dice: Dice): string {
 }
 
 /** A client_id that is a URL counts only if its document can be used; undefined if it does not. */
-export function faultOfDocument(sent: Sent, { status, headers }: Answer, world: World): string | undefined {
+export function faultOfDocument(
+  sent: Sent,
+  { status, headers }: HttpResponse,
+  world: World,
+): string | undefined {
   const begins = isAt(sent, '/oauth/authorize') && /^\/(?:login|consent)\?/.test(headers['location'] ?? '')
   if (sent.bytes || !(begins || (isAt(sent, '/api/oauth/par') && status === 201))) return undefined
   const asked = parametersOf(sent)

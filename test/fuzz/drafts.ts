@@ -18,7 +18,7 @@ const intents = {
   authorize: 18,
   publish: 2,
   follow: 14,
-  answer: 16,
+  response: 16,
   exchange: 10,
   refresh: 6,
   machine: 5,
@@ -95,7 +95,7 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
     const { pathname, searchParams } = new URL(step.target, world.issuer)
     return { method: 'GET', path: pathname, query: [...searchParams], headers: [], browser: step.browser }
   },
-  answer: (world, dice) => {
+  response: (world, dice) => {
     // Mostly the newest page once; sometimes an old one again.
     const page = dice.oneIn(4) ? dice.draw(world.pages) : world.pages.pop()
     if (page === undefined) return undefined

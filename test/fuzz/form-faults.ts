@@ -1,4 +1,4 @@
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import type { Sent } from './request.ts'
 import { marker } from './values.ts'
 import type { World } from './world.ts'
@@ -66,25 +66,29 @@ const tags = new Set(
 )
 
 /** What is wrong with the form of a response to any request; undefined if nothing is. */
-export function faultOfForm(sent: Sent, answer: Answer, world: World): string | undefined {
-  const { status, headers, body } = answer
+export function faultOfForm(sent: Sent, response: HttpResponse, world: World): string | undefined {
+  const { status, headers, body } = response
   if (sent.bytes && status === 0) return undefined
   if (!statuses.includes(status)) return `status ${status}`
-  const all = `${JSON.stringify(headers)} ${answer.cookies.join(' ')} ${body.length < 50_000 ? body : ''}`
+  const all = `${JSON.stringify(headers)} ${response.cookies.join(' ')} ${body.length < 50_000 ? body : ''}`
   const leak = leaks.exec(all)?.[0] ?? world.secrets.find((secret) => all.includes(secret))
   if (leak !== undefined) return `it leaks ${leak}`
   if (headers['x-powered-by'] ?? headers['server']) return 'it names its software'
   if (headers[`x-${marker}`] ?? headers[marker]) return 'a header was injected'
   const type = headers['content-type'] ?? ''
-  if (type.startsWith('application/json')) return faultOfJson(sent, answer) ?? faultOfHeaders(sent, answer)
-  if (type.startsWith('text/html')) return faultOfPage(answer) ?? faultOfHeaders(sent, answer)
+  if (type.startsWith('application/json'))
+    return faultOfJson(sent, response) ?? faultOfHeaders(sent, response)
+  if (type.startsWith('text/html')) return faultOfPage(response) ?? faultOfHeaders(sent, response)
   const isBodyless = body === '' || sent.method === 'HEAD'
   if (status >= 400 && !isBodyless) return `an error of type ${type}`
   if (status >= 400 && type === '' && sent.method !== 'HEAD') return 'an error without content'
-  return faultOfHeaders(sent, answer)
+  return faultOfHeaders(sent, response)
 }
 
-function faultOfJson({ target, method, bytes }: Sent, { status, headers, body }: Answer): string | undefined {
+function faultOfJson(
+  { target, method, bytes }: Sent,
+  { status, headers, body }: HttpResponse,
+): string | undefined {
   if (method === 'HEAD') return undefined
   let content: unknown
   try {
@@ -105,7 +109,7 @@ function faultOfJson({ target, method, bytes }: Sent, { status, headers, body }:
   return undefined
 }
 
-function faultOfPage({ status, headers, body, cookies }: Answer): string | undefined {
+function faultOfPage({ status, headers, body, cookies }: HttpResponse): string | undefined {
   if (body === '') return undefined
   if (!/^\s*<!doctype html>/i.test(body)) return 'not a page'
   const foreign = [...body.matchAll(/<\/?([a-z!][\w-]*)/gi)].find(
@@ -138,7 +142,7 @@ function faultOfPage({ status, headers, body, cookies }: Answer): string | undef
 
 function faultOfHeaders(
   { target, method, bytes }: Sent,
-  { status, headers, cookies }: Answer,
+  { status, headers, cookies }: HttpResponse,
 ): string | undefined {
   const cacheable =
     /^(?:http:\/\/[^/]*)?\/(?:\.well-known\/|api\/oauth\/jwks|openapi\.json|api\/admin\/v1\/openapi\.json|assets\/)/i.test(

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { cookieName } from '../../src/http/cookies.ts'
 import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import { faultOfForm } from './form-faults.ts'
 import type { Sent } from './request.ts'
 import { faultOfRights } from './rights.ts'
@@ -64,9 +64,9 @@ t.test(
       const result: RunResult = await runFuzz({
         seed: 7,
         ...options,
-        observe: (index, { method, target, bytes }, answers) => {
+        observe: (index, { method, target, bytes }, responses) => {
           const what = bytes ? 'malformed' : `${method} ${target.split('?')[0]}`
-          lines.push(`${index} ${what} ${answers.map(({ status }) => status)}`)
+          lines.push(`${index} ${what} ${responses.map(({ status }) => status)}`)
         },
       })
       t.equal(result.finding, undefined)
@@ -134,13 +134,13 @@ const headers = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'x-request-id': 'x',
 }
-const refused: Answer = {
+const rejected: HttpResponse = {
   status: 400,
   headers,
   cookies: [],
   body: '{"error":"invalid_grant","error_description":"the code is unknown"}',
 }
-const page: Answer = {
+const page: HttpResponse = {
   status: 200,
   headers: {
     ...headers,
@@ -159,30 +159,30 @@ const without = (name: string) =>
 
 t.test('a malformed response is detected', async (t) => {
   const login = get('/login')
-  t.equal(faultOfForm(token, refused, world), undefined)
+  t.equal(faultOfForm(token, rejected, world), undefined)
   t.equal(faultOfForm(login, page, world), undefined)
-  const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
-    'a 500': [token, { ...refused, status: 500 }],
-    'a code of another endpoint': [token, { ...refused, body: refused.body.replace('grant', 'token') }],
+  const wrong: Readonly<Record<string, readonly [Sent, HttpResponse]>> = {
+    'a 500': [token, { ...rejected, status: 500 }],
+    'a code of another endpoint': [token, { ...rejected, body: rejected.body.replace('grant', 'token') }],
     'a description out of its characters': [
       token,
-      { ...refused, body: refused.body.replace('the', 'the \u00e9') },
+      { ...rejected, body: rejected.body.replace('the', 'the \u00e9') },
     ],
-    'a description that quotes': [token, { ...refused, body: refused.body.replace('the', 'zqx') }],
-    'another member': [token, { ...refused, body: refused.body.replace('{', '{"statusCode":400,') }],
-    'an error that may be cached': [token, { ...refused, headers: without('cache-control') }],
-    'no nosniff': [token, { ...refused, headers: without('x-content-type-options') }],
-    'no policy': [token, { ...refused, headers: without('content-security-policy') }],
-    'its software': [token, { ...refused, headers: { ...headers, 'x-powered-by': 'x' } }],
-    'a 401 without a challenge': [token, { ...refused, status: 401 }],
+    'a description that quotes': [token, { ...rejected, body: rejected.body.replace('the', 'zqx') }],
+    'another member': [token, { ...rejected, body: rejected.body.replace('{', '{"statusCode":400,') }],
+    'an error that may be cached': [token, { ...rejected, headers: without('cache-control') }],
+    'no nosniff': [token, { ...rejected, headers: without('x-content-type-options') }],
+    'no policy': [token, { ...rejected, headers: without('content-security-policy') }],
+    'its software': [token, { ...rejected, headers: { ...headers, 'x-powered-by': 'x' } }],
+    'a 401 without a challenge': [token, { ...rejected, status: 401 }],
     'two challenges': [
       token,
-      { ...refused, status: 401, headers: { ...headers, 'www-authenticate': 'Basic x\nBearer y' } },
+      { ...rejected, status: 401, headers: { ...headers, 'www-authenticate': 'Basic x\nBearer y' } },
     ],
-    'a 405 without Allow': [token, { ...refused, status: 405 }],
-    'a stack trace': [token, { ...refused, body: refused.body.replace('the code', 'at f (/x/y.ts:1:2)') }],
-    'a secret': [token, { ...refused, headers: { ...headers, x: 'a-planted-secret' } }],
-    'a plain error': [token, { ...refused, headers: { ...headers, 'content-type': 'text/plain' } }],
+    'a 405 without Allow': [token, { ...rejected, status: 405 }],
+    'a stack trace': [token, { ...rejected, body: rejected.body.replace('the code', 'at f (/x/y.ts:1:2)') }],
+    'a secret': [token, { ...rejected, headers: { ...headers, x: 'a-planted-secret' } }],
+    'a plain error': [token, { ...rejected, headers: { ...headers, 'content-type': 'text/plain' } }],
     'markup of the request': [login, { ...page, body: page.body.replace('x<', '<img src=zqx><') }],
     'an event handler': [login, { ...page, body: page.body.replace('<p>', '<p onclick=x>') }],
     'a script link': [login, { ...page, body: page.body.replace('x<', '<a href="javascript:x">x</a><') }],
@@ -193,7 +193,8 @@ t.test('a malformed response is detected', async (t) => {
     ],
     'a cookie for scripts': [login, { ...page, cookies: [`${sessionCookie}; SameSite=Lax`] }],
   }
-  for (const [about, [sent, answer]] of Object.entries(wrong)) t.ok(faultOfForm(sent, answer, world), about)
+  for (const [about, [sent, response]] of Object.entries(wrong))
+    t.ok(faultOfForm(sent, response, world), about)
 })
 
 t.test('a response with forbidden contents is detected', async (t) => {
@@ -201,17 +202,22 @@ t.test('a response with forbidden contents is detected', async (t) => {
     '/oauth/authorize?client_id=client_1&redirect_uri=http%3A%2F%2F127.0.0.1%3A5%2Fcb&state=s',
   )
   const signedIn = get(asked.target, [['Cookie', sessionCookie]])
-  const to = (location: string): Answer => ({ status: 303, headers: { location }, cookies: [], body: '' })
+  const to = (location: string): HttpResponse => ({
+    status: 303,
+    headers: { location },
+    cookies: [],
+    body: '',
+  })
   const iss = `iss=${encodeURIComponent(world.issuer)}`
-  const tokens: Answer = {
-    ...refused,
+  const tokens: HttpResponse = {
+    ...rejected,
     status: 200,
     body: '{"access_token":"x","token_type":"Bearer","expires_in":5}',
   }
-  const json = (body: string): Answer => ({ ...refused, status: 200, body })
+  const json = (body: string): HttpResponse => ({ ...rejected, status: 200, body })
   t.equal(faultOfRights(signedIn, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`), world), undefined)
   t.equal(faultOfRights(token, tokens, world), undefined)
-  const machine: Answer = { ...tokens, body: tokens.body.replace('{', '{"scope":"courses:read",') }
+  const machine: HttpResponse = { ...tokens, body: tokens.body.replace('{', '{"scope":"courses:read",') }
   const assert = (assertion: string) =>
     post(token.target, `grant_type=client_credentials&client_assertion=${assertion}`)
   world.signer.good.set('a.b', 'jti-1')
@@ -222,7 +228,7 @@ t.test('a response with forbidden contents is detected', async (t) => {
     undefined,
     'a public client is named by it',
   )
-  const bound: Answer = { ...tokens, body: tokens.body.replace('Bearer', 'DPoP') }
+  const bound: HttpResponse = { ...tokens, body: tokens.body.replace('Bearer', 'DPoP') }
   const proven = (by: string, proof?: string) =>
     post(token.target, by, proof === undefined ? [] : [['DPoP', proof]])
   const byBound = 'grant_type=refresh_token&refresh_token=lyc_refresh_b&client_id=client_1'
@@ -273,10 +279,10 @@ t.test('a response with forbidden contents is detected', async (t) => {
   )
   const registering = (token: string) =>
     post('/api/oauth/register', '{}', [['Authorization', `Bearer ${token}`]])
-  const registered: Answer = { ...json('{"redirect_uris":["https://a.example/"]}'), status: 201 }
+  const registered: HttpResponse = { ...json('{"redirect_uris":["https://a.example/"]}'), status: 201 }
   world.admission.usesLeft = 1
   t.equal(faultOfRights(registering(world.admission.token), registered, world), undefined, 'admitted')
-  const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
+  const wrong: Readonly<Record<string, readonly [Sent, HttpResponse]>> = {
     'a document with a fault': [document('wrong'), begun],
     'a pushed request by a document with a fault': [
       post('/api/oauth/par', `client_id=${world.site.origin}/wrong`),
@@ -381,7 +387,8 @@ t.test('a response with forbidden contents is detected', async (t) => {
       json('{"active":true}'),
     ],
   }
-  for (const [about, [sent, answer]] of Object.entries(wrong)) t.ok(faultOfRights(sent, answer, world), about)
+  for (const [about, [sent, response]] of Object.entries(wrong))
+    t.ok(faultOfRights(sent, response, world), about)
 })
 
 t.test('the command prints its options, and rejects what is no number', patient, async (t) => {

@@ -2,7 +2,7 @@ import { insert } from '../../src/domain/decision.ts'
 import { initialTokenKind, mintInitialToken } from '../../src/domain/initial-token.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { RandomSource } from '../../src/system/system.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import type { Dice } from './dice.ts'
 import { metadata } from './metadata.ts'
 import { bearer, type Draft, type Sent } from './request.ts'
@@ -42,7 +42,7 @@ export function register(world: World, dice: Dice): Draft {
 /** Only the token, as often as it may be used, admits a client with https redirects. */
 export function faultOfRegistration(
   sent: Sent,
-  { status, body }: Answer,
+  { status, body }: HttpResponse,
   { admission }: World,
 ): string | undefined {
   if (sent.bytes || status !== 201 || !isAt(sent, '/api/oauth/register')) return undefined

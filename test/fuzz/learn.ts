@@ -1,7 +1,7 @@
 import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { keepCookies } from '../helpers/cookie-jar.ts'
 import { learnAdministration, learnUser } from './administration.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import { deviceOf, learnDecision } from './devices.ts'
 import { formOf, type PageForm } from './page-parts.ts'
 import { keyOfProof, useProof } from './proofs.ts'
@@ -15,30 +15,30 @@ import { addClient, type LiveClient, type Wanted, type World } from './world.ts'
 const kept = 12
 
 /** Stores what a response contains: cookies, codes, tokens, clients, pages. */
-export function learn(sent: Sent, answer: Answer, world: World): void {
-  const { status, headers, body } = answer
+export function learn(sent: Sent, response: HttpResponse, world: World): void {
+  const { status, headers, body } = response
   if (
     status === 204 &&
     /^DELETE (?:http:\/\/evil\.example)?\/api\/(?:oauth\/register|admin\/v1\/clients)\//.test(lineOf(sent))
   )
     world.clientCount -= 1
   if (status === 201 && body.includes('"registration_access_token"')) learnClient(JSON.parse(body), world)
-  if (status === 200 && sent.method === 'PUT' && 'redirect_uris' in jsonOf(answer))
-    learnUpdate(jsonOf(answer), world)
-  if (body.includes('"origin"')) learnAdministration(jsonOf(answer), answer, world)
-  if (body.includes('"has_password"')) learnUser(jsonOf(answer), answer, world)
-  if (status === 303) learnDecision(sent, parametersOf(sent), answer, world)
+  if (status === 200 && sent.method === 'PUT' && 'redirect_uris' in jsonOf(response))
+    learnUpdate(jsonOf(response), world)
+  if (body.includes('"origin"')) learnAdministration(jsonOf(response), response, world)
+  if (body.includes('"has_password"')) learnUser(jsonOf(response), response, world)
+  if (status === 303) learnDecision(sent, parametersOf(sent), response, world)
   if (sent.bytes) return
   const { browser } = sent
-  if (browser) keepCookies(browser.cookies, answer.cookies)
+  if (browser) keepCookies(browser.cookies, response.cookies)
   const location = headers['location']
   if (status === 204 && sent.method === 'DELETE') forgetClient(sent, world)
   if (status === 303 && location !== undefined) learnRedirect(sent, location, world)
   if (status === 200 || status === 201) useProof(sent, world)
-  if (status === 201 && isAt(sent, '/api/oauth/par')) learnPushed(sent, jsonOf(answer), world)
+  if (status === 201 && isAt(sent, '/api/oauth/par')) learnPushed(sent, jsonOf(response), world)
   if (status !== 200) return
-  if (isAt(sent, '/oauth/device_authorization')) learnDevice(sent, jsonOf(answer), world)
-  if (sent.target.startsWith('/api/oauth/token')) learnTokens(sent, jsonOf(answer), world)
+  if (isAt(sent, '/oauth/device_authorization')) learnDevice(sent, jsonOf(response), world)
+  if (sent.target.startsWith('/api/oauth/token')) learnTokens(sent, jsonOf(response), world)
   const form = headers['content-type']?.startsWith('text/html') ? formOf(body) : undefined
   if (form === undefined) return
   if (form.action.startsWith('/')) {
@@ -177,7 +177,7 @@ function remember<T>(list: T[], one: T): void {
   if (list.length > kept) list.shift()
 }
 
-function jsonOf({ headers, body }: Answer): Record<string, unknown> {
+function jsonOf({ headers, body }: HttpResponse): Record<string, unknown> {
   return headers['content-type']?.startsWith('application/json') ? JSON.parse(body) : {}
 }
 

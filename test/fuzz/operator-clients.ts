@@ -4,7 +4,7 @@ import { knownTo } from '../../src/feature/known-to.ts'
 import { declared } from '../../src/features.ts'
 import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import type { ClientKey } from '../helpers/assertions.ts'
-import { addIntegration, type IntegrationRequest } from '../helpers/client-request.ts'
+import { addOperatorClient, type OperatorClientRequest } from '../helpers/client-request.ts'
 import { adminScope } from './administration.ts'
 import { requesterName } from './request-objects.ts'
 import type { LiveClient } from './world.ts'
@@ -18,17 +18,17 @@ export const boundName = 'Bound'
 const machineScope = ['courses:read', 'orders:read']
 
 /** A client of the operator. */
-interface Integration extends LiveClient {
+interface OperatorClient extends LiveClient {
   readonly name: string
   readonly scope: readonly string[]
 }
 
 /** Adds the clients of the operator. */
-export async function addIntegrations(
+export async function addOperatorClients(
   { config, store, clock, random }: Deps,
   key: ClientKey,
   requestKey: ClientKey,
-): Promise<Integration[]> {
+): Promise<OperatorClient[]> {
   const known = knownTo(config, declared)
   const common = {
     postLogoutRedirectUris: ['https://client.example/bye'],
@@ -37,7 +37,7 @@ export async function addIntegrations(
     pkce: 'required',
     idTokenSignedResponseAlg: 'ES256',
   } as const
-  const requests: IntegrationRequest[] = [
+  const requests: OperatorClientRequest[] = [
     { ...common, name: 'First party', consent: 'skip', pkce: 'optional' },
     {
       ...common,
@@ -110,10 +110,10 @@ export async function addIntegrations(
       scope: ['openid', 'admin:users:read'],
     },
   ]
-  const clients: Integration[] = []
+  const clients: OperatorClient[] = []
   for (const request of requests) {
     const fresh = { id: random(16), secret: random(32) }
-    const { client, secret } = addIntegration(request, known, fresh, clock())
+    const { client, secret } = addOperatorClient(request, known, fresh, clock())
     await store.write(insert('client', client))
     clients.push({
       id: client.id,

@@ -1,5 +1,5 @@
 import { signAssertion } from '../helpers/assertions.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import type { Dice } from './dice.ts'
 import type { Pair, Sent } from './request.ts'
 import { clientOf, isAt, parametersOf, sentValue, wantedOf } from './rights.ts'
@@ -88,7 +88,7 @@ export function objectBy(sent: Sent, world: World, among: 'good' | 'made' = 'goo
 /** A request object with a fault, or of another client, must lead to no page and no code. */
 export function faultOfObject(
   sent: Sent,
-  { status, headers, body }: Answer,
+  { status, headers, body }: HttpResponse,
   world: World,
 ): string | undefined {
   const isPush = isAt(sent, '/api/oauth/par')

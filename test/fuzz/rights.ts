@@ -2,7 +2,7 @@ import { type CookieKind, cookieName } from '../../src/http/cookies.ts'
 import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { faultOfAdministration } from './administration.ts'
 import { useAssertion } from './assertions.ts'
-import type { Answer } from './connection.ts'
+import type { HttpResponse } from './connection.ts'
 import { faultOfDevice } from './devices.ts'
 import { faultOfDocument } from './documents.ts'
 import { faultOfRegistration } from './initial-tokens.ts'
@@ -35,23 +35,23 @@ function pathOf({ target }: Sent): string {
 }
 
 /** What a response did without a right to do it; undefined if nothing. */
-export function faultOfRights(sent: Sent, answer: Answer, world: World): string | undefined {
+export function faultOfRights(sent: Sent, response: HttpResponse, world: World): string | undefined {
   const path = pathOf(sent)
   const forged =
-    faultOfForgery(sent, answer, world) ??
-    faultOfConfiguration(path, sent, answer, world) ??
-    faultOfDocument(sent, answer, world) ??
-    faultOfObject(sent, answer, world) ??
-    faultOfRegistration(sent, answer, world) ??
-    faultOfAdministration(path, sent, answer, world)
+    faultOfForgery(sent, response, world) ??
+    faultOfConfiguration(path, sent, response, world) ??
+    faultOfDocument(sent, response, world) ??
+    faultOfObject(sent, response, world) ??
+    faultOfRegistration(sent, response, world) ??
+    faultOfAdministration(path, sent, response, world)
   if (forged !== undefined) return forged
-  if (answer.status >= 300 && answer.status < 400 && answer.status !== 304)
-    return faultOfRedirect(sent, answer, world)
-  if (answer.headers['location'] !== undefined && answer.status !== 201)
+  if (response.status >= 300 && response.status < 400 && response.status !== 304)
+    return faultOfRedirect(sent, response, world)
+  if (response.headers['location'] !== undefined && response.status !== 201)
     return 'a Location without a redirect'
-  if (answer.status !== 200 && answer.status !== 201) return undefined
-  const json = answer.headers['content-type']?.startsWith('application/json') && sent.method !== 'HEAD'
-  const content = json ? (JSON.parse(answer.body) as Record<string, unknown>) : {}
+  if (response.status !== 200 && response.status !== 201) return undefined
+  const json = response.headers['content-type']?.startsWith('application/json') && sent.method !== 'HEAD'
+  const content = json ? (JSON.parse(response.body) as Record<string, unknown>) : {}
   const mustProve = proving.test(path) && sent.method === 'POST'
   if (mustProve && !sent.bytes && !isProven(sent, world)) return 'served without its secret'
   if (path === '/oauth/device_authorization' && sent.method === 'POST' && !sent.bytes) {
@@ -62,18 +62,18 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
   if (path === '/api/oauth/introspect') return faultOfIntrospection(sent, content, world)
   if (path === '/api/oauth/userinfo' || content['caller'] === 'user' || content['caller'] === 'client')
     return faultOfAccess(sent, world)
-  const form = answer.headers['content-type']?.startsWith('text/html') ? formOf(answer.body) : undefined
+  const form = response.headers['content-type']?.startsWith('text/html') ? formOf(response.body) : undefined
   if (form === undefined || form.action.startsWith('/')) return undefined
   // The response of the authorization endpoint as a form.
   const members = new URLSearchParams(form.fields.map(([name, value]): [string, string] => [name, value]))
-  return faultOfAnswer(form.action, members, sent, world)
+  return faultOfResponse(form.action, members, sent, world)
 }
 
 /** Where a client must prove who it is. */
 const proving = /^\/(?:api\/oauth\/(?:token|introspect|revoke|par)|oauth\/device_authorization)$/
 
 /** Who signs in or approves by a form must have been shown it, RFC 6749 §10.12. */
-function faultOfForgery(sent: Sent, { headers, cookies }: Answer, world: World): string | undefined {
+function faultOfForgery(sent: Sent, { headers, cookies }: HttpResponse, world: World): string | undefined {
   const signsIn = cookies.some((cookie) => /^lychgate_session_[\w-]{10}=lyc/.test(cookie))
   const asked = parametersOf(sent)
   const interaction = sentValue(asked, 'interaction')
@@ -89,7 +89,7 @@ function faultOfForgery(sent: Sent, { headers, cookies }: Answer, world: World):
 function faultOfConfiguration(
   path: string,
   sent: Sent,
-  { status }: Answer,
+  { status }: HttpResponse,
   world: World,
 ): string | undefined {
   const [, id] = /^\/api\/oauth\/register\/([^/]+)$/.exec(path) ?? []
@@ -99,7 +99,7 @@ function faultOfConfiguration(
   return isOwn ? undefined : `${sent.method} of ${id} without its token`
 }
 
-function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World): string | undefined {
+function faultOfRedirect(sent: Sent, { status, headers }: HttpResponse, world: World): string | undefined {
   const location = headers['location']
   if (status !== 303 || location === undefined) return `a redirect by ${status} to ${location}`
   if (
@@ -123,7 +123,7 @@ function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World):
   const at = location.search(/[?&](?:code|error|state)=/)
   const [uri, parameters] = at < 0 ? [location, ''] : [location.slice(0, at), location.slice(at + 1)]
   if (/^[^?]*\/oauth\/logout/.test(sent.target)) return faultOfLogout(uri, world)
-  return faultOfAnswer(uri, new URLSearchParams(parameters), sent, world)
+  return faultOfResponse(uri, new URLSearchParams(parameters), sent, world)
 }
 
 function faultOfLogout(uri: string, world: World): string | undefined {
@@ -132,7 +132,12 @@ function faultOfLogout(uri: string, world: World): string | undefined {
 }
 
 /** An authorization response: its target and its parameters, RFC 6749 §4.1.2 and RFC 9207. */
-function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world: World): string | undefined {
+function faultOfResponse(
+  uri: string,
+  members: URLSearchParams,
+  sent: Sent,
+  world: World,
+): string | undefined {
   const asked = parametersOf(sent)
   if (sent.bytes) return undefined
   const begun = world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? pushedBy(asked, world)

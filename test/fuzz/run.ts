@@ -1,6 +1,6 @@
 import type { StoredKey } from '../../src/domain/model.ts'
 import { keepCanary } from './canary.ts'
-import { type Answer, openConnection } from './connection.ts'
+import { type HttpResponse, openConnection } from './connection.ts'
 import { damageDraft, damageSent } from './damage.ts'
 import { createDice, type Dice } from './dice.ts'
 import { draftRequest } from './drafts.ts'
@@ -24,7 +24,7 @@ export interface RunOptions {
   /** Checks the canary at every request, to name the one that harmed it. */
   readonly watch?: boolean
   /** Receives every exchange. */
-  readonly observe?: (index: number, sent: Sent, answers: readonly Answer[], world: World) => void
+  readonly observe?: (index: number, sent: Sent, responses: readonly HttpResponse[], world: World) => void
 }
 
 /** A request whose response breaks a rule. */
@@ -32,7 +32,7 @@ export interface Finding {
   readonly index: number
   readonly fault: string
   readonly curl: string
-  readonly answer: string
+  readonly response: string
 }
 
 export interface RunResult {
@@ -92,7 +92,7 @@ async function runWorld(number: number, end: number, options: WorldOptions): Pro
       if (harm !== undefined) return ended(index + 1, await locateHarm(index, harm, sent, world, options))
     }
     const fault = await faultOfRecords(world)
-    return ended(end, fault === undefined ? undefined : { index: end - 1, fault, curl: '', answer: '' })
+    return ended(end, fault === undefined ? undefined : { index: end - 1, fault, curl: '', response: '' })
   } finally {
     connection.close()
     await world.close()
@@ -132,23 +132,23 @@ async function exchangeOne(
   connection: ReturnType<typeof openConnection>,
   { statuses, observe }: WorldOptions,
 ): Promise<Finding | undefined> {
-  let answers: readonly Answer[] = []
+  let responses: readonly HttpResponse[] = []
   let fault: string | undefined
   try {
-    answers = await connection.send(bytesOf(sent), sent.method, sent.bytes !== undefined)
-    for (const answer of answers) {
-      const key = `${pathOf(sent)} ${answer.status}`
+    responses = await connection.send(bytesOf(sent), sent.method, sent.bytes !== undefined)
+    for (const response of responses) {
+      const key = `${pathOf(sent)} ${response.status}`
       statuses.set(key, (statuses.get(key) ?? 0) + 1)
-      fault ??= faultOfForm(sent, answer, world) ?? faultOfRights(sent, answer, world)
-      learn(sent, answer, world)
+      fault ??= faultOfForm(sent, response, world) ?? faultOfRights(sent, response, world)
+      learn(sent, response, world)
     }
   } catch (error) {
     fault = error instanceof Error ? (error.stack ?? error.message) : String(error)
   }
-  observe?.(index, sent, answers, world)
+  observe?.(index, sent, responses, world)
   fault ??= world.logFaults[0] && `logged: ${world.logFaults[0]}`
   if (fault === undefined) return undefined
-  return { index, fault, curl: curlLine(sent, world.origin), answer: JSON.stringify(answers, null, 2) }
+  return { index, fault, curl: curlLine(sent, world.origin), response: JSON.stringify(responses, null, 2) }
 }
 
 /** The canary is checked only now and then; repeating the same world finds the request that harmed it. */
@@ -159,7 +159,7 @@ async function locateHarm(
   world: World,
   options: WorldOptions,
 ): Promise<Finding> {
-  const late = { index, fault: `the canary: ${harm}`, curl: curlLine(sent, world.origin), answer: '' }
+  const late = { index, fault: `the canary: ${harm}`, curl: curlLine(sent, world.origin), response: '' }
   if (options.watch) return late
   const again = await runFuzz({ seed: options.seed, requests: options.requests, only: index, watch: true })
   return again.finding ?? { ...late, fault: `${late.fault}, through some request of the last ${canaryEvery}` }

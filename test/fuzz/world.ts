@@ -20,12 +20,12 @@ import type { LiveDevice } from './devices.ts'
 import { fetchesLoopback, type Site, startSite } from './documents.ts'
 import { type Admission, makeAdmission } from './initial-tokens.ts'
 import {
-  addIntegrations,
+  addOperatorClients,
   administratorName,
   boundName,
   delegateName,
   resourceServerName,
-} from './integrations.ts'
+} from './operator-clients.ts'
 import { makeProver, type Prover } from './proofs.ts'
 import type { Pair } from './request.ts'
 import { requesterName } from './request-objects.ts'
@@ -192,12 +192,12 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
   const port = typeof address === 'object' && address ? address.port : 0
   const key = makeClientKey('EdDSA')
   const requestKey = makeClientKey('EdDSA', 'requests')
-  const integrations = await addIntegrations(deps, key, requestKey)
-  const idsOf = (is: (integration: (typeof integrations)[number]) => boolean) =>
-    integrations.filter(is).map(({ id }) => id)
+  const operatorClients = await addOperatorClients(deps, key, requestKey)
+  const idsOf = (is: (operatorClient: (typeof operatorClients)[number]) => boolean) =>
+    operatorClients.filter(is).map(({ id }) => id)
   const users = await store.list('user')
-  const signer = integrations.find(({ method }) => method === 'private_key_jwt')
-  const requester = integrations.find(({ name }) => name === requesterName)
+  const signer = operatorClients.find(({ method }) => method === 'private_key_jwt')
+  const requester = operatorClients.find(({ name }) => name === requesterName)
   const world: World = {
     issuer: config.issuer,
     origin: `http://localhost:${port}`,
@@ -205,7 +205,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     deps,
     clock,
     browsers: Array.from({ length: 4 }, () => ({ cookies: new Map() })),
-    clients: [...integrations],
+    clients: [...operatorClients],
     codes: [],
     tokens: [],
     pages: [],
@@ -213,8 +213,10 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     wanted: new Map(),
     pushed: new Map(),
     devices: [],
-    operatorClients: integrations.length,
-    machines: new Map(integrations.flatMap(({ id, isMachine, scope }) => (isMachine ? [[id, scope]] : []))),
+    operatorClients: operatorClients.length,
+    machines: new Map(
+      operatorClients.flatMap(({ id, isMachine, scope }) => (isMachine ? [[id, scope]] : [])),
+    ),
     resourceServers: new Set(idsOf(({ name }) => name === resourceServerName)),
     deviceClients: new Set(idsOf(({ isDevice }) => isDevice === true)),
     boundClients: new Set(idsOf(({ name }) => name === boundName)),
@@ -226,11 +228,11 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
       userIds: users.map(({ id }) => id),
     },
     delegate: await addDelegate(app, deps, idsOf(({ name }) => name === delegateName)[0] ?? ''),
-    redirectUris: new Map(integrations.map(({ id, redirectUris }) => [id, new Set(redirectUris)])),
+    redirectUris: new Map(operatorClients.map(({ id, redirectUris }) => [id, new Set(redirectUris)])),
     shown: new Map(),
     registrations: new Map(),
     clientSecrets: new Map(
-      integrations.flatMap(({ id, secret }) => (secret === undefined ? [] : [[id, secret]])),
+      operatorClients.flatMap(({ id, secret }) => (secret === undefined ? [] : [[id, secret]])),
     ),
     owners: new Map(),
     redeemed: new Set(),
@@ -247,7 +249,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     admission: await makeAdmission(store, random, clock()),
     foreign: [],
     secrets: [config.secret ?? '', '$argon2', givenPassword, ...Object.values(passwords)],
-    clientCount: integrations.length,
+    clientCount: operatorClients.length,
     users: JSON.stringify(users),
     logFaults,
     close: async () => {

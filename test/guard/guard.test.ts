@@ -61,8 +61,8 @@ for (const [about, fields] of [
   ['another API', { resource: other }],
 ] as const) {
   t.test(`[rfc9700-2.3-rs-checks-audience] a token for ${about} is rejected`, async (t) => {
-    const answer = await callAt(`${notes}/read`, (await tokens(fields)).access_token)
-    t.match(answer, { status: 401, challenge: /error="invalid_token"/, body: { error: 'invalid_token' } })
+    const response = await callAt(`${notes}/read`, (await tokens(fields)).access_token)
+    t.match(response, { status: 401, challenge: /error="invalid_token"/, body: { error: 'invalid_token' } })
   })
 }
 
@@ -74,12 +74,12 @@ t.test('the guard checks the audience itself, whichever verifier is used', async
 
 t.test('a call without a token, with another scheme or with a token in the query is anonymous', async (t) => {
   const { access_token: token } = await tokens()
-  for (const answer of [
+  for (const response of [
     await callAt(`${notes}/read`),
     await callAt(`${notes}/read`, undefined, { authorization: 'Basic YTpi' }),
     await callAt(`${notes}/read?access_token=${token}`),
   ]) {
-    t.match(answer, { status: 200, challenge: null, body: { caller: 'anonymous' } })
+    t.match(response, { status: 200, challenge: null, body: { caller: 'anonymous' } })
   }
 })
 
@@ -99,8 +99,8 @@ t.test('[rfc6750-2.2-form-conditions] a token in a body is read only if formToke
       ...(formToken && { formToken }),
     })
     const body = new URLSearchParams({ access_token: token })
-    const answer = await (await fetch(`${resource}/read`, { method: 'POST', body })).json()
-    t.match(answer, { caller: formToken ? { sub: 'alice' } : 'anonymous' })
+    const response = await (await fetch(`${resource}/read`, { method: 'POST', body })).json()
+    t.match(response, { caller: formToken ? { sub: 'alice' } : 'anonymous' })
   }
 })
 
@@ -108,20 +108,20 @@ t.test(
   'where anonymous callers are challenged, the challenge has no error and names the metadata',
   async (t) => {
     const resource = await another(t, { anonymous: 'challenge' })
-    const answer = await callAt(`${resource}/read`)
-    t.equal(answer.status, 401)
+    const response = await callAt(`${resource}/read`)
+    t.equal(response.status, 401)
     const bearer = `Bearer resource_metadata="${metadataUrl(resource)}"`
-    t.equal(answer.challenge, `${bearer}, DPoP algs="ES256 PS256 EdDSA Ed25519"`)
+    t.equal(response.challenge, `${bearer}, DPoP algs="ES256 PS256 EdDSA Ed25519"`)
     t.match(await callAt(metadataUrl(resource)), { status: 200, body: { resource } })
   },
 )
 
 t.test('[rfc6750-3.1-insufficient-scope-403] the challenge names every scope that is needed', async (t) => {
   const { access_token: token } = await tokens()
-  const answer = await callAt(`${notes}/both`, token)
-  t.match(answer, { status: 403, body: { error: 'insufficient_scope', error_description: String } })
-  t.match(answer.challenge, /^Bearer error="insufficient_scope", .*scope="courses:read courses:write", /)
-  t.ok(answer.challenge?.endsWith(`resource_metadata="${metadataUrl(notes)}"`))
+  const response = await callAt(`${notes}/both`, token)
+  t.match(response, { status: 403, body: { error: 'insufficient_scope', error_description: String } })
+  t.match(response.challenge, /^Bearer error="insufficient_scope", .*scope="courses:read courses:write", /)
+  t.ok(response.challenge?.endsWith(`resource_metadata="${metadataUrl(notes)}"`))
   t.equal((await callAt(`${notes}/read`, token)).status, 200)
 })
 
@@ -135,15 +135,15 @@ for (const [about, make] of bad) {
   t.test(
     `[rfc6750-3.1-invalid-token-401] ${about} is rejected as access token, and the call is not treated as anonymous`,
     async (t) => {
-      const answer = await callAt(`${notes}/read`, await make())
-      t.equal(answer.status, 401)
-      t.same(Object.keys(answer.body), ['error', 'error_description'])
-      t.match(answer.body, { error: 'invalid_token', error_description: /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/ })
+      const response = await callAt(`${notes}/read`, await make())
+      t.equal(response.status, 401)
+      t.same(Object.keys(response.body), ['error', 'error_description'])
+      t.match(response.body, { error: 'invalid_token', error_description: /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/ })
       t.match(
-        answer.challenge,
+        response.challenge,
         /^Bearer error="invalid_token", error_description="[^"]+", resource_metadata="[^"]+"$/,
       )
-      t.equal(answer.headers.get('cache-control'), 'no-store')
+      t.equal(response.headers.get('cache-control'), 'no-store')
     },
   )
 }
@@ -173,14 +173,14 @@ t.test('[rfc6750-3.1-invalid-request-400] two Authorization headers are rejected
   const socket = connect(Number(port), hostname)
   const header = `authorization: Bearer ${token}\r\n`
   socket.end(`GET /read HTTP/1.1\r\nhost: ${hostname}\r\nconnection: close\r\n${header}${header}\r\n`)
-  const answer = await text(socket)
-  t.match(answer, /^HTTP\/1\.1 400 /)
-  t.match(answer, /"error":"invalid_request"/)
+  const response = await text(socket)
+  t.match(response, /^HTTP\/1\.1 400 /)
+  t.match(response, /"error":"invalid_request"/)
 })
 
 /** An authorization server with arbitrary responses. */
-async function startAnswering(t: Test, answer: RequestListener): Promise<string> {
-  const site = createServer(answer).listen(0, '127.0.0.1')
+async function startResponding(t: Test, response: RequestListener): Promise<string> {
+  const site = createServer(response).listen(0, '127.0.0.1')
   await once(site, 'listening')
   t.teardown(() => {
     site.closeAllConnections()
@@ -192,7 +192,7 @@ async function startAnswering(t: Test, answer: RequestListener): Promise<string>
 
 const active = { active: true, token_type: 'Bearer', sub: 'alice', client_id: 'x', scope: 'courses:read' }
 
-const answers: readonly [string, number, unknown][] = [
+const responses: readonly [string, number, unknown][] = [
   ['is complete', 200, active],
   ['writes the token type in lower case', 200, { ...active, token_type: 'bearer' }],
   ['has no token type, as for a refresh token', 401, { ...active, token_type: undefined }],
@@ -203,11 +203,11 @@ const answers: readonly [string, number, unknown][] = [
   ['is null', 401, null],
   ['names no audience', 401, { ...active, aud: undefined }],
 ]
-for (const [about, status, answer] of answers) {
+for (const [about, status, httpResponse] of responses) {
   t.test(`an introspection that ${about} makes the API respond ${status}`, async (t) => {
     const resource = `http://127.0.0.1:${await freePort()}`
-    const body = JSON.stringify(answer === null ? null : { aud: resource, ...(answer as object) })
-    const endpoint = await startAnswering(t, (_request, response) => response.end(body))
+    const body = JSON.stringify(httpResponse === null ? null : { aud: resource, ...(httpResponse as object) })
+    const endpoint = await startResponding(t, (_request, response) => response.end(body))
     const verifyToken = introspectedBy({ ...credentials, endpoint })
     await startApi(t, resource, { verifyToken, anonymous: 'allow' })
     t.equal((await callAt(`${resource}/read`, 'token')).status, status)
@@ -226,17 +226,17 @@ const failures: readonly [string, RequestListener][] = [
   ['does not respond', () => {}],
   ['hangs up', (_request, response) => response.destroy()],
 ]
-for (const [about, answer] of failures) {
+for (const [about, response] of failures) {
   t.test(
     `when the authorization server ${about} the API responds 503 and treats no call as anonymous`,
     async (t) => {
-      const endpoint = await startAnswering(t, answer)
+      const endpoint = await startResponding(t, response)
       const asking = introspectedBy({ ...credentials, endpoint, timeoutMilliseconds: 200 })
       const resource = await another(t, { verifyToken: asking })
       const { access_token: token } = await tokens()
-      const refused = await callAt(`${resource}/read`, token)
-      t.match(refused, { status: 503, challenge: null, body: { error: 'temporarily_unavailable' } })
-      t.equal(refused.headers.get('retry-after'), '1')
+      const rejected = await callAt(`${resource}/read`, token)
+      t.match(rejected, { status: 503, challenge: null, body: { error: 'temporarily_unavailable' } })
+      t.equal(rejected.headers.get('retry-after'), '1')
       t.match(await callAt(`${resource}/read`), { status: 200, body: { caller: 'anonymous' } })
     },
   )
@@ -253,9 +253,9 @@ t.test(
   'an unexpected error of a verifier goes to the application, and the call is not anonymous',
   async (t) => {
     const verifyToken = () => Promise.reject(new Error('secret detail'))
-    const answer = await callAt(`${await another(t, { verifyToken })}/read`, 'token')
-    t.equal(answer.status, 500)
-    t.equal(answer.body['caller'], undefined)
+    const response = await callAt(`${await another(t, { verifyToken })}/read`, 'token')
+    t.equal(response.status, 500)
+    t.equal(response.body['caller'], undefined)
   },
 )
 

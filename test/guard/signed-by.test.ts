@@ -39,8 +39,10 @@ const jwks = {
 }
 
 /** An authorization server that only publishes keys. */
-async function publishKeys(t: Test, answer: { status: number; body: string }): Promise<string> {
-  const site = createServer((_request, response) => response.writeHead(answer.status).end(answer.body))
+async function publishKeys(t: Test, httpResponse: { status: number; body: string }): Promise<string> {
+  const site = createServer((_request, response) =>
+    response.writeHead(httpResponse.status).end(httpResponse.body),
+  )
   site.listen(0, '127.0.0.1')
   await once(site, 'listening')
   t.teardown(() => site.close())
@@ -132,7 +134,7 @@ const tampered = async () => {
   const payload = Buffer.from(JSON.stringify({ ...claims, sub: 'mallory' })).toString('base64url')
   return [head, payload, signature].join('.')
 }
-const refused: readonly [string, () => Promise<string>][] = [
+const rejected: readonly [string, () => Promise<string>][] = [
   ['that is no JWT', async () => 'lyc_access_garbage'],
   ['with another claim than was signed', tampered],
   ['signed by a key that is not published', () => sign(claims, header, foreign.privateKey)],
@@ -149,7 +151,7 @@ const refused: readonly [string, () => Promise<string>][] = [
     (name): [string, () => Promise<string>] => [`without ${name}`, () => sign(without(name), header)],
   ),
 ]
-for (const [about, make] of refused) {
+for (const [about, make] of rejected) {
   t.test(`a token ${about} is rejected`, async (t) => {
     t.equal(await verify(await make()), undefined)
     t.match(await verify(await sign(claims, header)), { sub: 'alice' }, 'the keys are there')
@@ -161,9 +163,9 @@ const noKeys = [
   ['the keys are no JSON', { status: 200, body: '<html>' }],
   ['the keys are no keys', { status: 200, body: '{"keys":"none"}' }],
 ] as const
-for (const [about, answer] of noKeys) {
+for (const [about, response] of noKeys) {
   t.test(`when ${about} the API responds 503 and treats no call as anonymous`, async (t) => {
-    const verifyToken = signedBy({ issuer, jwksUri: await publishKeys(t, answer) })
+    const verifyToken = signedBy({ issuer, jwksUri: await publishKeys(t, response) })
     const resource = `http://127.0.0.1:${await freePort()}`
     await startApi(t, resource, { verifyToken, anonymous: 'allow' })
     t.match(await callAt(`${resource}/read`, await sign(claims, header)), {

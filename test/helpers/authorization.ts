@@ -4,7 +4,7 @@ import { insert } from '../../src/domain/decision.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { catalogueOf } from '../../src/feature/service.ts'
 import { declared } from '../../src/features.ts'
-import { addIntegration, type IntegrationRequest } from './client-request.ts'
+import { addOperatorClient, type OperatorClientRequest } from './client-request.ts'
 import { authorizationUrl, type Fields, type TestClient } from './flow.ts'
 import { alice, type TestServer } from './server.ts'
 import { type Landing, type Page, UserAgent } from './user-agent.ts'
@@ -14,10 +14,10 @@ export const callback = 'https://portal.example/callback'
 /** A client that an operator added: confidential, with an https callback and remembered consent by default. */
 export async function integrate(
   server: TestServer,
-  request: Partial<IntegrationRequest> = {},
+  request: Partial<OperatorClientRequest> = {},
   members: Partial<Client> = {},
 ): Promise<TestClient> {
-  const whole: IntegrationRequest = {
+  const whole: OperatorClientRequest = {
     name: 'Portal',
     redirectUris: [callback],
     postLogoutRedirectUris: [],
@@ -30,7 +30,7 @@ export async function integrate(
   const scopes = catalogueOf(config, declared.scopes).map(({ name }) => name)
   const known = { declared, scopes, resources: [config.issuer] }
   const fresh = { id: randomBytes(16), secret: randomBytes(32) }
-  const { client, secret } = addIntegration(whole, known, fresh, clock())
+  const { client, secret } = addOperatorClient(whole, known, fresh, clock())
   await store.write(insert('client', { ...client, ...members }))
   const [redirectUri = ''] = client.redirectUris
   return {

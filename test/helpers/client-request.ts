@@ -1,16 +1,16 @@
-import type { IntegrationMembers } from '../../src/clients/core-members.ts'
-import {
-  addIntegration as addMembers,
-  changeIntegration as changeMembers,
-  type FreshClient,
-} from '../../src/clients/integration.ts'
+import type { OperatorClientMembers } from '../../src/clients/core-members.ts'
 import type { JsonObject, Known } from '../../src/clients/members.ts'
+import {
+  addOperatorClient as addMembers,
+  changeOperatorClient as changeMembers,
+  type FreshClient,
+} from '../../src/clients/operator-client.ts'
 import type { AuditContext } from '../../src/domain/audit.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { omitUndefined } from '../../src/domain/omit-undefined.ts'
 
 /** What a test says about a client of an operator, under the names of the client model. */
-export interface IntegrationRequest {
+export interface OperatorClientRequest {
   readonly name: string
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
@@ -26,7 +26,7 @@ export interface IntegrationRequest {
 }
 
 /** Returns the same under the names on the wire. */
-export function membersOf(request: Partial<IntegrationRequest>): IntegrationMembers {
+export function membersOf(request: Partial<OperatorClientRequest>): OperatorClientMembers {
   const { name, redirectUris, postLogoutRedirectUris, authenticationMethod, grantTypes } = request
   const { pkce, consent, scope, idTokenSignedResponseAlg, resources, description } = request
   const named = {
@@ -42,16 +42,21 @@ export function membersOf(request: Partial<IntegrationRequest>): IntegrationMemb
 }
 
 /** Adds a client as an operator does, without the event: the audit log of a test has what the test does. */
-export function addIntegration(request: IntegrationRequest, known: Known, fresh: FreshClient, now: number) {
+export function addOperatorClient(
+  request: OperatorClientRequest,
+  known: Known,
+  fresh: FreshClient,
+  now: number,
+) {
   const added = addMembers(membersOf(request), known, fresh, { by: 'operator', at: now })
   const writes = added.writes.filter((write) => write.op !== 'insert' || write.kind !== 'auditEvent')
   return { ...added, writes }
 }
 
 /** Changes a client as an operator does. */
-export function changeIntegration(
+export function changeOperatorClient(
   client: Client | undefined,
-  change: Partial<IntegrationRequest>,
+  change: Partial<OperatorClientRequest>,
   known: Known,
   context: AuditContext,
 ) {

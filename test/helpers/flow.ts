@@ -75,7 +75,7 @@ export function authorize(
 }
 
 /** The query parameters of a redirect, as one object. */
-export function answerOf(response: Response): Record<string, string> {
+export function responseOf(response: Response): Record<string, string> {
   const location = response.headers.get('location')
   if (location === null) throw new Error(`no redirect: ${response.status}`)
   return Object.fromEntries(new URL(location).searchParams)
@@ -90,12 +90,17 @@ export async function signInAndApprove(
   let now = landing
   for (let step = 0; step < 6; step += 1) {
     if (now.at === 'redirect') return now.location
-    now = await answerPage(agent, now.page, user, scope)
+    now = await responsePage(agent, now.page, user, scope)
   }
   throw new Error(`stuck at ${now.at === 'page' ? now.page.url : now.location}`)
 }
 
-function answerPage(agent: UserAgent, page: Page, user: typeof alice, scope: readonly string[] | undefined) {
+function responsePage(
+  agent: UserAgent,
+  page: Page,
+  user: typeof alice,
+  scope: readonly string[] | undefined,
+) {
   const fields = page.forms[0]?.fields.map(({ name }) => name) ?? []
   if (fields.includes('password')) return agent.submit(page, user)
   const buttons = page.forms[0]?.buttons ?? []

@@ -3,7 +3,7 @@ import { insert } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'
 import { type GuardOptions, guard, protectedResourceMetadata } from '../../src/guard/guard.ts'
 import { systemRandom } from '../../src/system/system.ts'
-import { addIntegration } from './client-request.ts'
+import { addOperatorClient } from './client-request.ts'
 import type { TestServer } from './server.ts'
 
 /** The part of tap's `t` that a teardown needs. */
@@ -25,7 +25,7 @@ export async function addResourceServer({ deps, issuer }: TestServer, resource: 
     resources: [resource],
   } as const
   const fresh = { id: systemRandom(16), secret: systemRandom(32) }
-  const { client, secret = '' } = addIntegration(
+  const { client, secret = '' } = addOperatorClient(
     request,
     { declared, scopes, resources },
     fresh,

@@ -2,7 +2,7 @@ import { insert } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock, systemRandom } from '../../src/system/system.ts'
-import { addIntegration } from './client-request.ts'
+import { addOperatorClient } from './client-request.ts'
 import type { TestClient } from './flow.ts'
 
 /** Adds a client with this logout URI to a store that no server has open. */
@@ -21,7 +21,7 @@ export async function addLogoutClient(url: string, uri: string): Promise<TestCli
     idTokenSignedResponseAlg: 'ES256',
     description: { backchannel_logout_uri: uri },
   } as const
-  const { client, secret = '' } = addIntegration(request, known, fresh, systemClock())
+  const { client, secret = '' } = addOperatorClient(request, known, fresh, systemClock())
   await store.write(insert('client', client))
   await store.close()
   return { id: client.id, secret, method: client.authenticationMethod, redirectUri }

@@ -92,7 +92,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     let end = landing
     while (end.at === 'page' && !isFormPost(end.page)) {
       pages.push(new URL(end.page.url).pathname)
-      end = await agent.submit(end.page, answerTo(end.page))
+      end = await agent.submit(end.page, responseTo(end.page))
     }
     const members = await received(t, end, of.redirectUri, mode)
     return { members, pages }
@@ -128,26 +128,26 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     of: TestClient = client,
   ): Promise<SignIn> => {
     const query = requestOf(fields, of)
-    const answer = await finish(t, agent, await agent.open(urlOf(query)), of)
-    return checkedSignIn(t, query, answer, of)
+    const response = await finish(t, agent, await agent.open(urlOf(query)), of)
+    return checkedSignIn(t, query, response, of)
   }
 
   /** Checks a response to this request, redeems its code and checks the tokens. */
   const checkedSignIn = async (
     t: Test,
     query: URLSearchParams,
-    answer: Callback,
+    response: Callback,
     of: TestClient = client,
     fields: Fields = {},
   ): Promise<SignIn> => {
-    const { code = '', ...rest } = answer.members
+    const { code = '', ...rest } = response.members
     const state = query.get('state')
     t.strictSame(rest, { ...(state !== null && { state }), iss: metadata['issuer'] }, 'state and iss')
     t.ok(entropyOf(code) >= 128, 'a code cannot be guessed')
     const tokens = await checkedTokens(t, await redeem(code, fields, of))
     const claims = await checkedIdToken(t, tokens, of)
     t.equal(claims['nonce'], query.get('nonce') ?? undefined, 'the nonce as it was sent')
-    return { ...answer, tokens, claims }
+    return { ...response, tokens, claims }
   }
 
   const checkedIdToken = async (t: Test, tokens: Tokens, of: TestClient = client): Promise<Json> => {
@@ -226,7 +226,7 @@ function isFormPost(page: Page): boolean {
   return page.html.includes('id="form-post"')
 }
 
-function answerTo(page: Page): Readonly<Record<string, string>> {
+function responseTo(page: Page): Readonly<Record<string, string>> {
   const names = page.forms[0]?.fields.map(({ name }) => name) ?? []
   if (names.includes('password')) return alice
   if (names.includes('scope') || names.includes('csrf')) return { decision: 'approve' }

@@ -7,7 +7,7 @@ import {
   signAssertion,
   withAssertion,
 } from './assertions.ts'
-import { changeIntegration } from './client-request.ts'
+import { changeOperatorClient } from './client-request.ts'
 import { type Fields, pkce, signInAndApprove, type TestClient } from './flow.ts'
 import { postProven, signProof, tokenPath } from './proofs.ts'
 import type { TestServer } from './server.ts'
@@ -49,12 +49,14 @@ export async function addProfiled(
 /** Changes a client as an operator does. */
 export async function changeParty(
   { client, of }: Party,
-  what: Parameters<typeof changeIntegration>[1],
+  what: Parameters<typeof changeOperatorClient>[1],
   resources: readonly string[] = [],
 ): Promise<void> {
   const known = { declared, scopes: ['openid', 'courses:read'], resources: [of.issuer, ...resources] }
   const context = { by: 'operator', at: of.now() } as const
-  await of.deps.store.transact('client', client.id, (found) => changeIntegration(found, what, known, context))
+  await of.deps.store.transact('client', client.id, (found) =>
+    changeOperatorClient(found, what, known, context),
+  )
 }
 
 export function assertionOf({ client, key, of }: Party, what: AssertionChange = {}): string {

@@ -20,18 +20,18 @@ export interface Passing {
 /** What a proxy changes; nothing at first. */
 export interface Behaviour {
   /** Responds itself; false forwards the request. */
-  answers?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean
+  responses?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean
   /** The headers that are forwarded. */
   request?: (headers: OutgoingHttpHeaders) => OutgoingHttpHeaders
   /** The response that is returned. */
-  answer?: (answer: Passing, path: string) => Passing
+  response?: (response: Passing, path: string) => Passing
 }
 
 export interface TestProxy {
   readonly port: number
   /** May be changed at any time. */
   behaviour: Behaviour
-  /** Forwards a request that `answers` kept. */
+  /** Forwards a request that `responses` kept. */
   forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void>
 }
 
@@ -49,12 +49,14 @@ export async function startProxy(
   credentials?: Credentials,
 ): Promise<TestProxy> {
   const listener = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    if (!proxy.behaviour.answers?.(incoming, outgoing)) await forward(incoming, outgoing)
+    if (!proxy.behaviour.responses?.(incoming, outgoing)) await forward(incoming, outgoing)
   }
   const forward = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const answer = await passOn(incoming, upstream(), proxy.behaviour)
-    const { 'transfer-encoding': _encoding, ...headers } = answer.headers
-    outgoing.writeHead(answer.status, { ...headers, 'content-length': answer.body.length }).end(answer.body)
+    const response = await passOn(incoming, upstream(), proxy.behaviour)
+    const { 'transfer-encoding': _encoding, ...headers } = response.headers
+    outgoing
+      .writeHead(response.status, { ...headers, 'content-length': response.body.length })
+      .end(response.body)
   }
   const server = credentials ? createTlsServer({ ...credentials }, listener) : createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
@@ -70,7 +72,7 @@ export async function startProxy(
 async function passOn(
   incoming: IncomingMessage,
   port: number,
-  { request = (headers) => headers, answer = (passing) => passing }: Behaviour,
+  { request = (headers) => headers, response = (passing) => passing }: Behaviour,
 ): Promise<Passing> {
   const { method, url: path = '/', socket } = incoming
   const before = incoming.headers['x-forwarded-for']
@@ -89,7 +91,7 @@ async function passOn(
     onward.on('error', fail)
     onward.end(body)
   })
-  return answer(passing, path)
+  return response(passing, path)
 }
 
 const badGateway = Buffer.from('<html><head><title>502 Bad Gateway</title></head></html>')

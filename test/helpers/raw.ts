@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import type { TestServer } from './server.ts'
 
 /** A response as received. */
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -39,14 +39,14 @@ export function bytesOfRequest({ method = 'GET', path, headers = [], body = '' }
 }
 
 /** Sends these bytes and reads until the server closes, or sends nothing for five seconds. */
-export function sendBytes(server: TestServer, ...parts: readonly (string | Buffer)[]): Promise<RawAnswer> {
+export function sendBytes(server: TestServer, ...parts: readonly (string | Buffer)[]): Promise<RawResponse> {
   const { port } = new URL(server.origin)
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     const socket = connect({ host: 'localhost', port: Number(port) })
     const end = () => {
       socket.destroy()
-      resolve(readAnswer(Buffer.concat(chunks).toString('latin1')))
+      resolve(readResponse(Buffer.concat(chunks).toString('latin1')))
     }
     socket.setTimeout(5000, end)
     socket.on('data', (chunk) => chunks.push(chunk))
@@ -59,11 +59,11 @@ export function sendBytes(server: TestServer, ...parts: readonly (string | Buffe
   })
 }
 
-export function send(server: TestServer, request: RawRequest): Promise<RawAnswer> {
+export function send(server: TestServer, request: RawRequest): Promise<RawResponse> {
   return sendBytes(server, bytesOfRequest(request))
 }
 
-function readAnswer(text: string): RawAnswer {
+function readResponse(text: string): RawResponse {
   const split = text.indexOf('\r\n\r\n')
   const [statusLine = '', ...lines] = text.slice(0, Math.max(split, 0)).split('\r\n')
   const headers = Object.fromEntries(
@@ -79,7 +79,7 @@ function unchunk(text: string): string {
 }
 
 /** What is wrong with an error response by RFC 6749 §5.2; undefined if it is correct. */
-export function faultOfRefusal({ status, headers, body, text }: RawAnswer): string | undefined {
+export function faultOfRejection({ status, headers, body, text }: RawResponse): string | undefined {
   if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
   if (!headers['content-type']?.startsWith('application/json')) return `not JSON: ${text.slice(0, 300)}`
   if (headers['cache-control'] !== 'no-store') return 'may be cached'
@@ -95,7 +95,7 @@ export function faultOfRefusal({ status, headers, body, text }: RawAnswer): stri
 }
 
 /** What is wrong with an error page; undefined if it is correct. */
-export function faultOfPage({ status, headers, body, text }: RawAnswer): string | undefined {
+export function faultOfPage({ status, headers, body, text }: RawResponse): string | undefined {
   if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
   if (!headers['content-type']?.startsWith('text/html')) return `not HTML: ${text.slice(0, 300)}`
   if (headers['location'] !== undefined) return `it redirects to ${headers['location']}`
@@ -111,9 +111,9 @@ export async function assertAllRejected(
   status: number,
 ): Promise<void> {
   for (const [about, request] of Object.entries(requests)) {
-    const answer = await send(server, request)
-    t.equal((form === 'json' ? faultOfRefusal : faultOfPage)(answer), undefined, about)
-    t.equal(answer.status, status, `${about}: status`)
+    const response = await send(server, request)
+    t.equal((form === 'json' ? faultOfRejection : faultOfPage)(response), undefined, about)
+    t.equal(response.status, status, `${about}: status`)
   }
 }
 

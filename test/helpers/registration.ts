@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 /** A JSON object from a response. */
 export type Json = Record<string, unknown>
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly headers: Headers
   /** The JSON object, or `{ text }` for anything else. */
@@ -16,7 +16,7 @@ const codeChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
 
 /** One request that follows no redirect. */
-export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
+export async function ask(url: string, init: RequestInit = {}): Promise<HttpResponse> {
   const response = await fetch(url, { redirect: 'manual', ...init })
   const text = await response.text()
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
@@ -24,17 +24,17 @@ export async function ask(url: string, init: RequestInit = {}): Promise<Answer> 
 }
 
 /** An error of RFC 7591 §3.2.2 that is not cached and contains nothing else: no client, no secret. */
-export function assertRejected(t: Test, answer: Answer, error: string, about: string): void {
-  t.equal(answer.status, 400, about)
-  t.match(answer.headers.get('content-type'), /^application\/json/, about)
-  t.equal(answer.headers.get('cache-control'), 'no-store', about)
-  t.strictSame(Object.keys(answer.body).sort(), ['error', 'error_description'], about)
-  t.equal(answer.body['error'], error, about)
-  t.match(answer.body['error_description'], /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, about)
+export function assertRejected(t: Test, response: HttpResponse, error: string, about: string): void {
+  t.equal(response.status, 400, about)
+  t.match(response.headers.get('content-type'), /^application\/json/, about)
+  t.equal(response.headers.get('cache-control'), 'no-store', about)
+  t.strictSame(Object.keys(response.body).sort(), ['error', 'error_description'], about)
+  t.equal(response.body['error'], error, about)
+  t.match(response.body['error_description'], /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, about)
 }
 
 /** An error page of the authorization endpoint, which redirects nowhere. */
-export function assertNotSentAway(t: Test, { status, headers, body }: Answer, about: string): void {
+export function assertNotSentAway(t: Test, { status, headers, body }: HttpResponse, about: string): void {
   t.equal(status, 400, about)
   t.match(headers.get('content-type'), /^text\/html/, about)
   t.equal(headers.get('location'), null, about)
@@ -46,7 +46,7 @@ export function registrationAt(issuer: string) {
   const endpoint = `${issuer}/api/oauth/register`
 
   /** Sends a registration; a string is sent unchanged. */
-  function post(body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+  function post(body: unknown, headers: Record<string, string> = {}): Promise<HttpResponse> {
     return ask(endpoint, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
@@ -67,7 +67,7 @@ export function registrationAt(issuer: string) {
     method: string,
     body?: Json,
     token = client['registration_access_token'],
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     return ask(String(client['registration_client_uri']), {
       method,
       headers: {
@@ -78,7 +78,7 @@ export function registrationAt(issuer: string) {
     })
   }
 
-  function authorize(clientId: unknown, parameters: Record<string, string> = {}): Promise<Answer> {
+  function authorize(clientId: unknown, parameters: Record<string, string> = {}): Promise<HttpResponse> {
     const query = new URLSearchParams({
       response_type: 'code',
       client_id: String(clientId),
@@ -120,16 +120,18 @@ export function registrationAt(issuer: string) {
   /** The first page a user sees when a client sends them here. */
   async function firstPage(clientId: unknown): Promise<string> {
     const cookies = new Map<string, string>()
-    let answer = await authorize(clientId)
-    for (let hops = 0; hops < 5 && answer.status >= 300 && answer.status < 400; hops++) {
-      for (const cookie of answer.headers.getSetCookie()) {
+    let response = await authorize(clientId)
+    for (let hops = 0; hops < 5 && response.status >= 300 && response.status < 400; hops++) {
+      for (const cookie of response.headers.getSetCookie()) {
         const [name = '', value = ''] = (cookie.split(';')[0] ?? '').split('=')
         cookies.set(name, value)
       }
       const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-      answer = await ask(new URL(answer.headers.get('location') ?? '', issuer).href, { headers: { cookie } })
+      response = await ask(new URL(response.headers.get('location') ?? '', issuer).href, {
+        headers: { cookie },
+      })
     }
-    return String(answer.body['text'])
+    return String(response.body['text'])
   }
 
   return { endpoint, post, register, configure, authorize, mayAuthorize, tokenError, firstPage }

@@ -18,9 +18,9 @@ export async function startRoundRobin(t: Test, port: number, nodes: readonly num
     // One connection per request: a node could close a kept-alive one just when it is reused.
     const onward = requestHttp(
       { host: 'localhost', port: node, agent: false, method, path, headers },
-      (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage, passed(answer.rawHeaders))
-        answer.pipe(outgoing)
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.statusMessage, passed(response.rawHeaders))
+        response.pipe(outgoing)
       },
     )
     // If a node is down, the client sees what it would see of a server that is down.

@@ -57,7 +57,7 @@ export const publicClient: Client = {
 export const otherClient: Client = { ...publicClient, id: 'client-2' }
 
 /** A client added by an operator, whose identity was verified. */
-export const integration: Client = {
+export const operatorClient: Client = {
   ...publicClient,
   id: 'integration-1',
   origin: 'integration',
@@ -198,7 +198,7 @@ export const authorizationRequest: AuthorizationRequest = {
 /** The remembered consent to this request, of `integration`. */
 export const consent: Consent = {
   userId: 'alice',
-  clientId: integration.id,
+  clientId: operatorClient.id,
   allowed: authorizationRequest.resource.map((resource) => ({ resource, scope: authorizationRequest.scope })),
   grantedAt: 1,
 }

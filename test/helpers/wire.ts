@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { declared } from '../../src/features.ts'
-import { addIntegration, type IntegrationRequest } from './client-request.ts'
+import { addOperatorClient, type OperatorClientRequest } from './client-request.ts'
 import {
   callApi,
   type Fields,
@@ -92,7 +92,7 @@ export function challengeOf(response: Response): {
 /** A client that an operator added: without a redirect URI a resource server, otherwise consent is skipped. */
 export async function addClient(
   server: TestServer,
-  request: Partial<IntegrationRequest> = {},
+  request: Partial<OperatorClientRequest> = {},
 ): Promise<TestClient> {
   const { config, store, clock } = server.deps
   const method = request.authenticationMethod ?? 'client_secret_basic'
@@ -102,7 +102,7 @@ export async function addClient(
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
   }
   const isResourceServer = (request.resources ?? []).length > 0
-  const whole: IntegrationRequest = {
+  const whole: OperatorClientRequest = {
     name: 'Arranged client',
     redirectUris: isResourceServer ? [] : ['https://client.example/callback'],
     postLogoutRedirectUris: [],
@@ -112,7 +112,7 @@ export async function addClient(
     idTokenSignedResponseAlg: 'RS256',
     ...request,
   }
-  const { client, secret, writes } = addIntegration(
+  const { client, secret, writes } = addOperatorClient(
     whole,
     known,
     { id: randomBytes(16), secret: randomBytes(32) },

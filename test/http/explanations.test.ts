@@ -53,18 +53,18 @@ async function lastLine(status: number): Promise<string> {
   throw new Error(`no line with status ${status} after line ${seen}`)
 }
 
-async function refused(response: Response, status: number): Promise<{ answer: string; line: Line }> {
-  const answer = ((await response.json()) as { error_description: string }).error_description
-  return { answer, line: JSON.parse(await lastLine(status)) as Line }
+async function rejected(response: Response, status: number): Promise<{ response: string; line: Line }> {
+  const description = ((await response.json()) as { error_description: string }).error_description
+  return { response: description, line: JSON.parse(await lastLine(status)) as Line }
 }
 
 const tokens = (fields: Record<string, string> = {}): Promise<Tokens> =>
   obtainTokens(server, client, { agent, fields: { scope, ...fields } })
 
 async function assertWhy(t: Test, token: string, why: unknown): Promise<void> {
-  const { answer, line } = await refused(await callApi(server, '/api/courses', token), 401)
+  const { response, line } = await rejected(await callApi(server, '/api/courses', token), 401)
   t.equal(
-    answer,
+    response,
     'the access token is malformed, expired, revoked or not for this API',
     'one response for all',
   )
@@ -84,8 +84,8 @@ t.test(
       ['/api/oauth/register', { body: form }, 'application/json'],
     ]
     for (const [path, init, type] of wrong) {
-      const answer = await fetch(server.issuer + path, { method: 'POST', ...init })
-      t.equal((await refused(answer, 415)).answer, `the Content-Type must be ${type}`, path)
+      const response = await fetch(server.issuer + path, { method: 'POST', ...init })
+      t.equal((await rejected(response, 415)).response, `the Content-Type must be ${type}`, path)
     }
   },
 )
@@ -130,8 +130,8 @@ t.test('the log distinguishes an unknown client, a wrong secret and a wrong meth
     [() => exchange(server, byForm, 'code'), { stored: 'none', received: 'client_secret_post' }],
   ]
   for (const [send, expected] of attempts) {
-    const { answer, line } = await refused(await send(), 400)
-    t.equal(answer, 'client authentication failed')
+    const { response, line } = await rejected(await send(), 400)
+    t.equal(response, 'client authentication failed')
     t.match(line, expected)
   }
 })
@@ -143,8 +143,11 @@ t.test('a verifier that is too short gets an error with the format, and the code
     agent: user,
     fields: { scope, code_challenge: challenge },
   })
-  const { answer, line } = await refused(await exchange(server, client, code, { code_verifier: 'abc' }), 400)
-  t.match(answer, /^code_verifier must be 43 to 128 /)
+  const { response, line } = await rejected(
+    await exchange(server, client, code, { code_verifier: 'abc' }),
+    400,
+  )
+  t.match(response, /^code_verifier must be 43 to 128 /)
   t.equal(line.received, '3 characters')
   const redeemed = await exchange(server, client, code, { code_verifier: verifier })
   t.equal(redeemed.status, 200)

@@ -25,27 +25,27 @@ async function slow(t: Test, issuerHost = 'localhost') {
   return { app, config, port, asked, finish: () => finish?.() }
 }
 
-const answer = async (url: string) => (await fetch(url)).text()
+const response = async (url: string) => (await fetch(url)).text()
 
 t.test('the issuer localhost is reached over IPv4 and IPv6', async (t) => {
   const { app, config, port } = await slow(t)
   await listen(app, config)
-  t.equal(await answer(`http://127.0.0.1:${port}/`), 'here')
-  t.equal(await answer(`http://[::1]:${port}/`), 'here')
+  t.equal(await response(`http://127.0.0.1:${port}/`), 'here')
+  t.equal(await response(`http://[::1]:${port}/`), 'here')
 })
 
 t.test('another issuer is served only at the configured address', async (t) => {
   const { app, config, port } = await slow(t, '127.0.0.1')
   await listen(app, config)
-  t.equal(await answer(`http://127.0.0.1:${port}/`), 'here')
-  await t.rejects(answer(`http://[::1]:${port}/`))
+  t.equal(await response(`http://127.0.0.1:${port}/`), 'here')
+  await t.rejects(response(`http://[::1]:${port}/`))
 })
 
 t.test('closing waits for the responses of both listeners, and for no idle connection', async (t) => {
   const { app, config, port, asked, finish } = await slow(t)
   await listen(app, config)
-  t.equal(await answer(`http://[::1]:${port}/`), 'here')
-  const waiting = answer(`http://[::1]:${port}/slow`)
+  t.equal(await response(`http://[::1]:${port}/`), 'here')
+  const waiting = response(`http://[::1]:${port}/slow`)
   await asked
   await app.drain()
   let closed = false
@@ -53,7 +53,7 @@ t.test('closing waits for the responses of both listeners, and for no idle conne
     closed = true
   })
   const isReached = () =>
-    answer(`http://[::1]:${port}/`).then(
+    response(`http://[::1]:${port}/`).then(
       () => true,
       () => false,
     )
@@ -62,7 +62,7 @@ t.test('closing waits for the responses of both listeners, and for no idle conne
   finish()
   t.equal(await waiting, 'done')
   await end
-  await t.rejects(answer(`http://[::1]:${port}/`))
+  await t.rejects(response(`http://[::1]:${port}/`))
 })
 
 t.test('a port that is in use in one address family is rejected', async (t) => {

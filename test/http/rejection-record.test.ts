@@ -62,18 +62,18 @@ t.test('a rejection record contains no secret', async (t) => {
   const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
   const { agent } = newUser(server)
   const code = await obtainCode(server, client, { agent })
-  const answers = [
+  const responses = [
     await exchange(server, client, code, { code_verifier: 'w'.repeat(43) }),
     await exchange(server, { ...client, secret: 'lyc_secret_wrong-but-secret' }, code),
     await callApi(server, `/api/courses?access_token=${code}`, code),
   ]
-  for (const answer of answers) {
-    const record = JSON.stringify((await kept(server, answer)) ?? t.fail('nothing was kept'))
+  for (const response of responses) {
+    const record = JSON.stringify((await kept(server, response)) ?? t.fail('nothing was kept'))
     for (const secret of [code, client.secret ?? '?', 'wrong-but-secret', 'w'.repeat(43)]) {
       t.notOk(record.includes(secret), record)
     }
   }
-  t.match(await kept(server, answers[0] as Response), { client: client.id })
+  t.match(await kept(server, responses[0] as Response), { client: client.id })
 })
 
 t.test('records that are still buffered are written when the server closes', async (t) => {
@@ -86,9 +86,9 @@ t.test('records that are still buffered are written when the server closes', asy
 
 /** Sends all of these at once, closes the server, and returns the rejected requests that it stored. */
 async function storedOf(server: TestServer, requests: readonly InjectOptions[]) {
-  const answers = await Promise.all(requests.map((request) => server.app.inject(request)))
+  const responses = await Promise.all(requests.map((request) => server.app.inject(request)))
   await server.app.close()
-  const found = answers.map(({ headers }) =>
+  const found = responses.map(({ headers }) =>
     server.deps.store.find('rejection', String(headers['x-request-id'])),
   )
   return (await Promise.all(found)).filter((record) => record !== undefined)

@@ -20,17 +20,17 @@ const lenient = await startServer(t, { registration: { foreignRedirects: 'drop' 
 const user = newUser(server)
 const allScopes = defaultScopeCatalogue.map(({ name }) => name)
 
-interface Answer {
+interface HttpResponse {
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>
 }
 
-async function read(response: Response | Promise<Response>): Promise<Answer> {
+async function read(response: Response | Promise<Response>): Promise<HttpResponse> {
   const { status } = await response
-  return { status, body: (await (await response).json()) as Answer['body'] }
+  return { status, body: (await (await response).json()) as HttpResponse['body'] }
 }
 
-function send({ issuer }: TestServer, metadata: Record<string, unknown>): Promise<Answer> {
+function send({ issuer }: TestServer, metadata: Record<string, unknown>): Promise<HttpResponse> {
   const headers = { 'content-type': 'application/json' }
   return read(
     fetch(`${issuer}/api/oauth/register`, { method: 'POST', headers, body: JSON.stringify(metadata) }),
@@ -76,8 +76,8 @@ t.test('VS Code registers where foreign redirects are dropped, and learns which 
 })
 
 t.test('where they are not dropped, its list is rejected as a whole', async (t) => {
-  const answer = await send(server, await visualStudioCode(server))
-  t.match(answer, {
+  const response = await send(server, await visualStudioCode(server))
+  t.match(response, {
     status: 400,
     body: {
       error: 'invalid_redirect_uri',
@@ -110,8 +110,8 @@ t.test('a redirect URI registered without a port works with every port, and with
     const landed = await user.approve(authorizationUrl(server, client, { redirect_uri: redirectUri }))
     t.equal(landed.origin + landed.pathname, redirectUri)
     const code = landed.searchParams.get('code') ?? ''
-    const answer = await exchange(server, client, code, { redirect_uri: redirectUri })
-    t.equal(answer.status, 200, redirectUri)
+    const response = await exchange(server, client, code, { redirect_uri: redirectUri })
+    t.equal(response.status, 200, redirectUri)
   }
 })
 
@@ -167,8 +167,8 @@ t.test(
     const landed = await user.approve(`${url}&redirect_uri=http://127.0.0.1:43985/&state=0:a.b_c~d:1`)
     t.equal(landed.searchParams.get('state'), '0:a.b_c~d:1')
     const code = landed.searchParams.get('code') ?? ''
-    const answer = await exchange(server, client, code, { redirect_uri: 'http://127.0.0.1:43985/' })
-    t.equal(answer.status, 200)
+    const response = await exchange(server, client, code, { redirect_uri: 'http://127.0.0.1:43985/' })
+    t.equal(response.status, 200)
   },
 )
 
@@ -207,14 +207,14 @@ t.test(
     const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     const tokens = await obtainTokens(server, client, { agent: user.agent })
     const fields = { token: tokens.access_token, token_type_hint: 'access_token' }
-    const answer = await read(
+    const response = await read(
       post(server, '/api/oauth/introspect', {
         ...fields,
         client_id: client.id,
         client_secret: client.secret,
       }),
     )
-    t.match(answer, { status: 200, body: { active: true, sub: String, scope: 'openid', exp: Number } })
+    t.match(response, { status: 200, body: { active: true, sub: String, scope: 'openid', exp: Number } })
   },
 )
 

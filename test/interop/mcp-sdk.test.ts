@@ -89,9 +89,9 @@ class Provider implements OAuthClientProvider {
 async function connect(t: Test, provider: Provider, options: Parameters<typeof auth>[1]): Promise<void> {
   t.equal(await auth(provider, options), 'REDIRECT')
   if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')
-  const answer = await user.approve(provider.sentTo)
-  t.equal(answer.searchParams.get('state'), 'a state')
-  const authorizationCode = answer.searchParams.get('code') ?? ''
+  const response = await user.approve(provider.sentTo)
+  t.equal(response.searchParams.get('state'), 'a state')
+  const authorizationCode = response.searchParams.get('code') ?? ''
   t.equal(await auth(provider, { ...options, authorizationCode }), 'AUTHORIZED')
 }
 

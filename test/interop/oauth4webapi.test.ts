@@ -82,8 +82,8 @@ async function setTheScene(issuerPath: string): Promise<Scene> {
 }
 
 /** The one challenge that the library parsed from an error. */
-async function challengeOf(t: Test, answer: Promise<unknown>) {
-  const error = await answer.then(
+async function challengeOf(t: Test, response: Promise<unknown>) {
+  const error = await response.then(
     () => undefined,
     (reason: unknown) => reason,
   )
@@ -135,8 +135,14 @@ for (const [about, scene] of scenes) {
     })
 
     const introspect = async () => {
-      const answer = await oauth.introspectionRequest(as, client, oauth.None(), refreshed.access_token, http)
-      return oauth.processIntrospectionResponse(as, client, answer)
+      const response = await oauth.introspectionRequest(
+        as,
+        client,
+        oauth.None(),
+        refreshed.access_token,
+        http,
+      )
+      return oauth.processIntrospectionResponse(as, client, response)
     }
     t.match(await introspect(), { active: true, iss: server.issuer, aud: server.issuer, sub: claims?.sub })
     await oauth.processRevocationResponse(
@@ -149,9 +155,9 @@ for (const [about, scene] of scenes) {
 const { as, client, user, server } = atRoot
 t.test('[rfc9207-2.3-flag] a client that reads the metadata requires iss, and the right one', async (t) => {
   const { url, checks } = await request(atRoot)
-  const answer = await user.approve(url)
-  t.ok(oauth.validateAuthResponse(as, client, answer, checks.state))
-  const [without, wrong] = [new URL(answer), new URL(answer)]
+  const response = await user.approve(url)
+  t.ok(oauth.validateAuthResponse(as, client, response, checks.state))
+  const [without, wrong] = [new URL(response), new URL(response)]
   without.searchParams.delete('iss')
   wrong.searchParams.set('iss', `${server.issuer}/`)
   for (const url of [without, wrong])
@@ -162,8 +168,8 @@ t.test('[rfc9207-2.3-flag] a client that reads the metadata requires iss, and th
 
 t.test('an error redirect is parsed as one, with its code', async (t) => {
   const { url, checks } = await request(atRoot, { prompt: 'none' })
-  const answer = await user.approve(url)
-  t.throws(() => oauth.validateAuthResponse(as, client, answer, checks.state), {
+  const response = await user.approve(url)
+  t.throws(() => oauth.validateAuthResponse(as, client, response, checks.state), {
     error: 'consent_required',
     code: 'OAUTH_AUTHORIZATION_RESPONSE_ERROR',
   })
@@ -202,8 +208,8 @@ t.test('the token endpoint challenges only a client that used HTTP Basic', async
   const secretive = await registered(as, { token_endpoint_auth_method: 'client_secret_post' })
   const basic = await registered(as, { token_endpoint_auth_method: 'client_secret_basic' })
   const redeem = async (client: oauth.Client, auth: oauth.ClientAuth) => {
-    const answer = await oauth.refreshTokenGrantRequest(as, client, auth, 'none', http)
-    return oauth.processRefreshTokenResponse(as, client, answer)
+    const response = await oauth.refreshTokenGrantRequest(as, client, auth, 'none', http)
+    return oauth.processRefreshTokenResponse(as, client, response)
   }
   await t.rejects(redeem(secretive, oauth.ClientSecretPost('wrong')), {
     code: 'OAUTH_RESPONSE_BODY_ERROR',

@@ -125,13 +125,13 @@ t.test('response_mode=form_post delivers code, state and iss in the form the cli
 t.test('a denied request reaches the client as access_denied, with state and iss', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
-  const answer = await user.deny(url)
-  t.equal(answer.searchParams.get('iss'), server.issuer)
-  await t.rejects(authorizationCodeGrant(config, answer, checks), {
+  const response = await user.deny(url)
+  t.equal(response.searchParams.get('iss'), server.issuer)
+  await t.rejects(authorizationCodeGrant(config, response, checks), {
     code: 'OAUTH_AUTHORIZATION_RESPONSE_ERROR',
     error: 'access_denied',
   })
-  t.equal(answer.searchParams.has('code'), false)
+  t.equal(response.searchParams.has('code'), false)
 })
 
 t.test('auth_time satisfies a client that limits the age of the sign-in', async (t) => {
@@ -144,10 +144,10 @@ t.test('auth_time satisfies a client that limits the age of the sign-in', async 
 t.test('a code works once, and the client gets invalid_grant the second time', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
-  const answer = await user.approve(url)
-  const { access_token: token } = await authorizationCodeGrant(config, answer, checks)
+  const response = await user.approve(url)
+  const { access_token: token } = await authorizationCodeGrant(config, response, checks)
   t.match(await tokenIntrospection(config, token), { active: true })
-  await t.rejects(authorizationCodeGrant(config, answer, checks), {
+  await t.rejects(authorizationCodeGrant(config, response, checks), {
     code: 'OAUTH_RESPONSE_BODY_ERROR',
     error: 'invalid_grant',
   })

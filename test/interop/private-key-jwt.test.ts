@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi'
 import * as client from 'openid-client'
 import t from 'tap'
 import { makeClientKey } from '../helpers/assertions.ts'
-import type { IntegrationRequest } from '../helpers/client-request.ts'
+import type { OperatorClientRequest } from '../helpers/client-request.ts'
 import { signInAndApprove } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -12,7 +12,7 @@ const server = await startServer(t)
 const issuer = new URL(server.issuer)
 
 /** A client that signs with this key, and acts for itself unless the request says otherwise. */
-async function add(alg: 'ES256' | 'PS256' | 'RS256' | 'EdDSA', request: Partial<IntegrationRequest> = {}) {
+async function add(alg: 'ES256' | 'PS256' | 'RS256' | 'EdDSA', request: Partial<OperatorClientRequest> = {}) {
   const key = makeClientKey(alg)
   const machine = { grantTypes: ['client_credentials'], redirectUris: [], scope: ['courses:read'] }
   const { id } = await addClient(server, {

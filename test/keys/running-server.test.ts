@@ -117,8 +117,8 @@ t.test('retiring a key ends what it signed and sealed, also in a running server'
   const signed = await obtainTokens(server, client, { agent, fields })
   const kid = kidOf(tokens.id_token)
   const introspected = async () => {
-    const answer = await postAs(server, client, '/api/oauth/introspect', { token: signed.access_token })
-    return ((await answer.json()) as { active: boolean }).active
+    const response = await postAs(server, client, '/api/oauth/introspect', { token: signed.access_token })
+    return ((await response.json()) as { active: boolean }).active
   }
   t.equal(await introspected(), true)
   t.equal((await signOut(server, tokens.id_token)).status, 200)
@@ -135,9 +135,9 @@ t.test('retiring a key ends what it signed and sealed, also in a running server'
   t.ok((await handleKeys()).some(({ id, retiredAt }: StoredKey) => id === '1' && retiredAt !== undefined))
   await server.maintain()
   t.equal(await userInfo(server, tokens.access_token), 401)
-  const refused = await refresh(server, client, tokens.refresh_token)
+  const rejected = await refresh(server, client, tokens.refresh_token)
   t.match(
-    { status: refused.status, body: await refused.json() },
+    { status: rejected.status, body: await rejected.json() },
     { status: 400, body: { error: 'invalid_grant' } },
   )
   const again = await obtainTokens(server, client, { agent })

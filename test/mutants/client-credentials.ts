@@ -14,7 +14,7 @@ export const clientCredentialsFaults = [
   {
     id: 'public-client-acts-for-itself',
     rule: 'rfc6749-4.4-client-credentials-confidential',
-    file: 'src/clients/integration.ts',
+    file: 'src/clients/operator-client.ts',
     find: "    isConfidential,\n    'rfc6749-4.4-client-credentials-confidential',",
     replace: "    true,\n    'rfc6749-4.4-client-credentials-confidential',",
   },

@@ -42,17 +42,17 @@ export const configurationFaults = [
   },
   {
     id: 'public-integration-approved-silently',
-    file: 'src/clients/integration.ts',
+    file: 'src/clients/operator-client.ts',
     find: "request.consent === 'always' || isAssured(request),",
     replace: "request.consent === 'always' || request.name !== '',",
-    tests: ['test/domain/integration.test.ts'],
+    tests: ['test/domain/operator-client.test.ts'],
   },
   {
     id: 'public-integration-without-pkce',
-    file: 'src/clients/integration.ts',
+    file: 'src/clients/operator-client.ts',
     find: "request.pkce !== 'optional' || isConfidential,",
     replace: "request.pkce !== 'optional' || request.name !== '',",
-    tests: ['test/domain/integration.test.ts'],
+    tests: ['test/domain/operator-client.test.ts'],
   },
   {
     id: 'unknown-variable-ignored',

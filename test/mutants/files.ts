@@ -75,7 +75,7 @@ export const fileFaults = [
   },
   {
     id: 'files-short-secret',
-    file: 'src/clients/integration.ts',
+    file: 'src/clients/operator-client.ts',
     find: '/^[!-~]{32,200}$/.test(fresh)',
     replace: 'true',
     tests,

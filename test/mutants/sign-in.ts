@@ -272,14 +272,14 @@ export const signInFaults = [
   },
   {
     id: 'sessions-survive-their-passkey',
-    file: 'src/users/rules/access.ts',
+    file: 'src/users/rules/operator-acts.ts',
     find: 'removeAll(passkeyKind, userId), endSessionsOf(userId, context.at), event)',
     replace: 'removeAll(passkeyKind, userId), event)',
     tests: ['test/cli/look-after.test.ts'],
   },
   {
     id: 'sessions-survive-their-second-factor',
-    file: 'src/users/rules/access.ts',
+    file: 'src/users/rules/operator-acts.ts',
     find: 'remove(secondFactorKind, userId), endSessionsOf(userId, context.at), event)',
     replace: 'remove(secondFactorKind, userId), event)',
     tests: ['test/cli/look-after.test.ts'],

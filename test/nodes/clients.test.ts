@@ -20,12 +20,15 @@ async function lychgate(...line: readonly string[]): Promise<string> {
 }
 
 t.test('a client registered at one node is known to the other at once, and so are its updates', async (t) => {
-  const answer = await fetch(`${one.issuer}/api/oauth/register`, {
+  const response = await fetch(`${one.issuer}/api/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ client_name: 'Before', redirect_uris: ['http://127.0.0.1/'] }),
   })
-  const { client_id: id, registration_access_token: token } = (await answer.json()) as Record<string, string>
+  const { client_id: id, registration_access_token: token } = (await response.json()) as Record<
+    string,
+    string
+  >
   const own = (node: typeof one, init: RequestInit = {}) =>
     fetch(`${node.issuer}/api/oauth/register/${id}`, {
       ...init,
@@ -91,8 +94,8 @@ t.test('a request rejected by one node can be explained at any, and the audit lo
   for (const [index, client] of clients.entries()) {
     const node = server.nodes[index] ?? one
     await obtainCode(node, client)
-    const refused = await exchange(node, client, 'x')
-    const id = refused.headers.get('x-request-id') ?? ''
+    const rejected = await exchange(node, client, 'x')
+    const id = rejected.headers.get('x-request-id') ?? ''
     let explained = await runHere(['explain', id], { environment })
     // Rejections are written a moment later.
     while (explained.code !== 0) explained = await runHere(['explain', id], { environment })

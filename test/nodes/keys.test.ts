@@ -34,8 +34,8 @@ async function startThree(t: Test, options: ServerOptions = {}) {
 }
 
 async function publishedBy(node: TestNode): Promise<readonly string[]> {
-  const answer = await fetch(`${node.issuer}/api/oauth/jwks`)
-  const { keys } = (await answer.json()) as { readonly keys: readonly { readonly kid: string }[] }
+  const response = await fetch(`${node.issuer}/api/oauth/jwks`)
+  const { keys } = (await response.json()) as { readonly keys: readonly { readonly kid: string }[] }
   return keys.map(({ kid }) => kid)
 }
 
@@ -110,10 +110,10 @@ t.test('a node that has not loaded the new key uses the old one, and every node 
   t.equal((await runHere(['keys', 'rotate', '--now'], { environment })).code, 0)
   await one.deps.keys.reload()
   const code = await obtainCode(two, client, { fields })
-  const answer = await exchange(one, client, code)
-  t.equal(answer.status, 200)
+  const response = await exchange(one, client, code)
+  t.equal(response.status, 200)
   const made = await tokens(two)
-  t.not(kidOf(made.id_token), kidOf(((await answer.json()) as Tokens).id_token))
+  t.not(kidOf(made.id_token), kidOf(((await response.json()) as Tokens).id_token))
   t.ok((await publishedBy(one)).includes(kidOf(made.id_token)))
   t.strictSame(await statuses(server.nodes, made.access_token), [200, 200, 200])
 })

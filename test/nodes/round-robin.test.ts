@@ -10,11 +10,11 @@ t.test('requests go to the nodes in turn, and requests and responses arrive unch
   const port = await freePort()
   await startRoundRobin(t, port, nodes)
   const ask = async (n: number) => {
-    const answer = await fetch(`http://localhost:${port}/path?n=${n}`, {
+    const response = await fetch(`http://localhost:${port}/path?n=${n}`, {
       method: 'POST',
       body: 'x'.repeat(n),
     })
-    return { text: await answer.text(), status: answer.status, cookies: answer.headers.getSetCookie() }
+    return { text: await response.text(), status: response.status, cookies: response.headers.getSetCookie() }
   }
   const inTurn = [await ask(1), await ask(2), await ask(3), await ask(4)]
   t.strictSame(

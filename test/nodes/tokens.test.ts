@@ -28,19 +28,19 @@ const fields = { scope: 'openid courses:read' }
 
 /** The statuses of the API for this token, for each node. */
 async function seenBy(token: string): Promise<readonly number[]> {
-  const answers = await Promise.all(server.nodes.map((node) => callApi(node, '/api/courses', token)))
-  return answers.map(({ status }) => status)
+  const responses = await Promise.all(server.nodes.map((node) => callApi(node, '/api/courses', token)))
+  return responses.map(({ status }) => status)
 }
 const [alive, dead] = [
   [200, 200, 200, 200],
   [401, 401, 401, 401],
 ]
 
-async function bodies(answers: readonly Response[]) {
+async function bodies(responses: readonly Response[]) {
   return Promise.all(
-    answers.map(async (answer) => ({
-      status: answer.status,
-      ...((await answer.json()) as Partial<Tokens> & { readonly error?: string }),
+    responses.map(async (response) => ({
+      status: response.status,
+      ...((await response.json()) as Partial<Tokens> & { readonly error?: string }),
     })),
   )
 }
@@ -53,9 +53,9 @@ async function atOnce(count: number, ask: (node: typeof one & {}) => Promise<Res
 
 t.test('a code issued by one node is redeemed by another, and its tokens work on all', async (t) => {
   const code = await obtainCode(one, client, { fields })
-  const answer = await exchange(three, client, code)
-  t.equal(answer.status, 200)
-  const tokens = (await answer.json()) as Tokens
+  const response = await exchange(three, client, code)
+  t.equal(response.status, 200)
+  const tokens = (await response.json()) as Tokens
   t.strictSame(await seenBy(tokens.access_token), alive)
   t.equal((await exchange(four, client, code)).status, 400, 'and not once more, by nobody')
   t.strictSame(await seenBy(tokens.access_token), dead, 'which ends what it was redeemed for')
@@ -67,10 +67,10 @@ t.test(
   async (t) => {
     for (const round of [1, 2, 3]) {
       const code = await obtainCode(server, client, { agent, fields })
-      const answers = await atOnce(50, (node) => exchange(node, client, code))
-      const [winner, ...others] = answers.filter(({ status }) => status === 200)
+      const responses = await atOnce(50, (node) => exchange(node, client, code))
+      const [winner, ...others] = responses.filter(({ status }) => status === 200)
       t.equal(others.length, 0, `round ${round}`)
-      t.equal(answers.filter(({ status, error }) => status === 400 && error === 'invalid_grant').length, 49)
+      t.equal(responses.filter(({ status, error }) => status === 400 && error === 'invalid_grant').length, 49)
       t.strictSame(await seenBy(winner?.access_token ?? ''), dead)
       t.equal((await refresh(two, client, winner?.refresh_token ?? '')).status, 400)
     }
@@ -84,10 +84,10 @@ t.test(
     for (const round of [1, 2, 3]) {
       const device = await startDevice(server, tv)
       await decide(server, device.user_code)
-      const answers = await atOnce(20, (node) => poll(node, tv, device))
-      const [winner, ...others] = answers.filter(({ status }) => status === 200)
+      const responses = await atOnce(20, (node) => poll(node, tv, device))
+      const [winner, ...others] = responses.filter(({ status }) => status === 200)
       t.equal(others.length, 0, `round ${round}`)
-      t.equal(answers.filter(({ status, error }) => status === 400 && error === 'invalid_grant').length, 19)
+      t.equal(responses.filter(({ status, error }) => status === 400 && error === 'invalid_grant').length, 19)
       t.strictSame(await seenBy(winner?.access_token ?? ''), alive)
     }
   },
@@ -97,11 +97,12 @@ t.test(
   'a refresh token rotated by one node has the same successor at the others while that is unused',
   async (t) => {
     const { refresh_token: first } = await obtainTokens(server, client, { agent, fields })
-    const answers = await atOnce(48, (node) => refresh(node, client, first))
-    t.strictSame(new Set(answers.map(({ status }) => status)), new Set([200]))
-    const successors = new Set(answers.map(({ refresh_token: next }) => next))
+    const responses = await atOnce(48, (node) => refresh(node, client, first))
+    t.strictSame(new Set(responses.map(({ status }) => status)), new Set([200]))
+    const successors = new Set(responses.map(({ refresh_token: next }) => next))
     t.equal(successors.size, 1)
-    for (const { access_token: access = '' } of answers.slice(0, 4)) t.strictSame(await seenBy(access), alive)
+    for (const { access_token: access = '' } of responses.slice(0, 4))
+      t.strictSame(await seenBy(access), alive)
 
     const [second = ''] = successors
     const [next] = await bodies([await refresh(two, client, second)])
@@ -132,7 +133,7 @@ t.test('what one node revokes is rejected by all nodes once it has responded', a
   const introspected = await Promise.all(
     server.nodes.map((node) => postAs(node, client, '/api/oauth/introspect', { token })),
   )
-  for (const answer of introspected) t.strictSame(await answer.json(), { active: false })
+  for (const response of introspected) t.strictSame(await response.json(), { active: false })
 })
 
 t.test('a revocation during refreshes at other nodes invalidates every token', async (t) => {

@@ -110,9 +110,9 @@ t.test('failed sign-ins are counted together, whichever node they went to', asyn
   }
   for (const node of [one, two, three, one]) t.equal((await knock(node, 'wrong')).status, 400)
   for (const node of server.nodes) {
-    const answer = await knock(node, alice.password)
-    t.equal(answer.status, 429, 'not even the right password is looked at')
-    t.ok(Number(answer.headers.get('retry-after')) > 0)
+    const response = await knock(node, alice.password)
+    t.equal(response.status, 429, 'not even the right password is looked at')
+    t.ok(Number(response.headers.get('retry-after')) > 0)
   }
   server.advance(900)
   t.equal((await knock(two, alice.password)).status, 303)

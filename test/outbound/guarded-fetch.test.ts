@@ -151,7 +151,7 @@ function fetcher(options: Partial<Omit<GuardedFetchOptions, 'limits'>> & { limit
 }
 
 /** A resolver that returns these, one after the other. */
-function answers(...addresses: readonly string[]) {
+function responses(...addresses: readonly string[]) {
   const left = [...addresses]
   return async () => [{ address: left.shift() ?? '127.0.0.1', family: 4 }]
 }
@@ -281,7 +281,7 @@ t.test('only https URLs without a user name are fetched', async (t) => {
 
 t.test('a certificate must be trusted, and must be for the host', async (t) => {
   const options = { isDevelopment: false, limits: { privateNetworks: ['127.0.0.1', '::1'] } }
-  const resolve = answers('127.0.0.1', '127.0.0.1', '127.0.0.1')
+  const resolve = responses('127.0.0.1', '127.0.0.1', '127.0.0.1')
   t.equal((await fetcher({ ...options, resolve })(https('/ok'))).body.toString(), '{"keys":[]}')
   const other = `https://localhost:${wrongName.port}/ok`
   await t.rejects(fetcher({ ...options, resolve })(other), { name: 'FetchFailed', fault: 'connection' })
@@ -329,7 +329,7 @@ t.test('a name that leads elsewhere the second time (DNS rebinding) gains nothin
   const options = { isDevelopment: false, limits: { privateNetworks: ['127.0.0.1'] } }
   const before = secure.connections()
   // 127.0.0.1 is allowed here, and 127.0.0.2 stands for an address of the network behind.
-  const fetchUrl = fetcher({ ...options, resolve: answers('127.0.0.1', '127.0.0.2', '127.0.0.1') })
+  const fetchUrl = fetcher({ ...options, resolve: responses('127.0.0.1', '127.0.0.2', '127.0.0.1') })
   await fetchUrl(https('/ok'))
   await t.rejects(fetchUrl(https('/ok')), { name: 'FetchFailed', fault: 'address' })
   await fetchUrl(https('/ok'))

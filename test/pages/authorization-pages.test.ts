@@ -60,7 +60,7 @@ async function everyPage(): Promise<Readonly<Record<string, readonly [Page, stri
 }
 
 const pages = await everyPage()
-const answers = [
+const responses = [
   await authorize(server, client),
   await authorize(server, client, { scope: 'nonsense' }),
   await authorize(server, client, { client_id: 'nobody' }),
@@ -100,7 +100,7 @@ t.test(
     const named = Object.entries(pages).map(([name, [page]]) => [name, page.headers] as const)
     for (const [name, headers] of [
       ...named,
-      ...answers.map(({ headers, status }) => [String(status), headers] as const),
+      ...responses.map(({ headers, status }) => [String(status), headers] as const),
     ]) {
       t.equal(headers.get('referrer-policy'), 'no-referrer', name)
       t.equal(headers.get('cache-control'), 'no-store', name)
@@ -177,9 +177,9 @@ t.test(
     t.equal(signIn.status, 303)
     t.match(signIn.headers.get('location'), /^\/consent\?interaction=[\w-]+&from=[\w.-]+$/)
     for (const decision of ['approve', 'deny']) {
-      const answered = await post(agent, pageOf(await ask(server, client, {}, agent)), { decision })
-      t.equal(answered.status, 303)
-      t.match(answered.headers.get('location'), 'http://127.0.0.1:51004/callback?')
+      const responded = await post(agent, pageOf(await ask(server, client, {}, agent)), { decision })
+      t.equal(responded.status, 303)
+      t.match(responded.headers.get('location'), 'http://127.0.0.1:51004/callback?')
     }
     const choice = pageOf(await ask(server, client, { prompt: 'select_account' }, agent))
     t.equal((await post(agent, choice, { decision: 'switch' })).status, 303)

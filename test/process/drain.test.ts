@@ -121,22 +121,22 @@ t.test('under load, SIGTERM loses no response', async (t) => {
     LYCHGATE_LOG_LEVEL: 'fatal',
   })
   const { issuer } = running.server
-  let [isOver, answered] = [false, 0]
+  let [isOver, responded] = [false, 0]
   const worker = async () => {
     while (!isOver) {
-      const answer = await fetch(`${issuer}/api/courses`)
-      t.equal(answer.status, 200)
-      await answer.text()
-      answered += 1
+      const response = await fetch(`${issuer}/api/courses`)
+      t.equal(response.status, 200)
+      await response.text()
+      responded += 1
     }
   }
   const load = Promise.all([worker(), worker(), worker(), worker()])
   const until = async (count: number) => {
-    while (answered < count) await nextTurn()
+    while (responded < count) await nextTurn()
   }
   await until(20)
   const end = running.stop('SIGTERM')
-  await until(answered + 40)
+  await until(responded + 40)
   isOver = true
   await t.resolves(load)
   t.match(await end, { code: 0 })

@@ -3,7 +3,7 @@ import t from 'tap'
 import { callApi, obtainTokens, postAs, refresh, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 
-const answer = async (url: string) => {
+const healthOf = async (url: string) => {
   const response = await fetch(url)
   return {
     status: response.status,
@@ -14,12 +14,12 @@ const answer = async (url: string) => {
 
 t.test('a running server is live and ready, and its responses are not cached', async (t) => {
   const { issuer } = await startServer(t)
-  t.match(await answer(`${issuer}/livez`), {
+  t.match(await healthOf(`${issuer}/livez`), {
     status: 200,
     headers: { 'cache-control': 'no-store' },
     body: { status: 'live' },
   })
-  t.match(await answer(`${issuer}/readyz`), {
+  t.match(await healthOf(`${issuer}/readyz`), {
     status: 200,
     headers: { 'cache-control': 'no-store' },
     body: { status: 'ready' },
@@ -59,12 +59,12 @@ t.test(
       headers: { 'retry-after': '1', 'content-type': /^application\/json/ },
       body: { error: 'temporarily_unavailable', error_description: String },
     }
-    t.match(await answer(`${server.issuer}/readyz`), unavailable)
-    const refused = [
+    t.match(await healthOf(`${server.issuer}/readyz`), unavailable)
+    const rejected = [
       await refresh(server, client, token),
       await postAs(server, client, '/api/oauth/revoke', { token }),
     ]
-    for (const response of refused) {
+    for (const response of rejected) {
       t.equal(response.status, 503, response.url)
       t.equal(response.headers.get('retry-after'), '1')
       t.match(await response.json(), { error: 'temporarily_unavailable' })

@@ -90,8 +90,8 @@ t.test('requests are counted by the route, its outcome and its error code', asyn
 
 t.test('an error sent by redirect is counted with its error code, too', async (t) => {
   await new UserAgent(server.issuer).send(authorizationUrl(server, client, { scope: 'no:such' }))
-  const refused = { route: '/oauth/authorize', outcome: '3xx', error: 'invalid_scope' }
-  await until(t, async () => (await sample('lychgate_http_requests_total', refused)) === 1)
+  const rejected = { route: '/oauth/authorize', outcome: '3xx', error: 'invalid_scope' }
+  await until(t, async () => (await sample('lychgate_http_requests_total', rejected)) === 1)
 })
 
 t.test('throttled sign-ins are counted', async (t) => {
@@ -174,9 +174,9 @@ t.test('a request that is not HTTP, and a wrong Host, get a reason there too', a
     'two of them': `GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n${close}`,
     'no HTTP': 'hello\r\n\r\n',
   })) {
-    const answer = await ask(text)
-    t.equal(answer.status, 400, about)
-    t.match(answer.body, /Host header|not valid HTTP/, about)
+    const response = await ask(text)
+    t.equal(response.status, 400, about)
+    t.match(response.body, /Host header|not valid HTTP/, about)
   }
   const expecting = await ask(`GET /metrics HTTP/1.1\r\nHost: a\r\nExpect: nonsense\r\n${close}`)
   t.match(expecting, { status: 417, body: /100-continue/ })

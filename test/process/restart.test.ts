@@ -66,22 +66,22 @@ t.test('everything issued before a restart works after it', async (t) => {
 
   await t.test('access tokens, opaque and signed', async (t) => {
     t.equal(await userInfo(later, tokens.access_token), 200)
-    const answer = await postAs(later, client, '/api/oauth/introspect', { token: signed.access_token })
-    t.match(await answer.json(), { active: true, aud: 'https://api.example' })
+    const response = await postAs(later, client, '/api/oauth/introspect', { token: signed.access_token })
+    t.match(await response.json(), { active: true, aud: 'https://api.example' })
   })
   await t.test('a refresh token', async (t) => {
-    const answer = await refresh(later, client, tokens.refresh_token)
-    t.equal(answer.status, 200)
-    t.equal(await userInfo(later, ((await answer.json()) as Tokens).access_token), 200)
+    const response = await refresh(later, client, tokens.refresh_token)
+    t.equal(response.status, 200)
+    t.equal(await userInfo(later, ((await response.json()) as Tokens).access_token), 200)
   })
   await t.test('the retry of a refresh whose response was lost, and a client secret', async (t) => {
-    const answer = await refresh(later, secretive, others.refresh_token)
-    t.match(await answer.json(), { refresh_token: successor })
+    const response = await refresh(later, secretive, others.refresh_token)
+    t.match(await response.json(), { refresh_token: successor })
   })
   await t.test('[rfc6749-4.1.2-code-single-use] a code, once', async (t) => {
-    const answer = await exchange(later, client, code)
-    t.equal(answer.status, 200)
-    const fresh = (await answer.json()) as Tokens
+    const response = await exchange(later, client, code)
+    t.equal(response.status, 200)
+    const fresh = (await response.json()) as Tokens
     t.match(await errorOf(await exchange(later, client, code)), { status: 400, error: 'invalid_grant' })
     t.equal(await userInfo(later, fresh.access_token), 401)
   })
@@ -90,10 +90,10 @@ t.test('everything issued before a restart works after it', async (t) => {
     t.match(landing, { at: 'page', page: { status: 200, html: /value="approve"/ } })
   })
   await t.test('a pending consent page', async (t) => {
-    await assertAnswered(t, later, agent, consent)
+    await assertResponded(t, later, agent, consent)
   })
   await t.test('a pending sign-in page', async (t) => {
-    await assertAnswered(t, later, stranger, login)
+    await assertResponded(t, later, stranger, login)
   })
   await t.test('a registration access token', async (t) => {
     const headers = { authorization: `Bearer ${registration.token}` }
@@ -101,20 +101,20 @@ t.test('everything issued before a restart works after it', async (t) => {
     t.equal((await fetch(registration.uri, { method: 'DELETE', headers })).status, 204)
   })
 
-  async function assertAnswered(t: Test, server: TestServer, agent: UserAgent, landing: Landing) {
+  async function assertResponded(t: Test, server: TestServer, agent: UserAgent, landing: Landing) {
     const location = await signInAndApprove(agent, landing)
-    const answer = await exchange(server, client, location.searchParams.get('code') ?? '')
-    t.equal(answer.status, 200)
+    const response = await exchange(server, client, location.searchParams.get('code') ?? '')
+    t.equal(response.status, 200)
   }
 })
 
 async function registrationOf(server: TestServer) {
-  const answer = await fetch(`${server.issuer}/api/oauth/register`, {
+  const response = await fetch(`${server.issuer}/api/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ redirect_uris: ['http://127.0.0.1/cb'] }),
   })
-  const body = (await answer.json()) as Record<string, string>
+  const body = (await response.json()) as Record<string, string>
   return { uri: body['registration_client_uri'] ?? '', token: body['registration_access_token'] }
 }
 

@@ -101,8 +101,8 @@ t.test('a whole flow with every kind of secret, including wrong ones', async (t)
     (await exchange(server, { ...basic, secret: secrets.get('wrong client secret') ?? '' }, code)).status,
     401,
   )
-  const answer = await exchange(server, client, code, { code_verifier: secrets.get('verifier') })
-  const tokens = await jsonOf<Tokens>(answer)
+  const response = await exchange(server, client, code, { code_verifier: secrets.get('verifier') })
+  const tokens = await jsonOf<Tokens>(response)
   keep('access token', tokens.access_token)
   keep('refresh token', tokens.refresh_token)
   keep('ID Token', tokens.id_token)

@@ -50,9 +50,9 @@ t.test('a code exchange is a span that contains the spans of the store and the k
 })
 
 t.test('a rejected request is a span with its error code', async (t) => {
-  const refused = spans.filter(({ attributes }) => attributes['lychgate.refusal'] !== undefined)
-  t.match(refused, [{ name: 'store.transact grant', attributes: { 'lychgate.refusal': 'invalid_grant' } }])
-  t.equal(refused[0]?.status.code, 0)
+  const rejected = spans.filter(({ attributes }) => attributes['lychgate.refusal'] !== undefined)
+  t.match(rejected, [{ name: 'store.transact grant', attributes: { 'lychgate.refusal': 'invalid_grant' } }])
+  t.equal(rejected[0]?.status.code, 0)
 })
 
 t.test('every span belongs to a request: the sweep and health checks have none', async (t) => {

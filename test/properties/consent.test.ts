@@ -11,7 +11,7 @@ import {
 } from '../../src/domain/interaction.ts'
 import type { AuthorizationRequest, Consent, User } from '../../src/domain/model.ts'
 import { fc } from '../helpers/generated.ts'
-import { authorizationRequest, integration, session } from '../helpers/samples.ts'
+import { authorizationRequest, operatorClient, session } from '../helpers/samples.ts'
 
 const catalogue = [
   { name: 'profile', claims: ['name', 'locale'] },
@@ -145,7 +145,7 @@ const request: fc.Arbitrary<AuthorizationRequest> = fc
 const remembered: fc.Arbitrary<Consent | undefined> = fc.option(
   fc.record({ one: scope, two: scope }).map(({ one, two }) => ({
     userId: session.userId,
-    clientId: integration.id,
+    clientId: operatorClient.id,
     allowed: [
       { resource: 'one', scope: one },
       { resource: 'two', scope: two },
@@ -157,7 +157,7 @@ const remembered: fc.Arbitrary<Consent | undefined> = fc.option(
 const ticked = fc.subarray([...scopeNames, 'never:asked', ''])
 
 t.test('what a user approves was requested and ticked, or allowed before; openid stays', async (t) => {
-  const client = { ...integration, consent: 'remember' as const }
+  const client = { ...operatorClient, consent: 'remember' as const }
   fc.assert(
     fc.property(request, remembered, ticked, (asks, before, ticks) => {
       const wanted = [...asks.scope, ...(asks.claimScope ?? [])]
@@ -186,7 +186,7 @@ t.test('what a user approves was requested and ticked, or allowed before; openid
 t.test(
   'a remembered consent skips the page for the same request, and for nothing that was unticked',
   async (t) => {
-    const client = { ...integration, origin: 'integration' as const, consent: 'remember' as const }
+    const client = { ...operatorClient, origin: 'integration' as const, consent: 'remember' as const }
     fc.assert(
       fc.property(request, remembered, ticked, (asks, before, ticks) => {
         const allowed = narrowByUser(asks, askedScope(asks, client, before), ticks)
@@ -196,9 +196,9 @@ t.test(
         if (nextStep(plain, noProgress, client, session, kept, session.authenticatedAt) !== 'respond')
           return false
         const wanted = [...asks.scope, ...(asks.claimScope ?? [])]
-        const refused = wanted.filter((name) => !allowed.includes(name))
+        const rejected = wanted.filter((name) => !allowed.includes(name))
         const here = kept.allowed.filter(({ resource }) => asks.resource.includes(resource))
-        return refused.every((name) => here.every(({ scope: each }) => !each.includes(name)))
+        return rejected.every((name) => here.every(({ scope: each }) => !each.includes(name)))
       }),
       { numRuns: 5000 },
     )

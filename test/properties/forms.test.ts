@@ -119,12 +119,12 @@ function read(text: string): Parameters | undefined {
 }
 
 t.test('a form is parsed as the WHATWG does, or rejected for what no form has', async (t) => {
-  let [accepted, refused] = [0, 0]
+  let [accepted, rejected] = [0, 0]
   fc.assert(
     fc.property(body, (text) => {
       const parameters = read(text)
       if (whyUnreadable(text) !== undefined) {
-        refused += 1
+        rejected += 1
         return parameters === undefined
       }
       if (parameters === undefined) return false
@@ -138,7 +138,7 @@ t.test('a form is parsed as the WHATWG does, or rejected for what no form has', 
     }),
     { numRuns: 20_000 },
   )
-  t.ok(accepted > 2000 && refused > 2000, `${accepted} read, ${refused} refused`)
+  t.ok(accepted > 2000 && rejected > 2000, `${accepted} read, ${rejected} refused`)
 })
 
 t.test(

@@ -8,7 +8,7 @@ import { fc } from '../helpers/generated.ts'
 const anyText = fc.string({ unit: 'binary', maxLength: 40 })
 
 /** Whether the call is rejected with this code; any other exception is a failure. */
-function isRefused(call: () => unknown, code: OAuthErrorCode): boolean {
+function isRejected(call: () => unknown, code: OAuthErrorCode): boolean {
   try {
     call()
     return false
@@ -27,13 +27,13 @@ t.test('a scope is parsed by the grammar of RFC 6749 §3.3: each token once, in 
     unit: fc.constantFrom(...' abAB:_!#[]~', '"', '\\', '\t', '\u007f', '\u00e9'),
     maxLength: 30,
   })
-  let [read, refused] = [0, 0]
+  let [read, rejected] = [0, 0]
   fc.assert(
     fc.property(fc.oneof(nearly, nearly, anyText), (text) => {
       const characters = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at))
       if (!characters.every((code) => code === 0x20 || isNqchar(code))) {
-        refused += 1
-        return isRefused(() => parseScope(text), 'invalid_scope')
+        rejected += 1
+        return isRejected(() => parseScope(text), 'invalid_scope')
       }
       read += 1
       const tokens: string[] = []
@@ -53,7 +53,7 @@ t.test('a scope is parsed by the grammar of RFC 6749 §3.3: each token once, in 
     }),
     { numRuns: 10_000 },
   )
-  t.ok(read > 500 && refused > 500, `${read} read, ${refused} refused`)
+  t.ok(read > 500 && rejected > 500, `${read} read, ${rejected} refused`)
 })
 
 t.test('a narrowed scope is the intersection of both', async (t) => {
@@ -113,7 +113,7 @@ t.test('a challenge is accepted exactly when it encodes 32 bytes, with the metho
         last % 4 === 0
       const request = { codeChallenge, codeChallengeMethod }
       if (!isChallenge || codeChallengeMethod !== 'S256') {
-        return isRefused(() => requireCodeChallenge(request, { optional }), 'invalid_request')
+        return isRejected(() => requireCodeChallenge(request, { optional }), 'invalid_request')
       }
       accepted += 1
       return requireCodeChallenge(request, { optional }) === codeChallenge
@@ -145,11 +145,11 @@ t.test(
             sent.length >= 43 && sent.length <= 128 && [...sent].every((each) => unreserved.includes(each))
           const challenge = challengeOf(own ? sent : other)
           if (!isVerifier || (!own && sent !== other)) {
-            return isRefused(() => verifyCodeVerifier(sent, challenge), 'invalid_grant')
+            return isRejected(() => verifyCodeVerifier(sent, challenge), 'invalid_grant')
           }
           verifyCodeVerifier(sent, challenge)
           proven += 1
-          return isRefused(() => verifyCodeVerifier(sent, undefined), 'invalid_request')
+          return isRejected(() => verifyCodeVerifier(sent, undefined), 'invalid_request')
         },
       ),
       { numRuns: 5000 },

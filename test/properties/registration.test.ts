@@ -114,12 +114,12 @@ const sorted = (members: Json) =>
 t.test(
   '[rfc7591-3.2.1-all-metadata-returned] [rfc7592-3-all-metadata] registration echoes what it accepts, and RFC 7592 reads, replaces and reads it again unchanged',
   async (t) => {
-    let [accepted, refused] = [0, 0]
+    let [accepted, rejected] = [0, 0]
     await fc.assert(
       fc.asyncProperty(metadata, async (sent) => {
         const registered = await ask(endpoint, 'POST', sent)
         if (registered.status !== 201) {
-          refused += 1
+          rejected += 1
           const { error, error_description: description } = registered.body
           return (
             registered.status === 400 &&
@@ -156,7 +156,7 @@ t.test(
       }),
       { numRuns: 250 },
     )
-    t.ok(accepted > 20 && refused > 20, `${accepted} accepted, ${refused} refused`)
+    t.ok(accepted > 20 && rejected > 20, `${accepted} accepted, ${rejected} refused`)
   },
 )
 
@@ -167,7 +167,7 @@ t.test('a rejected replacement changes nothing', async (t) => {
   })
   const [own, token] = [String(told['registration_client_uri']), String(told['registration_access_token'])]
   let before = sorted((await ask(own, 'GET', undefined, token)).body)
-  let [replaced, refused] = [0, 0]
+  let [replaced, rejected] = [0, 0]
   await fc.assert(
     fc.asyncProperty(metadata, fc.nat(4), async (sent, way) => {
       const isOwn = way > 0
@@ -181,10 +181,10 @@ t.test('a rejected replacement changes nothing', async (t) => {
       if (status === 200) {
         before = after
         replaced += 1
-      } else refused += 1
+      } else rejected += 1
       return (status === 200 || status === 400) && (isOwn || status === 400) && before === after
     }),
     { numRuns: 150 },
   )
-  t.ok(replaced > 10 && refused > 20, `${replaced} replaced, ${refused} refused`)
+  t.ok(replaced > 10 && rejected > 20, `${replaced} replaced, ${rejected} refused`)
 })

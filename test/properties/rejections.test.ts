@@ -10,7 +10,7 @@ import { declared } from '../../src/features.ts'
 import { parseLogoutRequest } from '../../src/specs/oidc-logout/rules.ts'
 import { readCredentials } from '../helpers/client-methods.ts'
 import { fc } from '../helpers/generated.ts'
-import { integration, publicClient, resources } from '../helpers/samples.ts'
+import { operatorClient, publicClient, resources } from '../helpers/samples.ts'
 
 /** A marker in every value, so that a description that quotes one is detected. */
 const marker = 'zqx'
@@ -35,7 +35,7 @@ const value = fc
     ),
     fc.constantFrom(
       publicClient.id,
-      integration.id,
+      operatorClient.id,
       'http://127.0.0.1:51004/callback',
       'https://api.example/',
     ),
@@ -169,8 +169,8 @@ t.test('every rejected client authentication does', async (t) => {
 })
 
 t.test('every rejected authorization request does', async (t) => {
-  const client = fc.constantFrom(publicClient, integration, {
-    ...integration,
+  const client = fc.constantFrom(publicClient, operatorClient, {
+    ...operatorClient,
     pkceOptional: true,
     scope: ['openid'],
   })

@@ -14,7 +14,7 @@ const cookie = [...agent.cookies].map((pair) => pair.join('=')).join('; ')
 const consent = await agent.open(authorizationUrl(server, client))
 if (consent.at !== 'page') throw new Error('no consent page')
 const hidden = consent.page.forms[0]?.fields.filter(({ type }) => type === 'hidden') ?? []
-const answer = hidden.map(({ name, value }) => `${name}=${encodeURIComponent(value)}`).join('&')
+const response = hidden.map(({ name, value }) => `${name}=${encodeURIComponent(value)}`).join('&')
 
 /** Every endpoint that reads a form, with a form it accepts or nearly accepts. */
 const endpoints: Readonly<Record<string, { form: string; as: 'json' | 'page' }>> = {
@@ -26,8 +26,8 @@ const endpoints: Readonly<Record<string, { form: string; as: 'json' | 'page' }>>
   '/api/oauth/introspect': { form: `client_id=${client.id}&token=${tokens.refresh_token}`, as: 'json' },
   '/api/oauth/userinfo': { form: `access_token=${tokens.access_token}`, as: 'json' },
   '/oauth/authorize': { form: new URL(authorizationUrl(server, client)).search.slice(1), as: 'page' },
-  '/login': { form: `${answer}&username=alice&password=x`, as: 'page' },
-  '/consent': { form: `${answer}&decision=approve`, as: 'page' },
+  '/login': { form: `${response}&username=alice&password=x`, as: 'page' },
+  '/consent': { form: `${response}&decision=approve`, as: 'page' },
   '/oauth/logout': { form: 'state=s', as: 'page' },
 }
 
@@ -92,11 +92,11 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
           ['interaction', 'csrf', 'decision']
         : ['client_id', 'token', 'state', 'unknown', '__proto__', 'constructor', 'hasOwnProperty', '%20']
     for (const name of names) {
-      const answer = await send(server, request(path, `${form}&${name}=1&${name}=1`))
+      const response = await send(server, request(path, `${form}&${name}=1&${name}=1`))
       // Once its redirect URI is verified, the authorization endpoint sends the error to the client instead.
       const isTold =
-        path === '/oauth/authorize' && answer.headers['location']?.includes('error=invalid_request')
-      t.ok(isTold || answer.status === 400, `${name}: ${answer.status}`)
+        path === '/oauth/authorize' && response.headers['location']?.includes('error=invalid_request')
+      t.ok(isTold || response.status === 400, `${name}: ${response.status}`)
     }
     t.ok(unchanged())
   })
@@ -167,11 +167,11 @@ t.test('a form in a charset other than UTF-8 is rejected', async (t) => {
     // Percent-encoded ASCII means the same in every charset; it is parsed, or rejected.
     t.ok(status === 200 ? body.includes('"active":true') : status === 400 || status === 415, charset)
     const foreign = Buffer.from(`${form}&x=é`, 'latin1')
-    const refused = await send(
+    const rejected = await send(
       server,
       request('/api/oauth/introspect', foreign, `${urlencoded}; charset=${charset}`),
     )
-    t.ok([400, 415].includes(refused.status), charset)
+    t.ok([400, 415].includes(rejected.status), charset)
   }
 })
 

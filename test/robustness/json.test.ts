@@ -3,7 +3,7 @@ import t from 'tap'
 import {
   assertAllRejected,
   contentsOfDatabase,
-  faultOfRefusal,
+  faultOfRejection,
   type RawRequest,
   send,
 } from '../helpers/raw.ts'
@@ -147,11 +147,11 @@ t.test(
           redirect_uris: [redirectUri],
           [name]: value,
         })
-        const answer = await send(server, put(body))
-        if (answer.status === 200) continue
+        const response = await send(server, put(body))
+        if (response.status === 200) continue
         const about = `${name} ${JSON.stringify(value).slice(0, 20)}`
-        t.equal(faultOfRefusal(answer), undefined, about)
-        t.match(JSON.parse(answer.body), { error: /^invalid_(redirect_uri|client_metadata)$/ }, about)
+        t.equal(faultOfRejection(response), undefined, about)
+        t.match(JSON.parse(response.body), { error: /^invalid_(redirect_uri|client_metadata)$/ }, about)
       }
     }
     // Restores what was accepted.
@@ -161,8 +161,8 @@ t.test(
 
 t.test('null counts as an absent member', async (t) => {
   const body = withMembers('"client_name":null,"scope":null,"contacts":null,"default_max_age":null')
-  const answer = await send(server, put(body))
-  t.ok(answer.status === 200 || faultOfRefusal(answer) === undefined)
+  const response = await send(server, put(body))
+  t.ok(response.status === 200 || faultOfRejection(response) === undefined)
   t.equal((await send(server, put(good))).status, 200)
 })
 
@@ -208,8 +208,8 @@ t.test('every spelling of the content type that HTTP allows is accepted', async 
       malformed['a member __proto__'] ?? '',
       withMembers('"redirect_uris":"http://127.0.0.1/cb"'),
     ]) {
-      const answer = await send(server, put(body, type))
-      t.equal(faultOfRefusal(answer), undefined, JSON.stringify(type))
+      const response = await send(server, put(body, type))
+      t.equal(faultOfRejection(response), undefined, JSON.stringify(type))
     }
   }
 })
@@ -230,9 +230,9 @@ t.test('any client configuration path is 401 without its token, and 404 below it
   ]) {
     for (const method of ['GET', 'DELETE']) {
       const path = `/api/oauth/register/${id}`
-      const answer = await send(server, { method, path, headers: [authorization] })
-      t.equal(faultOfRefusal(answer), undefined, `${method} ${id}`)
-      t.ok([400, 401, 404, 414].includes(answer.status), `${method} ${id}: ${answer.status}`)
+      const response = await send(server, { method, path, headers: [authorization] })
+      t.equal(faultOfRejection(response), undefined, `${method} ${id}`)
+      t.ok([400, 401, 404, 414].includes(response.status), `${method} ${id}: ${response.status}`)
     }
   }
   for (const token of [
@@ -245,9 +245,9 @@ t.test('any client configuration path is 401 without its token, and 404 below it
     `Bearer ${client['registration_access_token']}x`,
     'Bearer \xff',
   ]) {
-    const answer = await send(server, { method: 'DELETE', path: own, headers: [['Authorization', token]] })
-    t.equal(faultOfRefusal(answer), undefined, token)
-    t.equal(answer.status, 401, token)
+    const response = await send(server, { method: 'DELETE', path: own, headers: [['Authorization', token]] })
+    t.equal(faultOfRejection(response), undefined, token)
+    t.equal(response.status, 401, token)
   }
   t.equal(contentsOfDatabase(file), settled)
 })

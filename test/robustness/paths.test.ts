@@ -4,7 +4,7 @@ import {
   assertAllRejected,
   contentsOfDatabase,
   faultOfPage,
-  faultOfRefusal,
+  faultOfRejection,
   type RawRequest,
   send,
 } from '../helpers/raw.ts'
@@ -64,13 +64,13 @@ t.test('documents, the API and form endpoints ignore the query', async (t) => {
       )
     }
     for (const path of ['/api/oauth/token', '/api/oauth/revoke', '/api/oauth/introspect']) {
-      const answer = await send(server, {
+      const response = await send(server, {
         method: 'POST',
         path: `${path}?${query}`,
         headers: [form],
         body: 'x=1',
       })
-      t.equal(faultOfRefusal(answer), undefined, path)
+      t.equal(faultOfRejection(response), undefined, path)
     }
   }
 })
@@ -107,7 +107,7 @@ t.test('an unknown path is 404, as JSON, or as a page for a browser', async (t) 
     `/${'a/'.repeat(5000)}`,
   ]) {
     const json = await send(server, { path })
-    t.equal(faultOfRefusal(json), undefined, path.slice(0, 60))
+    t.equal(faultOfRejection(json), undefined, path.slice(0, 60))
     t.equal(json.status, 404, path.slice(0, 60))
     const page = await send(server, { path, headers: [['Accept', 'text/html']] })
     t.equal(faultOfPage(page), undefined, path.slice(0, 60))
@@ -126,9 +126,9 @@ t.test('a path that cannot be decoded is rejected', async (t) => {
     '/caf\xe9',
     '/\x7f',
   ]) {
-    const answer = await send(server, { path })
-    t.equal(faultOfRefusal(answer), undefined, JSON.stringify(path))
-    t.ok([400, 404].includes(answer.status), JSON.stringify(path))
+    const response = await send(server, { path })
+    t.equal(faultOfRejection(response), undefined, JSON.stringify(path))
+    t.ok([400, 404].includes(response.status), JSON.stringify(path))
   }
 })
 
@@ -151,11 +151,11 @@ t.test('an unsupported method is 405 and names the supported ones', async (t) =>
   for (const [path, allow] of Object.entries(served)) {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'LINK']) {
       if (allow.split(', ').includes(method)) continue
-      const answer = await send(server, { method, path })
+      const response = await send(server, { method, path })
       const about = `${method} ${path}`
-      t.equal(faultOfRefusal(answer), undefined, about)
-      t.equal(answer.status, 405, about)
-      t.equal(answer.headers['allow'], allow, about)
+      t.equal(faultOfRejection(response), undefined, about)
+      t.equal(response.status, 405, about)
+      t.equal(response.headers['allow'], allow, about)
     }
   }
 })
@@ -184,14 +184,14 @@ t.test('any malformed token of a call is 401 or 400', async (t) => {
   ]
   for (const path of apis) {
     for (const value of credentials) {
-      const answer = await send(server, { path, headers: [['Authorization', value]] })
+      const response = await send(server, { path, headers: [['Authorization', value]] })
       const about = `${path} ${JSON.stringify(value.slice(0, 40))}`
-      t.equal(faultOfRefusal(answer), undefined, about)
-      t.equal(answer.status, 401, about)
-      t.match(answer.headers['www-authenticate'], /^Bearer error="invalid_token"/, about)
+      t.equal(faultOfRejection(response), undefined, about)
+      t.equal(response.status, 401, about)
+      t.match(response.headers['www-authenticate'], /^Bearer error="invalid_token"/, about)
     }
     const twice = await send(server, { path, headers: [bearer, bearer] })
-    t.equal(faultOfRefusal(twice), undefined)
+    t.equal(faultOfRejection(twice), undefined)
     t.equal(twice.status, 400)
   }
 })
@@ -210,10 +210,10 @@ t.test('a call to the API succeeds whatever body it has', async (t) => {
   ]
   for (const [type, body] of bodies) {
     const headers = type === undefined ? [] : [['Content-Type', type] as const]
-    const answer = await send(server, { method: 'POST', path: '/api/courses', headers, body })
+    const response = await send(server, { method: 'POST', path: '/api/courses', headers, body })
     const about = `${type} ${body.slice(0, 20)}`
-    if (answer.status === 200) t.match(answer.body, '"caller":"anonymous"', about)
-    else t.equal(faultOfRefusal(answer), undefined, about)
+    if (response.status === 200) t.match(response.body, '"caller":"anonymous"', about)
+    else t.equal(faultOfRejection(response), undefined, about)
   }
 })
 
@@ -232,8 +232,8 @@ t.test('malformed cookies are ignored', async (t) => {
     'lychgate_session=lyc_session_x; lychgate_session=lyc_session_y',
   ]) {
     for (const path of ['/login?interaction=x', '/consent?interaction=x']) {
-      const answer = await send(server, { path, headers: [['Cookie', cookie]] })
-      t.equal(faultOfPage(answer), undefined, `${path} ${JSON.stringify(cookie.slice(0, 40))}`)
+      const response = await send(server, { path, headers: [['Cookie', cookie]] })
+      t.equal(faultOfPage(response), undefined, `${path} ${JSON.stringify(cookie.slice(0, 40))}`)
     }
   }
 })

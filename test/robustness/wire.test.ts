@@ -4,7 +4,7 @@ import {
   bytesOfRequest,
   contentsOfDatabase,
   faultOfPage,
-  faultOfRefusal,
+  faultOfRejection,
   send,
   sendBytes,
 } from '../helpers/raw.ts'
@@ -35,9 +35,9 @@ t.test('headers over the limit are 431, whichever part is too long', async (t) =
     'a cookie': { path: '/login', headers: [['Cookie', `a=${long}`]] as const },
     'the token': { path: '/api/courses', headers: [['Authorization', `Bearer ${long}`]] as const },
   })) {
-    const answer = await send(server, request)
-    t.equal(faultOfRefusal(answer), undefined, about)
-    t.equal(answer.status, 431, about)
+    const response = await send(server, request)
+    t.equal(faultOfRejection(response), undefined, about)
+    t.equal(response.status, 431, about)
   }
 })
 
@@ -63,9 +63,9 @@ t.test('a request that is not HTTP is 400 with the usual error body', async (t) 
     'a broken chunk': `${token}${form}Transfer-Encoding: chunked\r\n\r\nzz\r\na=1\r\n0\r\n\r\n`,
     'a chunk shorter than it says': `${token}${form}Transfer-Encoding: chunked\r\n\r\n9\r\na=1\r\n0\r\n\r\nx`,
   })) {
-    const answer = await sendBytes(server, text)
-    t.equal(faultOfRefusal(answer), undefined, about)
-    t.equal(answer.status, 400, about)
+    const response = await sendBytes(server, text)
+    t.equal(faultOfRejection(response), undefined, about)
+    t.equal(response.status, 400, about)
   }
 })
 
@@ -83,9 +83,9 @@ t.test('a missing, repeated or malformed Host is 400, at every kind of path', as
       ['[::1'],
     ]) {
       const lines = hosts.map((host, n) => `${n === 0 ? 'Host' : 'hOsT'}: ${host}\r\n`).join('')
-      const answer = await sendBytes(server, `GET ${path} HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`)
-      t.equal(faultOfRefusal(answer), undefined, `${path} ${hosts}`)
-      t.match(answer, { status: 400, body: /the Host header is (missing|repeated|malformed)/ }, `${hosts}`)
+      const response = await sendBytes(server, `GET ${path} HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`)
+      t.equal(faultOfRejection(response), undefined, `${path} ${hosts}`)
+      t.match(response, { status: 400, body: /the Host header is (missing|repeated|malformed)/ }, `${hosts}`)
     }
   }
   const page = await sendBytes(
@@ -107,20 +107,20 @@ t.test('a missing, repeated or malformed Host is 400, at every kind of path', as
 
 t.test('an unknown expectation is 417 with the usual error body', async (t) => {
   const expecting = `${token}${form}Expect: nonsense\r\nContent-Length: 1\r\n\r\na`
-  const answer = await sendBytes(server, expecting)
-  t.equal(faultOfRefusal(answer), undefined)
-  t.match(answer, { status: 417, body: /the Expect header must be 100-continue/ })
+  const response = await sendBytes(server, expecting)
+  t.equal(faultOfRejection(response), undefined)
+  t.match(response, { status: 417, body: /the Expect header must be 100-continue/ })
   const usual = `${token}${form}Expect: 100-continue\r\nContent-Length: 1\r\n\r\na`
   t.match((await sendBytes(server, usual)).text, /^HTTP\/1\.1 100 .*HTTP\/1\.1 400 .*client_id is missing/s)
 })
 
 t.test('HTTP/1.0 requests get a response', async (t) => {
   t.match(await sendBytes(server, 'GET /livez HTTP/1.0\r\n\r\n'), { status: 200, body: '{"status":"live"}' })
-  const refused = await sendBytes(
+  const rejected = await sendBytes(
     server,
     `POST /api/oauth/token HTTP/1.0\r\n${form}Content-Length: 3\r\n\r\na=1`,
   )
-  t.equal(faultOfRefusal(refused), undefined)
+  t.equal(faultOfRejection(rejected), undefined)
 })
 
 t.test('a chunked form is one form, and the limit applies to the whole', async (t) => {
@@ -136,7 +136,7 @@ t.test('a chunked form is one form, and the limit applies to the whole', async (
   t.match(whole, { status: 400, body: /client_id is missing/ })
   const chunk = `1000\r\n${'a'.repeat(4096)}\r\n`
   const large = await sendBytes(server, start, chunk, chunk, chunk, chunk, chunk, '0\r\n\r\n')
-  t.equal(faultOfRefusal(large), undefined)
+  t.equal(faultOfRejection(large), undefined)
   t.equal(large.status, 413)
 })
 
@@ -148,9 +148,9 @@ t.test('a wrong Content-Length is rejected, and does not affect the next request
 
 t.test('a body that never ends is not awaited after it was rejected', async (t) => {
   const endless = `${token}Content-Type: text/plain\r\nContent-Length: 1000000\r\n\r\nabc`
-  const answer = await sendBytes(server, endless)
-  t.equal(faultOfRefusal(answer), undefined)
-  t.equal(answer.status, 415)
+  const response = await sendBytes(server, endless)
+  t.equal(faultOfRejection(response), undefined)
+  t.equal(response.status, 415)
 })
 
 t.test('an Upgrade to another protocol is ignored', async (t) => {

@@ -133,7 +133,7 @@ t.test('list entries of the file get their defaults', async (t) => {
   t.equal(scopes.length, 1)
 })
 
-const refusedVariables: [Record<string, string>, string][] = [
+const rejectedVariables: [Record<string, string>, string][] = [
   [{ LYCHGATE_ISUER: 'x' }, 'LYCHGATE_ISUER: there is no such setting; did you mean LYCHGATE_ISSUER?'],
   [{ LYCHGATE_XYZZY_PLUGH: 'x' }, 'LYCHGATE_XYZZY_PLUGH: there is no such setting'],
   [{ LYCHGATE_SCOPES: 'x' }, 'LYCHGATE_SCOPES: scopes is for the configuration file only'],
@@ -156,13 +156,13 @@ const refusedVariables: [Record<string, string>, string][] = [
   ],
   [{ LYCHGATE_CONFIG: '/nowhere.yaml' }, 'config: cannot read /nowhere.yaml (ENOENT)'],
 ]
-for (const [environment, line] of refusedVariables) {
+for (const [environment, line] of rejectedVariables) {
   t.test(`the environment ${Object.keys(environment)} is rejected: ${line}`, async (t) => {
     t.equal(errorOf({ environment }), line)
   })
 }
 
-const refusedFiles: [string, string][] = [
+const rejectedFiles: [string, string][] = [
   [
     'resources: [{identifier: "https://a.example", name: A, scopes: [], "nam#de": B}]',
     'resources.0.nam#de: there is no such setting; did you mean name#de?',
@@ -196,7 +196,7 @@ const refusedFiles: [string, string][] = [
   ['port: !env PORT', 'FILE: not valid YAML: Unresolved tag: !env'],
   ['- port', 'FILE: must be a YAML mapping of options'],
 ]
-for (const [text, line] of refusedFiles) {
+for (const [text, line] of rejectedFiles) {
   t.test(`the file ${JSON.stringify(text)} is rejected: ${line}`, async (t) => {
     const file = fileOf(t, text)
     const rejection = errorOf({ file }).replaceAll(file, 'FILE')

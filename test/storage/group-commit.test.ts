@@ -74,9 +74,9 @@ t.test('a promise settles only when its commit is visible to other connections',
   const { add, visible, commits } = open(t)
   const first = add(1).then(() => t.strictSame(visible(), [1, 2]))
   const second = add(2)
-  const refused = commits.submit(() => ({ rejection: new Error('refused') }))
+  const rejected = commits.submit(() => ({ rejection: new Error('refused') }))
   await t.rejects(
-    refused.catch((error: unknown) => {
+    rejected.catch((error: unknown) => {
       t.strictSame(visible(), [1, 2])
       throw error
     }),
@@ -139,8 +139,8 @@ t.test('a process that was suspended waits for a lock as long as any other', asy
 t.test('when the commit fails no job reports success', async (t) => {
   const { add, commits, visible, disk } = open(t)
   disk.isFull = true
-  const refused = commits.submit(() => ({ rejection: new Error('a refusal that was not recorded') }))
-  for (const outcome of await Promise.allSettled([add(1), refused, add(2)]))
+  const rejected = commits.submit(() => ({ rejection: new Error('a refusal that was not recorded') }))
+  for (const outcome of await Promise.allSettled([add(1), rejected, add(2)]))
     t.match(outcome, { status: 'rejected', reason: StoreUnavailable })
   t.strictSame(visible(), [])
   disk.isFull = false

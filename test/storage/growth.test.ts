@@ -51,7 +51,7 @@ const options = {
   keys: { rotationSeconds: 2.5 * day, publishAheadSeconds: day, reloadSeconds: 60 },
 } as const
 
-const integration: TestClient = { id: 'integration', method: 'none', redirectUri }
+const operatorClient: TestClient = { id: 'integration', method: 'none', redirectUri }
 
 interface Refreshed {
   readonly client: TestClient
@@ -86,7 +86,7 @@ class Traffic {
     this.#refreshed.push({ client, token: (await tokens()).refresh_token })
     await tokens()
     await obtainCode(server, client, { agent, fields })
-    await obtainCode(server, integration, { agent, fields })
+    await obtainCode(server, operatorClient, { agent, fields })
     await postAs(server, client, '/api/oauth/revoke', { token: (await tokens()).access_token })
     await postAs(server, client, '/api/oauth/revoke', { token: (await tokens()).refresh_token })
     await this.#refreshAll()
@@ -123,8 +123,8 @@ class Traffic {
   async #refreshAll(): Promise<void> {
     const going: Refreshed[] = []
     for (const { client, token } of this.#refreshed) {
-      const answer = await refresh(this.#server, client, token)
-      const next = (await answer.json()) as Partial<Tokens>
+      const response = await refresh(this.#server, client, token)
+      const next = (await response.json()) as Partial<Tokens>
       if (next.refresh_token !== undefined) going.push({ client, token: next.refresh_token })
     }
     this.#refreshed = going
@@ -152,7 +152,7 @@ async function live(t: Test, server: TestServer, days: number, count: () => Prom
   if (!isMovable(clock)) throw new Error('the clock cannot be moved')
   const client: Client = {
     ...sample.client,
-    id: integration.id,
+    id: operatorClient.id,
     origin: 'integration',
     redirectUris: [redirectUri],
     consent: 'remember',

@@ -41,10 +41,10 @@ t.test('the whole flow runs over PostgreSQL, from registration to revocation', a
 
 t.test('one of 50 simultaneous redemptions succeeds, and the replays revoke its tokens', async (t) => {
   const code = await obtainCode(server, client, { agent })
-  const answers = await fifty(() => exchange(server, client, code))
-  const winners = answers.filter(({ status }) => status === 200)
+  const responses = await fifty(() => exchange(server, client, code))
+  const winners = responses.filter(({ status }) => status === 200)
   t.equal(winners.length, 1)
-  t.equal(answers.filter(({ status }) => status === 400).length, 49)
+  t.equal(responses.filter(({ status }) => status === 400).length, 49)
   for (const winner of winners) {
     const { access_token: token } = (await winner.json()) as Tokens
     t.equal((await callApi(server, '/api/courses', token)).status, 401)
@@ -53,10 +53,10 @@ t.test('one of 50 simultaneous redemptions succeeds, and the replays revoke its 
 
 t.test('50 simultaneous refreshes of one token get one successor', async (t) => {
   const { refresh_token: token } = await obtainTokens(server, client, { agent })
-  const answers = await fifty(() => refresh(server, client, token))
-  t.strictSame(new Set(answers.map(({ status }) => status)), new Set([200]))
+  const responses = await fifty(() => refresh(server, client, token))
+  t.strictSame(new Set(responses.map(({ status }) => status)), new Set([200]))
   const successors = await Promise.all(
-    answers.map(async (answer) => ((await answer.json()) as Tokens).refresh_token),
+    responses.map(async (response) => ((await response.json()) as Tokens).refresh_token),
   )
   t.equal(new Set(successors).size, 1)
   t.equal((await refresh(server, client, successors[0] ?? '')).status, 200)

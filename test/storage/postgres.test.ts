@@ -205,9 +205,9 @@ t.test('a row that stays locked is StoreUnavailable in bounded time, and the sto
   await store.write(insert('key', sample.key))
   const other = await connect(t, url)
   await other.query('begin; lock table keys in access exclusive mode')
-  const refused = await store.write(remove('key', sample.key.id)).catch((error: unknown) => error)
+  const rejected = await store.write(remove('key', sample.key.id)).catch((error: unknown) => error)
   // This is the limit of a lock, not the longer one of a statement, 57014.
-  t.match(refused, { name: 'StoreUnavailable', cause: { code: '55P03' } })
+  t.match(rejected, { name: 'StoreUnavailable', cause: { code: '55P03' } })
   await other.query('rollback')
   await store.write(remove('key', sample.key.id))
   t.strictSame(await store.list('key'), [])

@@ -97,7 +97,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       await store.write(insert('key', record))
       t.strictSame(await store.find('key', record.id), record)
     }
-    for (const record of [sample.rejection, sample.fullRefusal]) {
+    for (const record of [sample.rejection, sample.fullRejection]) {
       await store.write(insert('rejection', record))
       t.strictSame(await store.find('rejection', record.id), record)
     }

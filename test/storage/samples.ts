@@ -320,7 +320,7 @@ export const rejection: Rejection = {
   rule: 'rfc6749-4.1.2-code-short-lived',
 }
 
-export const fullRefusal: Rejection = {
+export const fullRejection: Rejection = {
   ...rejection,
   id: 'request-2',
   stored: ['a', 'b with \0 and 日本'],

@@ -171,7 +171,7 @@ t.test('processes that open a new file at the same time all work', async (t) => 
 
 t.test('a file that cannot be used is rejected in one line and left unchanged', async (t) => {
   const good = readFileSync(await closedFile(t))
-  async function refuses(name: string, content: Buffer, message: RegExp): Promise<void> {
+  async function rejects(name: string, content: Buffer, message: RegExp): Promise<void> {
     const file = `${t.testdirName}/${name}`
     writeFileSync(file, content)
     const fault = await openStore(`sqlite:${file}`).catch((error: unknown) => error)
@@ -179,20 +179,20 @@ t.test('a file that cannot be used is rejected in one line and left unchanged', 
     t.notMatch(fault, { message: /\n/ }, `${name}: one line`)
     t.ok(readFileSync(file).equals(content), `${name}: untouched`)
   }
-  await refuses(
+  await rejects(
     'text.db',
     Buffer.from('not a database, but long enough to look at'.repeat(40)),
     /not a database/,
   )
-  await refuses('cut.db', good.subarray(0, good.length / 2), /malformed/)
-  await refuses(
+  await rejects('cut.db', good.subarray(0, good.length / 2), /malformed/)
+  await rejects(
     'schema.db',
     Buffer.concat([good.subarray(0, 100), Buffer.alloc(4000, 0xff), good.subarray(4100)]),
     /malformed/,
   )
   const foreign = new Database(':memory:')
   foreign.exec('create table recipes (name text)')
-  await refuses('foreign.db', foreign.serialize(), /another program/)
+  await rejects('foreign.db', foreign.serialize(), /another program/)
 })
 
 t.test('a file of a newer version is rejected and left unchanged', async (t) => {

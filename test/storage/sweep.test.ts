@@ -109,15 +109,15 @@ t.test('requests run between any two transactions of a sweep', async (t) => {
   const sweep = store.sweep(bounds).then(() => {
     isDone = true
   })
-  let answered = 0
+  let responded = 0
   while (!isDone) {
     await store.transact('key', 'x', () => accept(undefined, remove('key', 'x')))
-    answered += 1
+    responded += 1
     await turn()
   }
   await sweep
   // Every kind takes eight transactions or more; a request that arrives in each turn is served in it.
-  t.ok(answered >= 8 * 8, `${answered} requests were answered meanwhile`)
+  t.ok(responded >= 8 * 8, `${responded} requests were answered meanwhile`)
 })
 
 t.test('the next batch of a running sweep uses a clock that was set back', async (t) => {

@@ -82,9 +82,9 @@ t.test('no client sees an attribute that no scope and no claim of the client nam
   for (const claims of [{}, { userinfo: wanted, id_token: wanted }]) {
     const fields = { scope: scope.join(' '), claims: JSON.stringify(claims) }
     const tokens = await tokensFor(portal, fields)
-    const answer = await userInfo(tokens)
-    t.ok('name' in answer)
-    for (const found of [answer, claimsOf(tokens.id_token)])
+    const response = await userInfo(tokens)
+    t.ok('name' in response)
+    for (const found of [response, claimsOf(tokens.id_token)])
       for (const name of Object.keys(all)) t.notOk(Object.hasOwn(found, name), name)
   }
 })

@@ -121,8 +121,8 @@ t.test('after twenty requests a network has to wait, whichever users they were a
 
 t.test('a form from another browser sends nothing', async (t) => {
   const page = pageOf(await new UserAgent(server.issuer).open(`${server.issuer}/forgot-password`))
-  const answer = await new UserAgent(server.issuer).submit(page, { username: 'alice' })
-  t.equal(pageOf(answer).status, 403)
+  const response = await new UserAgent(server.issuer).submit(page, { username: 'alice' })
+  t.equal(pageOf(response).status, 403)
 })
 
 t.test('an address is verified when the form of the link that was sent to it is submitted', async (t) => {

@@ -165,11 +165,11 @@ t.test('a rejected password is explained, and the link still works', async (t) =
     ['password1', 'password1', 'too common'],
     [password, `${password}.`, 'are not the same'],
   ] as const) {
-    const answer = pageOf(await agent.submit(page, { given_name: 'Henk', password: typed, repeated }))
-    t.equal(answer.status, 400)
-    t.match(answer.html, problem)
-    t.match(answer.html, 'value="Henk"')
-    t.notMatch(answer.html, typed === password ? password : `value="${typed}"`)
+    const response = pageOf(await agent.submit(page, { given_name: 'Henk', password: typed, repeated }))
+    t.equal(response.status, 400)
+    t.match(response.html, problem)
+    t.match(response.html, 'value="Henk"')
+    t.notMatch(response.html, typed === password ? password : `value="${typed}"`)
   }
   t.equal((await userOf('henk')).passwordHash, undefined)
 })

@@ -156,9 +156,9 @@ t.test('a commonly guessed password is rejected, however it is capitalised', asy
   const common = ['password', '12345678', 'qwertyuiop', 'PassWord', 'JENNIFER']
   t.strictSame(common.map(passwordFault), Array(5).fill('common'))
   const list = readFileSync(new URL('../../src/users/common-passwords.txt', import.meta.url), 'utf8')
-  const refused = list.trim().split('\n')
-  t.equal(new Set(refused).size, 3000)
-  t.strictSame([...new Set(refused.map(passwordFault))], ['common'])
+  const rejected = list.trim().split('\n')
+  t.equal(new Set(rejected).size, 3000)
+  t.strictSame([...new Set(rejected.map(passwordFault))], ['common'])
   t.strictSame(
     ['password', 'x'].map((word) => passwordFault(`${word} of mine`)),
     [undefined, undefined],

@@ -1,6 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { describeClient } from '../../clients/describe.ts'
-import { changeIntegration, lockClient, rotateClientSecret, unlockClient } from '../../clients/integration.ts'
+import {
+  changeOperatorClient,
+  lockClient,
+  rotateClientSecret,
+  unlockClient,
+} from '../../clients/operator-client.ts'
 import { withWrites } from '../../domain/decision.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
@@ -143,7 +148,7 @@ export function profileClient(declared: Declared): Operation<{ readonly profile:
         const taken = Object.values(clientProfiles).map(({ take }) => take(client))
         const wanted = Object.assign({}, ...taken, clientProfiles[call.body.profile]?.put(client))
         return responding(
-          changeIntegration(client, wanted, known, call.context),
+          changeOperatorClient(client, wanted, known, call.context),
           (after) => ({
             status: 200,
             body: {

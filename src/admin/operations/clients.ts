@@ -1,17 +1,17 @@
 import { Type } from '@sinclair/typebox'
-import { clientMembers, type IntegrationMembers } from '../../clients/core-members.ts'
+import { clientMembers, type OperatorClientMembers } from '../../clients/core-members.ts'
 import { configuredOf, describeClient } from '../../clients/describe.ts'
+import type { Known } from '../../clients/members.ts'
 import {
-  addIntegration,
-  changeIntegration,
+  addOperatorClient,
+  changeOperatorClient,
   clientIdPattern,
   lockClient,
   removeClient,
-  replaceIntegration,
+  replaceOperatorClient,
   rotateClientSecret,
   unlockClient,
-} from '../../clients/integration.ts'
-import type { Known } from '../../clients/members.ts'
+} from '../../clients/operator-client.ts'
 import { isUnusedSince } from '../../clients/use.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
@@ -47,7 +47,7 @@ export function clientOperations(declared: Declared) {
   const knownOf = ({ deps }: Call): Known => knownTo(deps.config, declared)
   const body = { bodyLimit: 'registrationBodyBytes', taken } as const
 
-  const create: Operation<IntegrationMembers & NewClient> = {
+  const create: Operation<OperatorClientMembers & NewClient> = {
     ...common,
     ...body,
     operationId: 'addClient',
@@ -65,7 +65,7 @@ export function clientOperations(declared: Declared) {
       const { client_id: id = deps.random(16), client_secret: given, locked, ...members } = call.body
       const known = knownOf(call)
       const fresh = { id, secret: given ?? deps.random(32) }
-      const { client: added, secret, writes } = addIntegration(members, known, fresh, context)
+      const { client: added, secret, writes } = addOperatorClient(members, known, fresh, context)
       const lock = locked ? lockClient(added, context) : accept(added)
       const client = 'result' in lock ? lock.result : added
       assertWithin(client, caller)
@@ -94,7 +94,7 @@ export function clientOperations(declared: Declared) {
       })
       return { body: describe(client, known), tag: tagOfClient(client) }
     }
-  const change: Operation<IntegrationMembers> = {
+  const change: Operation<OperatorClientMembers> = {
     ...common,
     ...body,
     operationId: 'changeClient',
@@ -102,9 +102,9 @@ export function clientOperations(declared: Declared) {
     url: one,
     summary: 'Change a client that an operator added; what is not named stays',
     body: clientMembers(declared, 'ChangedClient'),
-    perform: changing(changeIntegration),
+    perform: changing(changeOperatorClient),
   }
-  const replace: Operation<IntegrationMembers & Replaced> = {
+  const replace: Operation<OperatorClientMembers & Replaced> = {
     ...common,
     ...body,
     operationId: 'replaceClient',
@@ -190,11 +190,11 @@ export function clientOperations(declared: Declared) {
 /** Replaces the metadata, and in the same transaction the lock and the secret if the body has them. */
 function replaceAll(
   found: Client,
-  { locked, client_secret: secret, ...members }: IntegrationMembers & Replaced,
+  { locked, client_secret: secret, ...members }: OperatorClientMembers & Replaced,
   known: Known,
   context: AuditContext,
 ): Decision<Client> {
-  const settled = andThen(replaceIntegration(found, members, known, context), (client) => {
+  const settled = andThen(replaceOperatorClient(found, members, known, context), (client) => {
     if (locked === undefined || locked === (client.lockedAt !== undefined)) return accept(client)
     return (locked ? lockClient : unlockClient)(client, context)
   })

@@ -9,7 +9,7 @@ import {
   everyConnection,
   removeCodes,
   removePasskeys,
-} from '../../users/rules/access.ts'
+} from '../../users/rules/operator-acts.ts'
 import { deleteUser, lockUser, unlockUser } from '../../users/rules/user.ts'
 import {
   type Call,

@@ -1,4 +1,4 @@
-import type { DeclaredClientMember, IntegrationMembers } from '../../clients/core-members.ts'
+import type { DeclaredClientMember, OperatorClientMembers } from '../../clients/core-members.ts'
 import { configuredOf } from '../../clients/describe.ts'
 import { rejection } from '../../clients/members.ts'
 import { choicesOf, isTextMember, readTyped, writeTyped } from '../../clients/typed-members.ts'
@@ -31,7 +31,7 @@ export function kindOf({ origin, grantTypes, authenticationMethod }: Client): Cl
 }
 
 /** What a kind is, as the client model says it: the explanation of each choice is on its page. */
-const fixed: Readonly<Record<ClientKind, IntegrationMembers>> = {
+const fixed: Readonly<Record<ClientKind, OperatorClientMembers>> = {
   web: {},
   native: { token_endpoint_auth_method: 'none' },
   machine: { grant_types: [clientCredentials] },
@@ -112,7 +112,7 @@ export function clientForm(declared: Declared) {
   const linesOf = (name: string, text: string) =>
     Object.hasOwn(labels, name) ? textsOf(text) : text.split('\n').flatMap((line) => line.trim() || [])
   /** Returns what the form changes about a client of a kind: what the form of the kind does not have stays. */
-  const changeOf = (kind: ClientKind, typed: TypedClient): IntegrationMembers =>
+  const changeOf = (kind: ClientKind, typed: TypedClient): OperatorClientMembers =>
     Object.fromEntries(
       members
         .filter((name) => name in typed && !without[kind].includes(name))
@@ -154,7 +154,7 @@ export function clientForm(declared: Declared) {
       return Object.fromEntries(members.map((name) => [name, (isGone(name) ? shown : typed)[name] ?? '']))
     },
     /** Returns what a new client of a kind is. */
-    requestFor: (kind: ClientKind, typed: TypedClient): IntegrationMembers => ({
+    requestFor: (kind: ClientKind, typed: TypedClient): OperatorClientMembers => ({
       ...fixed[kind],
       ...omitUndefined(changeOf(kind, typed)),
     }),

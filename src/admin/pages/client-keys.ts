@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { IntegrationMembers } from '../../clients/core-members.ts'
+import type { OperatorClientMembers } from '../../clients/core-members.ts'
 import { addKeys, keysOf, readKeyText, removeKey } from '../../clients/keys.ts'
 import { algorithmOf } from '../../domain/key-set.ts'
 import type { Client } from '../../domain/model.ts'
@@ -48,7 +48,7 @@ export function clientKeysPage(_app: FastifyInstance, deps: PageDeps): AdminPage
     })
   }
   /** By value or by reference: the one replaces the other. */
-  const changeOf = ({ form }: AdminVisit, { extra = {} }: Client): IntegrationMembers => {
+  const changeOf = ({ form }: AdminVisit, { extra = {} }: Client): OperatorClientMembers => {
     const [added, removed, uri = ''] = ['add', 'remove', 'uri'].map((name) => single(form, name)?.trim())
     const keys = keysOf(extra['jwks'])
     if (added !== undefined) return { jwks: { keys: addKeys(keys, readKeyText(added)) }, jwks_uri: '' }

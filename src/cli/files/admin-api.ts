@@ -11,7 +11,7 @@ import type { Use } from './target.ts'
 type Json = Readonly<Record<string, unknown>>
 
 /** A response that has what was asked for. */
-export interface Answer {
+export interface HttpResponse {
   readonly body: Json
   readonly etag: string
 }
@@ -24,7 +24,7 @@ export interface AdminApi {
   /** Reads every page of a list. */
   list(path: string): Promise<readonly Json[]>
   /** Sends one request. @param what What it is about, in front of messages; empty: nothing. */
-  send(method: string, path: string, what: string, sent?: Sent): Promise<Answer>
+  send(method: string, path: string, what: string, sent?: Sent): Promise<HttpResponse>
 }
 
 interface Sent {
@@ -120,12 +120,12 @@ export async function connectAdminApi(
         token = await obtain()
         continue
       }
-      const answer = await bodyOf(response)
-      if (response.ok) return { body: answer, etag: headers.get('etag') ?? '' }
+      const members = await bodyOf(response)
+      if (response.ok) return { body: members, etag: headers.get('etag') ?? '' }
       if (status === 404 && mayBeAbsent) return { body: {}, etag: '' }
       const isList = path.includes('?limit=')
-      const line = what === '' ? said(answer, status) : `${what}: ${said(answer, status)}`
-      throw failureOf(status, challenge, line, { isList, code: String(answer['error'] ?? '') })
+      const line = what === '' ? said(members, status) : `${what}: ${said(members, status)}`
+      throw failureOf(status, challenge, line, { isList, code: String(members['error'] ?? '') })
     }
   }
 

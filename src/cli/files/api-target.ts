@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { methodOf } from '../../admin/operations/operation.ts'
-import type { IntegrationMembers } from '../../clients/core-members.ts'
-import { addIntegration } from '../../clients/integration.ts'
+import type { OperatorClientMembers } from '../../clients/core-members.ts'
+import { addOperatorClient } from '../../clients/operator-client.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import type { Group } from '../../domain/group.ts'
@@ -239,11 +239,11 @@ function clientOf(one: Json, secret: string | undefined): Client {
     throw new CommandFailed(
       'the server is older than this command: its admin API does not say what is configured',
     )
-  const request = configured as IntegrationMembers
+  const request = configured as OperatorClientMembers
   // What it refers to may be gone from the configuration by now.
   const known = { scopes: parseScope(request.scope ?? ''), resources: request.resources ?? [], declared }
   const fresh = { id: String(id), secret: secret ?? Buffer.alloc(32) }
-  const { client } = addIntegration(request, known, fresh, {
+  const { client } = addOperatorClient(request, known, fresh, {
     by: 'operator',
     at: Number(one['client_id_issued_at']),
   })

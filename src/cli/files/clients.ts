@@ -1,8 +1,12 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { IntegrationMembers } from '../../clients/core-members.ts'
-import { addIntegration, replaceIntegration, rotateClientSecret } from '../../clients/integration.ts'
+import type { OperatorClientMembers } from '../../clients/core-members.ts'
 import type { Known } from '../../clients/members.ts'
+import {
+  addOperatorClient,
+  replaceOperatorClient,
+  rotateClientSecret,
+} from '../../clients/operator-client.ts'
 import { clientOfRecipe } from '../../clients/recipes.ts'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import type { Group } from '../../domain/group.ts'
@@ -33,7 +37,7 @@ type Entry = Placed<ClientEntry>
 
 /** What an entry says: the metadata, and the secret if it names one. */
 interface Said {
-  readonly request: IntegrationMembers
+  readonly request: OperatorClientMembers
   readonly secret: Secret | undefined
 }
 
@@ -70,7 +74,7 @@ export function planClients(
   })
 }
 
-function requestOf(entry: ClientEntry, groups: readonly Group[]): IntegrationMembers {
+function requestOf(entry: ClientEntry, groups: readonly Group[]): OperatorClientMembers {
   const { client_id: _, locked: __, secret: ___, secretFile: ____, newSecretFile: _____, ...said } = entry
   const { for: app, url, ...members } = said
   if (app === undefined && url !== undefined)
@@ -120,7 +124,7 @@ function addition(
   const { client_id: clientId, locked } = placed.entry
   const context = contextOf(placed)
   const fresh = { id: clientId, secret: given?.text ?? systemRandom(32) }
-  const { client, secret } = addIntegration(request, known, fresh, context)
+  const { client, secret } = addOperatorClient(request, known, fresh, context)
   if (given !== undefined && secret === undefined)
     throw new CommandFailed('secret: a public client has no secret')
   const after = locked === true ? { ...client, lockedAt: context.at } : client
@@ -155,7 +159,7 @@ function change(
   entryOf: EntryOf,
 ): Batch | [] {
   const context = contextOf(placed)
-  const replaced = resultOf(replaceIntegration(before, request, known, context))
+  const replaced = resultOf(replaceOperatorClient(before, request, known, context))
   const isChanged = differences(entryOf(before), entryOf(replaced)).length > 0
   const { lockedAt, ...unlocked } = isChanged ? replaced : before
   const isLocked = placed.entry.locked ?? lockedAt !== undefined

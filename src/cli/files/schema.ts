@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { clientMembers } from '../../clients/core-members.ts'
-import { clientIdPattern } from '../../clients/integration.ts'
+import { clientIdPattern } from '../../clients/operator-client.ts'
 import { textClaims } from '../../domain/claims.ts'
 import { groupIdPattern } from '../../domain/group.ts'
 import type { Declared } from '../../feature/deps.ts'

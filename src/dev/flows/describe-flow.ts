@@ -31,7 +31,7 @@ export async function describeFlow(
     lastAt: last?.at ?? 0,
     ...(clientId !== undefined && { client: { id: clientId, ...(client?.name && { name: client.name }) } }),
     ...(user && { user: user.username }),
-    refused: kept.exchanges.filter(({ refused }) => refused !== undefined).length,
+    refused: kept.exchanges.filter(({ refused: rejected }) => rejected !== undefined).length,
     exchanges: kept.exchanges.map((exchange, at) =>
       describeExchange(exchange, first?.startedMs ?? 0, kept.exchanges[at - 1]),
     ),
@@ -122,11 +122,11 @@ function sightOf({ tokenId: _id, ...sight }: SeenToken): TokenSight {
 /** Summarizes a flow; consecutive requests of the same step are counted. */
 export function lineOf(flow: Flow) {
   const steps: { readonly step: string; times: number; readonly refused: boolean }[] = []
-  for (const { step, refused, times = 1 } of flow.exchanges) {
-    const isRefused = refused !== undefined
+  for (const { step, refused: rejected, times = 1 } of flow.exchanges) {
+    const isRejected = rejected !== undefined
     const last = steps.at(-1)
-    if (last?.step === step && last.refused === isRefused) last.times += times
-    else steps.push({ step, times, refused: isRefused })
+    if (last?.step === step && last.refused === isRejected) last.times += times
+    else steps.push({ step, times, refused: isRejected })
   }
   const { id, client, user, startedAt, refused } = flow
   return { id, title: client?.name ?? client?.id ?? `Flow ${id}`, user, startedAt, steps, refused }

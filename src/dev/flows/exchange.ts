@@ -16,7 +16,7 @@ import { throttleKind } from '../../users/rules/throttle.ts'
 import { basicClientId } from '../part.ts'
 import type { Judgement, RejectedCheck } from './flow.ts'
 import type { Belonging, KeptExchange } from './flow-book.ts'
-import { answerHeaders, requestHeaders, showBody } from './message.ts'
+import { requestHeaders, responseHeaders, showBody } from './message.ts'
 import { fingerprint, redactText, redactUrl } from './redact.ts'
 import { stepOf } from './steps.ts'
 import { tokensIn } from './token-sights.ts'
@@ -57,7 +57,7 @@ export function exchangeFrom(
   const location = text(headers['location'])
   const body = Buffer.concat(recorded.requestBody).toString()
   const requestBody = showBody(text(request.headers['content-type']) ?? '', body)
-  const answerBody = showBody(text(headers['content-type']) ?? '', recorded.answerBody)
+  const responseBody = showBody(text(headers['content-type']) ?? '', recorded.answerBody)
   const sent = [request.url, text(request.headers.authorization) ?? '', body]
   return {
     id: request.id,
@@ -70,7 +70,7 @@ export function exchangeFrom(
     status: reply.statusCode,
     broken,
     request: { headers: requestHeaders(request.raw.rawHeaders), ...(requestBody && { body: requestBody }) },
-    answer: { headers: answerHeaders(headers), ...(answerBody && { body: answerBody }) },
+    answer: { headers: responseHeaders(headers), ...(responseBody && { body: responseBody }) },
     ...(location !== undefined && { location: redactUrl(location) }),
     passed: recorded.passed.map(judgementOf),
     ...(request.rejection && { refused: errorOf(request.rejection) }),
@@ -243,8 +243,11 @@ function userIdOf(write: Write): string | undefined {
 
 /** A parameter of the body or the query that was sent once. */
 /** Returns the user code of a device, which its device code begins with: both belong to one flow, RFC 8628 §3. */
-function deviceOf(request: FastifyRequest, { answerBody }: Seen['recorded']): string | undefined {
-  const [, issued] = /"user_code":"([\w-]+)"/.exec(answerBody) ?? []
+function deviceOf(
+  request: FastifyRequest,
+  { answerBody: responseBody }: Seen['recorded'],
+): string | undefined {
+  const [, issued] = /"user_code":"([\w-]+)"/.exec(responseBody) ?? []
   const [, polled] = /^lyc_device_([A-Z]{8})/.exec(parameter(request, 'device_code') ?? '') ?? []
   return (issued ?? polled ?? parameter(request, 'user_code'))?.replaceAll('-', '').toUpperCase()
 }

@@ -21,7 +21,7 @@ export function formatHar(flow: Flow, origin: string): object {
 }
 
 function entryOf(exchange: Exchange, flow: Flow, origin: string): object {
-  const { method, url, request, answer, status, location = '', tookMs } = exchange
+  const { method, url, request, answer: response, status, location = '', tookMs } = exchange
   const query = url.split('?').slice(1).join('?')
   const post = request.body && { mimeType: request.body.type, params: [], text: request.body.text }
   return {
@@ -44,11 +44,11 @@ function entryOf(exchange: Exchange, flow: Flow, origin: string): object {
       statusText: '',
       httpVersion: 'HTTP/1.1',
       cookies: [],
-      headers: pairs(answer),
+      headers: pairs(response),
       content: {
-        size: answer.body?.text.length ?? 0,
-        mimeType: answer.body?.type ?? '',
-        ...(answer.body && { text: answer.body.text }),
+        size: response.body?.text.length ?? 0,
+        mimeType: response.body?.type ?? '',
+        ...(response.body && { text: response.body.text }),
       },
       redirectURL: location,
       headersSize: -1,

@@ -16,7 +16,7 @@ export function requestHeaders(raw: readonly string[]): Message['headers'] {
 }
 
 /** Lists the headers of a response, with secrets marked. */
-export function answerHeaders(headers: Readonly<Record<string, unknown>>): Message['headers'] {
+export function responseHeaders(headers: Readonly<Record<string, unknown>>): Message['headers'] {
   return Object.entries(headers).flatMap(([name, value]) =>
     [value].flat().map((each): [string, string] => [name, redactHeader(name, String(each))]),
   )
@@ -59,18 +59,18 @@ export function requestText({ method, url, request }: Exchange): string {
 }
 
 /** Formats a response. */
-export function answerText({ broken, status, answer }: Exchange): string {
+export function responseText({ broken, status, answer: response }: Exchange): string {
   // Without a status the server itself was the client.
   if (status === 0) return 'no response came'
-  return broken ? 'no response reached the client' : textOf(String(status), answer)
+  return broken ? 'no response reached the client' : textOf(String(status), response)
 }
 
 /** Headers that most responses have. They are hidden on pages, not in JSON and HAR. */
-const everyAnswer =
+const everyResponse =
   /^(?:content-security-policy|cross-origin-|referrer-policy|x-content-type-options|x-frame-options|permissions-policy|pragma|access-control-|x-ratelimit-)/i
 
 function textOf(first: string, { headers, body }: Message): string {
-  const own = headers.filter(([name]) => !everyAnswer.test(name))
+  const own = headers.filter(([name]) => !everyResponse.test(name))
   const others = headers.length - own.length
   const lines = own.map(([name, value]) => {
     const small = name.toLowerCase()

@@ -10,7 +10,7 @@ import type { Conduct } from './conduct.ts'
 import { callbackOf, hiddenField, type Place, type Step } from './step.ts'
 
 /** A correct response of the real server, and what is needed to change it. */
-export interface Answer {
+export interface HttpResponse {
   readonly step: Step
   readonly body: string
   readonly reply: FastifyReply
@@ -23,13 +23,13 @@ export interface Answer {
 type Maybe<T> = T | undefined | Promise<T | undefined>
 
 /** Returns the body to send instead, and changes headers on the reply; undefined where nothing is to be changed. */
-export type Alter = (answer: Answer) => Maybe<string>
+export type Alter = (response: HttpResponse) => Maybe<string>
 
 /** Members of a JSON object, claims of a token, or parameters of an authorization response. */
 export type Members = Readonly<Record<string, unknown>>
 
 /** Returns the members with something changed; undefined where nothing is to be changed. */
-export type Change = (members: Members, answer: Answer) => Maybe<Members>
+export type Change = (members: Members, response: HttpResponse) => Maybe<Members>
 
 /** Sets these members. */
 export function set(values: Members): Change {
@@ -51,11 +51,11 @@ export function replace(name: string, replacement: (value: unknown) => unknown):
 
 /** Changes members of successful JSON responses at one place. */
 export function inJson(place: Place, change: Change): Alter {
-  return async (answer) => {
-    const { step, body, reply } = answer
+  return async (response) => {
+    const { step, body, reply } = response
     if (step.place !== place || step.status >= 300) return undefined
     const members = objectOf(body)
-    const changed = members && (await change(members, answer))
+    const changed = members && (await change(members, response))
     if (changed === undefined) return undefined
     reply.removeHeader('etag')
     return JSON.stringify(changed)
@@ -66,8 +66,8 @@ type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials'
 
 /** Changes the token response of this grant type. */
 export function inTokens(grantType: GrantType, change: Change): Alter {
-  return inJson('token', (members, answer) =>
-    answer.step.sent.grantType === grantType ? change(members, answer) : undefined,
+  return inJson('token', (members, response) =>
+    response.step.sent.grantType === grantType ? change(members, response) : undefined,
   )
 }
 
@@ -82,11 +82,11 @@ export function insteadOfTokens(grantType: GrantType, contentType: string, body:
 
 /** Changes parameters of a successful authorization response (RFC 6749 §4.1.2), a redirect or a posted form. */
 export function inCallback(change: Change): Alter {
-  return async (answer) => {
-    const { step, body, reply, issuer } = answer
+  return async (response) => {
+    const { step, body, reply, issuer } = response
     const parameters = callbackOf(reply, body, issuer)
     if (step.place !== 'callback' || parameters?.has('code') !== true) return undefined
-    const changed = await change(Object.fromEntries(parameters), answer)
+    const changed = await change(Object.fromEntries(parameters), response)
     if (changed === undefined) return undefined
     const pairs = Object.entries(changed).flatMap(([name, value]) =>
       [value].flat().map((each) => [name, String(each)] as [string, string]),
@@ -112,19 +112,19 @@ function withFields(html: string, pairs: readonly (readonly [string, string])[])
 }
 
 /** Replaces the ID Token of a token response. */
-export function replaceIdToken(replacement: (jws: string, answer: Answer) => Maybe<string>): Change {
-  return async (members, answer) => {
+export function replaceIdToken(replacement: (jws: string, response: HttpResponse) => Maybe<string>): Change {
+  return async (members, response) => {
     const { id_token: jws } = members
-    const replaced = typeof jws === 'string' ? await replacement(jws, answer) : undefined
+    const replaced = typeof jws === 'string' ? await replacement(jws, response) : undefined
     return replaced === undefined ? undefined : { ...members, id_token: replaced }
   }
 }
 
 /** Changes claims of the ID Token of a token response; its signature is correct. */
 export function inClaims(change: Change): Change {
-  return replaceIdToken(async (jws, answer) => {
-    const claims = await change(decodeJwt(jws), answer)
-    return claims && answer.keys.sign(algorithmOf(jws), 'JWT', claims)
+  return replaceIdToken(async (jws, response) => {
+    const claims = await change(decodeJwt(jws), response)
+    return claims && response.keys.sign(algorithmOf(jws), 'JWT', claims)
   })
 }
 

@@ -41,7 +41,7 @@ export const deviceClients: readonly Profile[] = profilesOf(pollsAgain, {
 /** Changes the response of the device authorization endpoint, and polls. */
 function announcing(values: Members, alter: Alter): Alter {
   const announce = inJson('device_authorization', set(values))
-  return async (answer) => (await announce(answer)) ?? alter(answer)
+  return async (response) => (await announce(response)) ?? alter(response)
 }
 
 /** Has the real server reject the first poll with a device code, so that a later one gets the tokens. */

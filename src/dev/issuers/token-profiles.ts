@@ -192,8 +192,8 @@ export const tokenResponses: readonly Profile[] = profilesOf(usesTheTokens, {
     sound: 'accepts the 403: requests the scope from the user, or continues without it, RFC 6750 §3.1',
     fooledWhen: repeatsTheRejected,
     alterRequest: requestLessScope,
-    alter: inTokens('authorization_code', (members, answer) =>
-      answer.conduct.has(({ isAltered }) => isAltered) ? remove('scope')(members, answer) : undefined,
+    alter: inTokens('authorization_code', (members, response) =>
+      response.conduct.has(({ isAltered }) => isAltered) ? remove('scope')(members, response) : undefined,
     ),
   },
   'error-as-200': {

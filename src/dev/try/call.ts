@@ -55,15 +55,15 @@ export function recordingFetch(
     try {
       const response = await send(to, sent, { accept, 'user-agent': agent, [callHeader]: number })
       const { statusCode: status = 0, headersDistinct } = response
-      const answer = await text(response)
-      const answerHeaders = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
+      const received = await text(response)
+      const responseHeaders = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
         values.map((value): [string, string] => [name, value]),
       )
-      calls.push({ ...sent, status, answerHeaders, answer, tookMs: tookMs() })
-      return new Response(answer || null, { status, headers: answerHeaders })
+      calls.push({ ...sent, status, answerHeaders: responseHeaders, answer: received, tookMs: tookMs() })
+      return new Response(received || null, { status, headers: responseHeaders })
     } catch (error) {
-      const answer = error instanceof Error ? error.message : String(error)
-      calls.push({ ...sent, status: 0, answerHeaders: [], answer, tookMs: tookMs() })
+      const response = error instanceof Error ? error.message : String(error)
+      calls.push({ ...sent, status: 0, answerHeaders: [], answer: response, tookMs: tookMs() })
       throw error
     }
   }

@@ -71,14 +71,26 @@ function numberOf({ request }: Pick<Exchange, 'request'>): string | undefined {
 const shownHeaders = /^(?:content-type|www-authenticate|cache-control|location|retry-after|x-request-id)$/i
 
 function showCall(call: Call, seen: Exchange | undefined) {
-  const { method, url, headers, body, status, answerHeaders, answer, tookMs } = call
+  const {
+    method,
+    url,
+    headers,
+    body,
+    status,
+    answerHeaders: responseHeaders,
+    answer: response,
+    tookMs,
+  } = call
   const { pathname, search, host } = new URL(url)
-  const told = answerHeaders.filter(([name]) => shownHeaders.test(name))
+  const told = responseHeaders.filter(([name]) => shownHeaders.test(name))
   const head = [`${method} ${pathname}${search}`, `host: ${host}`, ...lines(Object.entries(headers))]
   return {
     tookMs,
     request: message(head, body === undefined ? undefined : (indented(body) ?? body.replaceAll('&', '\n&'))),
-    answer: message([status === 0 ? 'no response' : `${status}`, ...lines(told)], indented(answer) ?? answer),
+    answer: message(
+      [status === 0 ? 'no response' : `${status}`, ...lines(told)],
+      indented(response) ?? response,
+    ),
     curl: curlOf(call),
     seen,
   }

@@ -1,4 +1,4 @@
-import { changeEvents } from '../../clients/integration.ts'
+import { changeEvents } from '../../clients/operator-client.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import { type ClientDocument, clientDocumentKind, deniedDocumentKind } from '../../domain/client-document.ts'
 import { accept, insert, put, update, type Write } from '../../domain/decision.ts'

@@ -1,4 +1,4 @@
-import type { IntegrationMembers } from '../../clients/core-members.ts'
+import type { OperatorClientMembers } from '../../clients/core-members.ts'
 import { keysOf } from '../../clients/keys.ts'
 import { rejection } from '../../clients/members.ts'
 import type { Config } from '../../config/schema.ts'
@@ -58,7 +58,7 @@ export const signingProfile: ClientProfile = {
  * @throws {OAuthError} `invalid_client_metadata` for a client that authenticates without a key of its own: it has to be
  * added as another one.
  */
-function changeOf(client: Client): IntegrationMembers {
+function changeOf(client: Client): OperatorClientMembers {
   const { authenticationMethod, extra = {} } = client
   if (authenticationMethod !== method)
     throw rejection(

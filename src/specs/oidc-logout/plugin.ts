@@ -44,7 +44,7 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> =
   const action = `${service.prefix}/oauth/logout`
   await app.register(formBodies, { config })
 
-  const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+  const response = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     request.uiLocales = parseUiLocales(parameters)
     assertNoneRepeated(parameters)
     const now = clock()
@@ -137,10 +137,10 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> =
   app.get(
     '/oauth/logout',
     { config: { endpoint: 'end_session', endpointTitle: 'sign-out' }, schema: { hide: true } },
-    (request, reply) => answer(request, reply, parametersOf(request.query)),
+    (request, reply) => response(request, reply, parametersOf(request.query)),
   )
   app.post('/oauth/logout', { schema: { hide: true } }, (request, reply) =>
-    answer(request, reply, parametersOf(request.body)),
+    response(request, reply, parametersOf(request.body)),
   )
 }
 

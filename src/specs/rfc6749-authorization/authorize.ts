@@ -49,7 +49,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
   })
   await app.register(formBodies, { config })
 
-  const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+  const response = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     const requests = app.authorizationRequests
     const from = addressPrefix(request.ip)
     const loading = requests.load(parameters, from)
@@ -198,7 +198,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
         querystring: parameters,
       },
     },
-    (request, reply) => answer(request, reply, parametersOf(request.query)),
+    (request, reply) => response(request, reply, parametersOf(request.query)),
   )
   app.post(
     '/oauth/authorize',
@@ -214,7 +214,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
         body: parameters,
       },
     },
-    (request, reply) => answer(request, reply, parametersOf(request.body)),
+    (request, reply) => response(request, reply, parametersOf(request.body)),
   )
 }
 

@@ -2,7 +2,7 @@ import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 
 import type { Test } from 'tap'
 import { grantType as deviceGrantType } from '../../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { integrate } from '../../helpers/authorization.ts'
-import { answerOf, redirectUri } from '../../helpers/flow.ts'
+import { redirectUri, responseOf } from '../../helpers/flow.ts'
 import { type Landing, UserAgent } from '../../helpers/user-agent.ts'
 import { assertRejected, json } from '../../helpers/wire.ts'
 import { redeemDevice } from './devices.ts'
@@ -37,7 +37,7 @@ const issuer: Exercise<unknown> = async (t, subject, value) => {
 }
 
 /** The response to a signed-in user's consent, in a browser. */
-async function answered(subject: Subject, mode: string): Promise<Landing> {
+async function responded(subject: Subject, mode: string): Promise<Landing> {
   return subject.agent.open(
     requestUrl(subject, subject.firstParty, { response_mode: mode, state: 'a-state' }),
   )
@@ -46,13 +46,13 @@ async function answered(subject: Subject, mode: string): Promise<Landing> {
 const modes: Promises[string] = {
   each: {
     query: async (t, subject) => {
-      const landing = await answered(subject, 'query')
+      const landing = await responded(subject, 'query')
       if (landing.at !== 'redirect') return void t.fail('the user is redirected')
       t.match(Object.fromEntries(landing.location.searchParams), { code: String, state: 'a-state' })
       t.equal(landing.location.hash, '')
     },
     form_post: async (t, subject) => {
-      const landing = await answered(subject, 'form_post')
+      const landing = await responded(subject, 'form_post')
       if (landing.at !== 'page') return void t.fail('a page posts the response')
       const [form] = landing.page.forms
       t.match(form, { method: 'post', action: subject.firstParty.redirectUri })
@@ -61,7 +61,7 @@ const modes: Promises[string] = {
     },
     ...Object.fromEntries(['query.jwt', 'jwt'].map((mode) => [mode, signedQuery(mode)])),
     'form_post.jwt': async (t, subject) => {
-      const landing = await answered(subject, 'form_post.jwt')
+      const landing = await responded(subject, 'form_post.jwt')
       if (landing.at !== 'page') return void t.fail('a page posts the response')
       const fields = landing.page.forms[0]?.fields ?? []
       t.strictSame(
@@ -83,7 +83,7 @@ const modes: Promises[string] = {
 
 function signedQuery(mode: string) {
   return async (t: Test, subject: Subject): Promise<void> => {
-    const landing = await answered(subject, mode)
+    const landing = await responded(subject, mode)
     if (landing.at !== 'redirect') return void t.fail('the user is redirected')
     const { response = '', ...others } = Object.fromEntries(landing.location.searchParams)
     t.strictSame(others, {})
@@ -94,8 +94,8 @@ function signedQuery(mode: string) {
 const responseTypes: Promises[string] = {
   each: {
     code: async (t, subject) => {
-      const answer = await approveAt(subject, subject.client, { response_type: 'code' })
-      t.strictSame(Object.keys(answer).sort(), ['code', 'iss', 'state'])
+      const response = await approveAt(subject, subject.client, { response_type: 'code' })
+      t.strictSame(Object.keys(response).sort(), ['code', 'iss', 'state'])
     },
   },
   unlisted: async (t, subject, listed) => {
@@ -204,7 +204,7 @@ const prompts: Promises[string] = {
       t.equal(errorOf(silent)['error'], 'login_required')
       const unasked = await askAt(subject, subject.client, { prompt: 'none' })
       t.equal(errorOf(unasked)['error'], 'consent_required')
-      t.type(answerOf(await askAt(subject, subject.firstParty, { prompt: 'none' }))['code'], 'string')
+      t.type(responseOf(await askAt(subject, subject.firstParty, { prompt: 'none' }))['code'], 'string')
     },
     login: showing('login', /name="password"/),
     consent: showing('consent', /name="decision" value="approve"/),
@@ -325,8 +325,8 @@ export const choicePromises: Promises = {
 async function issAlways(t: Test, subject: Subject): Promise<void> {
   const { issuer: own } = subject.document
   t.equal((await approveAt(subject, subject.client))['iss'], own)
-  const refused = errorOf(await askAt(subject, subject.client, { prompt: 'none' }))
-  t.strictSame([refused['error'], refused['iss']], ['consent_required', own])
+  const rejected = errorOf(await askAt(subject, subject.client, { prompt: 'none' }))
+  t.strictSame([rejected['error'], rejected['iss']], ['consent_required', own])
   const page = await askAt(subject, { ...subject.client, redirectUri: `${redirectUri}/other` })
   t.equal(page.headers.get('location'), null, 'and nothing is sent to an unknown client')
 }

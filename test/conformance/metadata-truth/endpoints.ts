@@ -26,7 +26,7 @@ import {
 } from './subject.ts'
 
 /** A path of this server supports one method and names it to the others, RFC 9110 §15.5.6. */
-async function refusesMethod(t: Test, { server }: Subject, url: unknown, method: string, allowed: string) {
+async function rejectsMethod(t: Test, { server }: Subject, url: unknown, method: string, allowed: string) {
   t.ok(String(url).startsWith(`${server.issuer}/`), 'it is below the issuer')
   t.equal(new URL(String(url)).hash, '')
   const response = await fetch(String(url), { method })
@@ -52,7 +52,7 @@ const authorization: Exercise<unknown> = async (t, subject, url) => {
   t.equal(unknown.status, 400)
   t.match(unknown.headers.get('content-type'), /^text\/html/)
   t.equal(unknown.headers.get('location'), null)
-  await refusesMethod(t, subject, url, 'PUT', 'GET')
+  await rejectsMethod(t, subject, url, 'PUT', 'GET')
 }
 
 const token: Exercise<unknown> = async (t, subject, url) => {
@@ -61,7 +61,7 @@ const token: Exercise<unknown> = async (t, subject, url) => {
   t.equal(response.headers.get('cache-control'), 'no-store')
   t.match(await json(response), { access_token: String, token_type: 'Bearer', expires_in: Number })
   await assertRejected(t, await redeemAt(subject, subject.client, 'no code'), 'invalid_grant')
-  await refusesMethod(t, subject, url, 'GET', 'POST')
+  await rejectsMethod(t, subject, url, 'GET', 'POST')
 }
 
 const registration: Exercise<unknown> = async (t, subject, url) => {
@@ -70,7 +70,7 @@ const registration: Exercise<unknown> = async (t, subject, url) => {
   t.match(await json(response), { client_id: String, redirect_uris: [redirectUri] })
   const https = await registerAt(subject, { redirect_uris: ['https://app.example/cb'] })
   await assertRejected(t, https, 'invalid_redirect_uri')
-  await refusesMethod(t, subject, url, 'GET', 'POST')
+  await rejectsMethod(t, subject, url, 'GET', 'POST')
 }
 
 const userInfo: Exercise<unknown> = async (t, subject, url) => {
@@ -81,7 +81,7 @@ const userInfo: Exercise<unknown> = async (t, subject, url) => {
     t.match(await json(response), { sub: String })
   }
   t.equal((await fetch(String(url))).status, 401)
-  await refusesMethod(t, subject, url, 'DELETE', 'GET')
+  await rejectsMethod(t, subject, url, 'DELETE', 'GET')
 }
 
 const revocation: Exercise<unknown> = async (t, subject, url) => {
@@ -89,14 +89,14 @@ const revocation: Exercise<unknown> = async (t, subject, url) => {
   t.equal((await userInfoAt(subject, own)).status, 200)
   t.equal((await send(subject, 'revocation_endpoint', subject.client, { token: own })).status, 200)
   t.equal((await userInfoAt(subject, own)).status, 401)
-  await refusesMethod(t, subject, url, 'GET', 'POST')
+  await rejectsMethod(t, subject, url, 'GET', 'POST')
 }
 
 const introspection: Exercise<unknown> = async (t, subject, url) => {
   const { access_token: own } = await tokensOf(subject, subject.client)
   t.match(await introspectAt(subject, subject.client, own), { active: true, client_id: subject.client.id })
   t.strictSame(await introspectAt(subject, subject.client, 'garbage'), { active: false })
-  await refusesMethod(t, subject, url, 'GET', 'POST')
+  await rejectsMethod(t, subject, url, 'GET', 'POST')
 }
 
 const keys: Exercise<unknown> = async (t, subject, url) => {
@@ -108,7 +108,7 @@ const keys: Exercise<unknown> = async (t, subject, url) => {
   const { id_token: idToken } = await tokensOf(subject, subject.client)
   const remote = createRemoteJWKSet(new URL(String(url)))
   await t.resolves(jwtVerify(idToken, remote, { issuer: subject.server.issuer, audience: subject.client.id }))
-  await refusesMethod(t, subject, url, 'POST', 'GET')
+  await rejectsMethod(t, subject, url, 'POST', 'GET')
 }
 
 const endSession: Exercise<unknown> = async (t, subject, url) => {
@@ -130,7 +130,7 @@ const endSession: Exercise<unknown> = async (t, subject, url) => {
   const landing = await agent.open(`${url}?${query}`)
   t.match(landing, { at: 'redirect', location: { href: `${redirectUri}?state=bye` } })
   t.notOk(await signedIn())
-  await refusesMethod(t, subject, url, 'PUT', 'GET')
+  await rejectsMethod(t, subject, url, 'PUT', 'GET')
 }
 
 /** Authentication at one endpoint by one method: the right credentials succeed, and no others. */

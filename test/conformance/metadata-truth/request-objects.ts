@@ -1,6 +1,6 @@
 import { type AssertionAlgorithm, makeClientKey } from '../../helpers/assertions.ts'
 import { integrate } from '../../helpers/authorization.ts'
-import { answerOf, type Fields, type TestClient } from '../../helpers/flow.ts'
+import { type Fields, responseOf, type TestClient } from '../../helpers/flow.ts'
 import { signRequest } from '../../helpers/request-objects.ts'
 import type { Exercise, Promises } from './promise.ts'
 import { addressOf, askAt, type Subject } from './subject.ts'
@@ -23,19 +23,19 @@ const send = (subject: Subject, client: TestClient, fields: Fields) =>
 const byValue: Exercise<boolean> = async (t, subject) => {
   const client = await clientWith(subject)
   const request = signRequest(key, client, subject.server)
-  t.match(answerOf(await send(subject, client, { request })), { code: String, state: 'a-state' })
+  t.match(responseOf(await send(subject, client, { request })), { code: String, state: 'a-state' })
 }
 
 const byReference: Exercise<boolean> = async (t, subject) => {
   const client = await clientWith(subject)
   const outside = { redirect_uri: client.redirectUri }
-  const { error, error_description: why } = answerOf(
+  const { error, error_description: why } = responseOf(
     await send(subject, client, { request_uri: uri, ...outside }),
   )
   t.equal(error, 'invalid_request_uri')
   t.match(why, /cannot be fetched/)
   const other = await send(subject, client, { request_uri: `${uri}?`, ...outside })
-  t.match(answerOf(other)['error_description'], /not registered/)
+  t.match(responseOf(other)['error_description'], /not registered/)
 }
 
 const algorithm: Exercise = async (t, subject, name) => {
@@ -43,13 +43,13 @@ const algorithm: Exercise = async (t, subject, name) => {
   const by = makeClientKey(name as AssertionAlgorithm)
   const own = { ...by, jwk: name === 'PS256' ? { ...by.jwk, alg: name } : by.jwk }
   const client = await clientWith(subject, own)
-  t.match(answerOf(await send(subject, client, { request: signRequest(own, client, subject.server) })), {
+  t.match(responseOf(await send(subject, client, { request: signRequest(own, client, subject.server) })), {
     code: String,
   })
 }
 
 const maySendPlain: Exercise<boolean> = async (t, subject) => {
-  t.match(answerOf(await askAt(subject, subject.firstParty)), { code: String })
+  t.match(responseOf(await askAt(subject, subject.firstParty)), { code: String })
 }
 
 /** What RFC 9101 adds to the metadata. */

@@ -19,21 +19,21 @@ const scopeOpens: Exercise = async (t, subject, name) => {
   const [, area = '', operation] = /^([a-z_]+):(read|write)$/.exec(name) ?? []
   if (operation === undefined) return void t.ok(identity.includes(name), `${name} is about identity`)
   const method = operation === 'read' ? 'GET' : 'POST'
-  const answer = await call(subject, area, method, await accessToken(subject, { scope: name }))
-  t.equal(answer.status, 200)
-  t.match(await json(answer), { area, operation, caller: 'user', scope: name })
+  const response = await call(subject, area, method, await accessToken(subject, { scope: name }))
+  t.equal(response.status, 200)
+  t.match(await json(response), { area, operation, caller: 'user', scope: name })
   const other = area === 'courses' ? 'openid pages:read' : courses.scope
-  const refused = await call(subject, area, method, await accessToken(subject, { scope: other }))
-  t.equal(refused.status, 403)
-  t.match(challengeOf(refused).params, { error: 'insufficient_scope', scope: name })
+  const rejected = await call(subject, area, method, await accessToken(subject, { scope: other }))
+  t.equal(rejected.status, 403)
+  t.match(challengeOf(rejected).params, { error: 'insufficient_scope', scope: name })
 }
 const identity = ['openid', 'profile', 'email', 'groups']
 
 const bearerMethods: Promises[string] = {
   each: {
     header: async (t, subject) => {
-      const answer = await call(subject, 'courses', 'GET', await accessToken(subject))
-      t.match(await json(answer), { caller: 'user' })
+      const response = await call(subject, 'courses', 'GET', await accessToken(subject))
+      t.match(await json(response), { caller: 'user' })
     },
   },
   unlisted: async (t, subject, listed) => {
@@ -62,8 +62,8 @@ export const resourcePromises: Promises = {
   resource: {
     value: async (t, subject, value) => {
       const token = await accessToken(subject, { ...courses, resource: String(value) })
-      const answer = await fetch(`${value}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
-      t.match(await json(answer), { caller: 'user' })
+      const response = await fetch(`${value}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
+      t.match(await json(response), { caller: 'user' })
       t.equal((await introspectAt(subject, subject.client, token))['aud'], value)
       t.equal((await json(await fetch(placeOf(String(value)))))['resource'], value)
     },

@@ -240,24 +240,24 @@ async function authorize(
   return parameters.find(([name]) => name === 'code')?.[1] ?? ''
 }
 
-interface Answer {
+interface HttpResponse {
   readonly status: number
   readonly type: string | null
   readonly members: Members
 }
 
-async function read(response: Response): Promise<Answer> {
+async function read(response: Response): Promise<HttpResponse> {
   const text = await response.text()
   const members: Members = text.startsWith('{') ? JSON.parse(text) : {}
   return { status: response.status, type: response.headers.get('content-type'), members }
 }
 
-async function post(url: string, fields: Record<string, string>): Promise<Answer> {
+async function post(url: string, fields: Record<string, string>): Promise<HttpResponse> {
   return read(await fetch(url, { method: 'POST', body: new URLSearchParams(fields) }))
 }
 
 /** Of tokens only their presence is recorded. */
-function shown({ status, type, members }: Answer): Members {
+function shown({ status, type, members }: HttpResponse): Members {
   const secret = ['access_token', 'refresh_token', 'id_token']
   const told = Object.entries(members).map(([name, value]) => [
     name,
@@ -268,7 +268,7 @@ function shown({ status, type, members }: Answer): Members {
 
 async function lookAtIdToken(
   place: string,
-  { issuer, clientId, tokens }: { issuer: string; clientId: string; tokens: Answer },
+  { issuer, clientId, tokens }: { issuer: string; clientId: string; tokens: HttpResponse },
   note: Note,
 ): Promise<void> {
   const { id_token: jws, access_token: accessToken } = tokens.members
@@ -293,11 +293,11 @@ async function lookAtIdToken(
 }
 
 /** UserInfo and the API, each called again after an error. */
-async function call(issuer: string, { members }: Answer): Promise<Members> {
+async function call(issuer: string, { members }: HttpResponse): Promise<Members> {
   const headers = { authorization: `Bearer ${members['access_token']}` }
   const get = async (path: string) => {
-    const answer = await read(await fetch(issuer + path, { headers }))
-    return answer.status === 403 ? read(await fetch(issuer + path, { headers })) : answer
+    const response = await read(await fetch(issuer + path, { headers }))
+    return response.status === 403 ? read(await fetch(issuer + path, { headers })) : response
   }
   const { status: userInfo, members: user } = await get('/api/oauth/userinfo')
   return { userInfo, sub: user['sub'], api: (await get('/api/courses')).status }

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { lockClient } from '../../../src/clients/integration.ts'
+import { lockClient } from '../../../src/clients/operator-client.ts'
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import type { Listed } from '../../../src/dev/issuers/report.ts'
 import { remove, update } from '../../../src/domain/decision.ts'
@@ -10,13 +10,13 @@ import { introspectedBy } from '../../../src/guard/guard.ts'
 import { cookieName } from '../../../src/http/cookies.ts'
 import { pageOf } from '../../helpers/authorization.ts'
 import {
-  answerOf,
   authorizationUrl,
   callApi,
   claimsOf,
   obtainTokens,
   post,
   register,
+  responseOf,
 } from '../../helpers/flow.ts'
 import { alice, startServer, type TestServer } from '../../helpers/server.ts'
 import { newUser } from '../../helpers/user.ts'
@@ -158,12 +158,12 @@ t.test('signing in there ends no session of the server: its cookies belong to it
 
 t.test('an error there is a line in the log of the server, under its request id', async (t) => {
   const issuer = { issuer: issuerOf(server, 'reference') }
-  const refused = await post(issuer, '/api/oauth/token', { grant_type: 'password' })
-  const id = refused.headers.get('x-request-id') ?? ''
+  const rejected = await post(issuer, '/api/oauth/token', { grant_type: 'password' })
+  const id = rejected.headers.get('x-request-id') ?? ''
   const line = server.log
     .map((text) => JSON.parse(text) as Record<string, unknown>)
     .find(({ reqId }) => reqId === id)
-  t.equal(line?.['status'], refused.status)
+  t.equal(line?.['status'], rejected.status)
   t.equal(line?.['path'], '/_dev/issuers/reference/api/oauth/token')
   t.type(line?.['rule'], 'string')
 })
@@ -277,7 +277,7 @@ t.test('a report can be reset, and clients stay', async (t) => {
   t.equal((await fetch(`${server.issuer}/_dev/issuers/report`, { method: 'DELETE' })).status, 204)
   t.equal(await verdictOf(server, 'iss-wrong'), 'not reached')
   const again = await agent.send(authorizationUrl(issuer, client, { prompt: 'none' }))
-  t.equal(answerOf(again)['error'], 'consent_required', 'signed in, and known')
+  t.equal(responseOf(again)['error'], 'consent_required', 'signed in, and known')
 })
 
 t.test('a production server has no misbehaving issuers', async (t) => {

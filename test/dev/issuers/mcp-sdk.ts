@@ -54,8 +54,8 @@ async function run({ issuer, user, waitForExpiry }: Surroundings, at: (step: str
   if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')
 
   at('code')
-  const answer = await user.approve(provider.sentTo)
-  const authorizationCode = answer.searchParams.get('code')
+  const response = await user.approve(provider.sentTo)
+  const authorizationCode = response.searchParams.get('code')
   if (authorizationCode === null) throw new Error('the host finds no code in the query')
   const obtainedAt = Math.floor(Date.now() / 1000)
   await auth(provider, { ...options, authorizationCode })

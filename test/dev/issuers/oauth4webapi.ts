@@ -56,8 +56,8 @@ async function run(surroundings: Surroundings, at: (step: string) => void, check
     await oauth.revocationRequest(as, client, oauth.None(), again.access_token, http),
   )
   await judged(tell, async () => {
-    const answer = await oauth.introspectionRequest(as, client, oauth.None(), again.access_token, http)
-    return (await oauth.processIntrospectionResponse(as, client, answer)).active
+    const response = await oauth.introspectionRequest(as, client, oauth.None(), again.access_token, http)
+    return (await oauth.processIntrospectionResponse(as, client, response)).active
   })
   // Its assertion has the time of this machine.
   if (waitForExpiry === undefined) await actForItself(scene, at)
@@ -82,8 +82,8 @@ async function actForItself({ as, issuer, service, user }: Scene, at: (step: str
   at('key')
   const options = { ...http, DPoP: oauth.DPoP(client, await oauth.generateKeyPair('ES256')) }
   const ask = async () => {
-    const answer = await oauth.clientCredentialsGrantRequest(as, client, authentication, scope, options)
-    return oauth.processClientCredentialsResponse(as, client, answer)
+    const response = await oauth.clientCredentialsGrantRequest(as, client, authentication, scope, options)
+    return oauth.processClientCredentialsResponse(as, client, response)
   }
   // As its documentation shows: once more if a nonce is demanded.
   const bound = await ask().catch((error) => (oauth.isDPoPNonceError(error) ? ask() : Promise.reject(error)))

@@ -48,9 +48,9 @@ async function run(
 
   at('code')
   const { url, checks } = await authorizationRequest(config)
-  const answer = await user.approve(url)
+  const response = await user.approve(url)
   const obtainedAt = Math.floor(Date.now() / 1000)
-  const tokens = await authorizationCodeGrant(config, answer, checks)
+  const tokens = await authorizationCodeGrant(config, response, checks)
   const sub = tokens.claims()?.sub ?? ''
   const now = (await waitForExpiry?.()) ?? obtainedAt
   const api = new URL(`${issuer}/api/courses`)

@@ -121,14 +121,14 @@ async function checkApproval(server: Issuer, approval: Approval): Promise<readon
     ...revokedAccess.map((token) => ({ token, status: 401 })),
   ]
   const faults = await inTurn(rows, async ({ token, status }) => {
-    const answer = await confirmOrAbort(() => callApi(server, '/api/oauth/userinfo', token))
-    await answer.text()
-    return answer.status === status ? [] : [`an access token gets ${answer.status}, not ${status}`]
+    const response = await confirmOrAbort(() => callApi(server, '/api/oauth/userinfo', token))
+    await response.text()
+    return response.status === status ? [] : [`an access token gets ${response.status}, not ${status}`]
   })
   if (ended && current !== undefined) {
-    const answer = await confirmOrAbort(() => refresh(server, client, current))
-    await answer.text()
-    if (answer.status !== 400) faults.push([`a revoked refresh token gets ${answer.status}`])
+    const response = await confirmOrAbort(() => refresh(server, client, current))
+    await response.text()
+    if (response.status !== 400) faults.push([`a revoked refresh token gets ${response.status}`])
   }
   return faults.flat()
 }

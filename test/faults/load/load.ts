@@ -27,7 +27,7 @@ interface Worker {
   readonly clients: TestClient[]
   readonly approvals: Approval[]
   /** Clients whose consents are remembered and that have none yet. */
-  readonly integrations: TestClient[]
+  readonly operatorClients: TestClient[]
   /** What its request under way is about. */
   touching?: Approval | undefined
 }
@@ -52,7 +52,7 @@ const weights = {
 export function createLoad(
   server: Issuer,
   dice: Dice,
-  integrations: readonly TestClient[] = [],
+  operatorClients: readonly TestClient[] = [],
   workerCount = 6,
 ): Load {
   const ledger = createLedger()
@@ -63,7 +63,7 @@ export function createLoad(
     user: users[index % users.length] ?? devAlice,
     clients: [],
     approvals: [],
-    integrations: integrations.filter((_each, at) => at % workerCount === index),
+    operatorClients: operatorClients.filter((_each, at) => at % workerCount === index),
   }))
   let [isOver, running] = [true, Promise.resolve<unknown>(undefined)]
   const work = async (worker: Worker) => {
@@ -110,7 +110,7 @@ function touch(worker: Worker, approval: Approval): void {
 }
 
 /** The response, unless it is a 503. */
-async function answer(asked: Promise<Response>): Promise<Response> {
+async function unlessUnavailable(asked: Promise<Response>): Promise<Response> {
   const response = await asked
   if (response.status !== 503) return response
   throw new Error(await response.text(), { cause: response })
@@ -156,8 +156,8 @@ function createActions(
     ledger.approvals.push(approval)
   }
 
-  async function consent({ integrations, agent, ...rest }: Worker): Promise<void> {
-    const client = integrations.shift()
+  async function consent({ operatorClients, agent, ...rest }: Worker): Promise<void> {
+    const client = operatorClients.shift()
     if (client === undefined) return
     await obtainCode(server, client, { agent, ...rest })
     acknowledge('consent')
@@ -174,7 +174,7 @@ function createActions(
     approval.codeSent = true
     approval.unsure = times === 2
     const responses = await Promise.all(
-      Array.from({ length: times }, () => answer(exchange(server, client, code))),
+      Array.from({ length: times }, () => unlessUnavailable(exchange(server, client, code))),
     )
     for (const response of responses.filter(({ status }) => status === 200)) {
       approval.redemptions += 1
@@ -184,11 +184,11 @@ function createActions(
       acknowledge('token')
     }
     if (approval.redemptions > 1) ledger.faults.push('a code was redeemed twice')
-    const refused = responses.find(({ status }) => status !== 200)
+    const rejected = responses.find(({ status }) => status !== 200)
     approval.unsure = false
-    if (refused === undefined) return
+    if (rejected === undefined) return
     // A code that was sent before its response was lost may have been redeemed then.
-    if (refused.status !== 400 || (times === 1 && !codeSent)) await fault('a code is lost', refused)
+    if (rejected.status !== 400 || (times === 1 && !codeSent)) await fault('a code is lost', rejected)
     else approval.ended = true
   }
 
@@ -198,7 +198,7 @@ function createActions(
     if (approval?.refresh === undefined) return
     touch(worker, approval)
     const old = approval.refresh
-    const response = await answer(refresh(server, approval.client, old))
+    const response = await unlessUnavailable(refresh(server, approval.client, old))
     if (response.status !== 200) return fault('a refresh token is lost', response)
     const tokens = (await response.json()) as Tokens
     approval.used.push(old)
@@ -230,7 +230,7 @@ function createActions(
   ): Promise<void> {
     touch(worker, approval)
     approval.unsure = true
-    const response = await answer(asked)
+    const response = await unlessUnavailable(asked)
     if (response.status !== status) return fault(what, response)
     await response.text()
     approval.unsure = false
@@ -243,7 +243,7 @@ function createActions(
     const token = approval?.access.shift()
     if (approval === undefined || token === undefined) return
     touch(worker, approval)
-    const response = await answer(revoke(server, approval, token))
+    const response = await unlessUnavailable(revoke(server, approval, token))
     if (response.status !== 200) return fault('revocation of an access token', response)
     await response.text()
     approval.revokedAccess.push(token)

@@ -5,22 +5,22 @@ import type { Landing } from '../../helpers/user-agent.ts'
 const mostTimes = 10
 
 /** Retry-After, as text, of a response that has one; null if it has none. */
-export function putOff(answer: unknown): string | null | undefined {
-  if (answer instanceof URL) {
+export function putOff(response: unknown): string | null | undefined {
+  if (response instanceof URL) {
     // RFC 6749 §4.1.2.1 has no place for more.
-    return answer.searchParams.get('error') === 'temporarily_unavailable' ? '1' : undefined
+    return response.searchParams.get('error') === 'temporarily_unavailable' ? '1' : undefined
   }
   // `as`: a response, or a page.
-  const { status, headers } = (answer ?? {}) as Partial<Pick<Response, 'status' | 'headers'>>
+  const { status, headers } = (response ?? {}) as Partial<Pick<Response, 'status' | 'headers'>>
   return status === 503 ? headers?.get('retry-after') : undefined
 }
 
 /** The response once it is not a 503, which says nothing about what the server stores. */
 export async function confirmOrAbort<T extends Response | Landing>(ask: () => Promise<T>): Promise<T> {
   for (let times = 1; ; times += 1) {
-    const answer = await ask()
-    const wait = putOff(answerIn(answer))
-    if (!wait || times === mostTimes) return answer
+    const response = await ask()
+    const wait = putOff(responseIn(response))
+    if (!wait || times === mostTimes) return response
     await setTimeout(Number(wait) * 1000)
   }
 }
@@ -38,7 +38,7 @@ export async function untilDone<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-function answerIn(answer: Response | Landing): unknown {
-  if (!('at' in answer)) return answer
-  return answer.at === 'redirect' ? answer.location : answer.page
+function responseIn(response: Response | Landing): unknown {
+  if (!('at' in response)) return response
+  return response.at === 'redirect' ? response.location : response.page
 }

@@ -54,9 +54,9 @@ t.test('a passkey is added only with a response to the challenge of this page', 
     [{ credential }, 'This page was already used'],
     [{ credential: 'null', interaction: 'gone' }, 'This page was already used'],
   ] as const) {
-    const refused = pageOf(await agent.submit(page, sent, form))
-    t.equal(refused.status, 400)
-    t.match(refused.html, problem)
+    const rejected = pageOf(await agent.submit(page, sent, form))
+    t.equal(rejected.status, 400)
+    t.match(rejected.html, problem)
   }
   t.strictSame(await store.listOf(passkeyKind, userId), [])
 })

@@ -155,9 +155,9 @@ t.test('each recovery code replaces a code once, however it is typed', async (t)
   t.match(await tokensOf(code), { amr: ['pwd', 'otp', 'mfa'] })
   const again = new UserAgent(server.issuer)
   const other = pageOf(await again.submit(pageOf(await ask(server, portal, {}, again)), alice))
-  const refused = pageOf(await again.submit(other, typed))
-  t.equal(refused.status, 400)
-  t.match(refused.html, 'That is not one of your recovery codes')
+  const rejected = pageOf(await again.submit(other, typed))
+  t.equal(rejected.status, 400)
+  t.match(rejected.html, 'That is not one of your recovery codes')
 })
 
 t.test('guesses at codes are throttled, also across repeated sign-ins with the password', async (t) => {

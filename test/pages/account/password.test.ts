@@ -67,7 +67,7 @@ t.test('[rfc9700-4.14.2-revoke-on-event] with one checkbox a new password revoke
 t.test('an invalid new password is rejected with the reason, and nothing changes', async (t) => {
   const server = await startServer(t)
   const { agent, page } = await form(server)
-  const refused: readonly (readonly [string, string, string, RegExp])[] = [
+  const rejected: readonly (readonly [string, string, string, RegExp])[] = [
     [alice.password, 'short', 'short', /^A password has 8 to 256 characters/],
     [alice.password, 'x'.repeat(257), 'x'.repeat(257), /^A password has 8 to 256 characters/],
     [alice.password, 'password123', 'password123', /^That password is too common/],
@@ -75,7 +75,7 @@ t.test('an invalid new password is rejected with the reason, and nothing changes
     ['not my password', good, good, /^That is not your current password/],
     ['', good, good, /^That is not your current password/],
   ]
-  for (const [current, password, repeated, problem] of refused) {
+  for (const [current, password, repeated, problem] of rejected) {
     const after = await change(agent, page, current, password, { repeated })
     t.equal(after.status, 400)
     t.match(problemOf(after), problem)

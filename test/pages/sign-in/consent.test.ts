@@ -196,10 +196,10 @@ t.test('a redirect URI that the client removed in between gets no response', asy
   const moved = { client_id: id, redirect_uris: ['http://127.0.0.1/other'] }
   t.equal((await configure(registered, 'PUT', moved)).status, 200)
   for (const decision of ['approve', 'deny']) {
-    const answer = await forge(page, user, { decision })
-    t.equal(answer.status, 400)
-    t.equal(answer.headers.get('location'), null)
-    t.match(await recordOf(server, answer), { why: /^redirect_uri is not registered/ })
+    const response = await forge(page, user, { decision })
+    t.equal(response.status, 400)
+    t.equal(response.headers.get('location'), null)
+    t.match(await recordOf(server, response), { why: /^redirect_uri is not registered/ })
   }
 })
 
@@ -249,9 +249,9 @@ t.test(
       t.equal(headers.get('x-injected'), null)
     }
     t.match(consent.html, '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;amp;')
-    const answer = await forge(consent, user, {})
-    t.equal(answer.headers.get('x-injected'), null)
-    t.match(answer.headers.get('location'), 'state=%22%3E%3Cscript%3E')
+    const response = await forge(consent, user, {})
+    t.equal(response.headers.get('x-injected'), null)
+    t.match(response.headers.get('location'), 'state=%22%3E%3Cscript%3E')
   },
 )
 
@@ -279,8 +279,8 @@ t.test(
       t.equal(response.headers.get('location'), null)
       t.match(response.headers.get('content-type'), 'text/html')
     }
-    const answered = await forge(page, user, {}, { 'sec-fetch-site': 'same-origin' })
-    t.match(answered.headers.get('location'), 'code=')
+    const responded = await forge(page, user, {}, { 'sec-fetch-site': 'same-origin' })
+    t.match(responded.headers.get('location'), 'code=')
   },
 )
 
@@ -310,10 +310,10 @@ t.test('[rfc6749-10.12-csrf-approval] a page shown to alice cannot be submitted 
   const shownToAlice = await consentPage({}, agent)
   const login = pageOf(await agent.open(shownToAlice.url.replace('/consent', '/login').concat('&switch=1')))
   const shownToBob = pageOf(await agent.submit(login, bob))
-  const answered = pageOf(await agent.submit(shownToAlice, { decision: 'approve' }))
-  t.equal(answered.status, 403)
-  t.match(title(answered), 'out of date')
-  t.match(answered.html, `href="/consent?interaction=${bodyOf(shownToAlice).get('interaction')}&amp;from=`)
+  const responded = pageOf(await agent.submit(shownToAlice, { decision: 'approve' }))
+  t.equal(responded.status, 403)
+  t.match(title(responded), 'out of date')
+  t.match(responded.html, `href="/consent?interaction=${bodyOf(shownToAlice).get('interaction')}&amp;from=`)
   t.match(sentAway(await agent.submit(shownToBob, { decision: 'approve' })), { code: /./ })
 })
 

@@ -24,9 +24,9 @@ t.test(
     const [one, two] = tabs.map(pageOf)
     if (one === undefined || two === undefined) throw new Error('two pages')
     const { code } = sentAway(await user.submit(one, { decision: 'approve' }))
-    const refused = sentAway(await user.submit(two, { decision: 'deny' }))
-    t.equal(refused['error'], 'access_denied')
-    t.notOk('code' in refused)
+    const rejected = sentAway(await user.submit(two, { decision: 'deny' }))
+    t.equal(rejected['error'], 'access_denied')
+    t.notOk('code' in rejected)
     t.equal((await exchange(server, portal, String(code))).status, 200, 'what was allowed is')
     t.equal(pageOf(await user.submit(two, { decision: 'approve' })).status, 400, 'redirected once')
   },

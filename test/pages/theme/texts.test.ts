@@ -22,9 +22,9 @@ t.test("an operator's text replaces the shipped one, and the others stay", async
 t.test("an operator's language is offered like a shipped one", async (t) => {
   const nl = { ...readCatalogue('en'), 'home.heading': 'Aanmelden bij {service}' }
   const server = await startServer(t, { texts: { nl } })
-  const answer = await fetch(`${server.issuer}/`, { headers: { 'accept-language': 'nl-BE' } })
-  t.equal(answer.headers.get('content-language'), 'nl')
-  t.match(await answer.text(), /<html lang="nl" dir="ltr">.*Aanmelden bij/s)
+  const response = await fetch(`${server.issuer}/`, { headers: { 'accept-language': 'nl-BE' } })
+  t.equal(response.headers.get('content-language'), 'nl')
+  t.match(await response.text(), /<html lang="nl" dir="ltr">.*Aanmelden bij/s)
   const metadata = await fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
   const { ui_locales_supported: locales } = (await metadata.json()) as { ui_locales_supported: string[] }
   t.ok(locales.includes('nl') && locales.includes('en'))

@@ -50,13 +50,13 @@ t.test(
       [image?.attributes.get('src'), 'image/svg+xml'],
       [source?.attributes.get('srcset'), 'image/png'],
     ] as const) {
-      const answer = await fetchAsset(path)
-      t.equal(answer.status, 200)
-      t.equal(answer.headers.get('content-type'), type)
-      t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-      t.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+      const response = await fetchAsset(path)
+      t.equal(response.status, 200)
+      t.equal(response.headers.get('content-type'), type)
+      t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+      t.equal(response.headers.get('cache-control'), 'public, max-age=31536000, immutable')
       // An SVG opened on its own is a document of this origin, so nothing in it may run.
-      t.equal(answer.headers.get('content-security-policy'), "default-src 'none';frame-ancestors 'none'")
+      t.equal(response.headers.get('content-security-policy'), "default-src 'none';frame-ancestors 'none'")
     }
     t.match(await home(), '<span>Riverside &lt;School&gt;</span>')
   },
