@@ -485,7 +485,7 @@ export const CommonSettings = Type.Object(
         ),
         authorization: count(
           300,
-          'Authorization requests from one address prefix. GET and POST are counted separately.',
+          'Authorization requests and sign-outs by form from one address prefix. Each route and method is counted separately.',
         ),
         token: count(
           600,

@@ -9,6 +9,7 @@ export const secretPrefix = {
   session: 'lyc_session_',
   browser: 'lyc_browser_',
   link: 'lyc_link_',
+  held: 'lyc_held_',
   sealing: 'lyc_sealing_',
 } as const
 

@@ -56,6 +56,8 @@ export type RequestExtra = NonNullable<AuthorizationRequest['extra']>
 export interface LoadedRequest {
   readonly parameters: Parameters
   readonly extra?: RequestExtra
+  /** The user of an `id_token_hint` that was verified already, and is not among `parameters`. */
+  readonly hintedSub?: string
   /** Why the request is rejected, once its redirect URI is proven; `parameters` are those that say where to. */
   readonly rejection?: OAuthError
 }

@@ -68,4 +68,18 @@ export const logoutFaults = [
     find: '    ...(state !== undefined && { state }),\n',
     replace: '',
   },
+  {
+    id: 'held-request-twice',
+    rule: 'oidc-rpl-2-get-and-post',
+    file: 'src/http/held-requests.ts',
+    find: '...(held ? [remove(heldRequestKind, id)] : [])',
+    replace: '...(held && id === heldRequestKind.name ? [remove(heldRequestKind, id)] : [])',
+  },
+  {
+    id: 'hint-of-a-form-in-the-url-of-sign-out',
+    rule: 'oidc-rpl-2-get-and-post',
+    file: plugin,
+    find: '...withoutHint(parameters), ...instead',
+    replace: '...parameters, ...(hint === undefined && withoutHint({})), ...instead',
+  },
 ] as const satisfies readonly Fault[]

@@ -162,6 +162,20 @@ export const openidFaults = [
     replace: "request.requiredSub === ''",
   },
   {
+    id: 'hint-of-a-form-in-the-url',
+    rule: 'oidc-core-3.1.2.1-get-and-post',
+    file: 'src/specs/rfc6749-authorization/authorize.ts',
+    find: "if (parameters['id_token_hint'] === undefined || sub === undefined) return undefined",
+    replace: "if (parameters['id_token_hint'] !== null || sub === undefined) return undefined",
+  },
+  {
+    id: 'held-hint-forgotten',
+    rule: 'oidc-core-3.1.2.1-id-token-hint-match',
+    file: 'src/specs/rfc6749-authorization/authorization-requests.ts',
+    find: 'await subOfHint(hint) : proven.hintedSub',
+    replace: 'await subOfHint(hint) : undefined',
+  },
+  {
     id: 'hint-of-another-issuer',
     rule: 'oidc-core-3.1.2.2-hint-issuer',
     file: 'src/specs/rfc6749-authorization/authorization-requests.ts',

@@ -10,6 +10,7 @@ import { isSameText } from '../../domain/secret.ts'
 import type { Plugin } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { recordRejection } from '../../http/errors.ts'
+import { type Hint, heldRequests, withoutHint } from '../../http/held-requests.ts'
 import { formBodies, longestUrl, parametersOf } from '../../http/parameters.ts'
 import { displayName, type NamedUser } from '../../pages/describe.ts'
 import type { FormModel } from '../../pages/forms.ts'
@@ -37,10 +38,12 @@ declare module '../../pages/pages.ts' {
  * user signed in here, the user confirms; without any ID Token, a redirect follows only after that. Whatever is not valid
  * of a request costs its redirect, and never the sign-out.
  */
-export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> = async (
+export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random' | 'service'> = async (
   app,
-  { config, service, store, keys, clock },
+  deps,
 ) => {
+  const { config, service, store, keys, clock } = deps
+  const held = heldRequests(deps)
   const action = `${service.prefix}/oauth/logout`
   await app.register(formBodies, { config })
 
@@ -50,19 +53,23 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> =
     const now = clock()
     const session = await app.browser.session(request, now)
     const confirmed = isConfirmed(request, parameters, session)
+    if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
+    const hint = (await held.take(parameters))?.hint ?? (await verifiedHint(parameters))
+    const wanted = await logoutRequest(parameters, hint)
     if (request.method === 'POST' && !confirmed && !app.browser.hasSessionCookie(request)) {
-      const again = `${action}?${formatParameters(parameters)}`
       // SameSite=Lax cookies are not sent on a cross-site POST, so redirect to the same request as GET.
+      const isUnusable = hint === undefined && parameters['id_token_hint'] !== undefined
+      if (isUnusable && wanted.fault !== undefined) recordRejection(wanted.fault, reply)
+      const instead = hint && (await held.hold({ parameters: {}, hint }))
+      const again = `${action}?${formatParameters({ ...withoutHint(parameters), ...instead })}`
       if (again.length < longestUrl) return reply.redirect(again, 303)
     }
-    const wanted = await logoutRequest(parameters)
     if (wanted.fault !== undefined) recordRejection(wanted.fault, reply)
-    if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
     const isOpen =
       session === undefined
         ? wanted.redirectUri !== undefined && !wanted.isHinted
         : wanted.sub !== session.userId
-    if (isOpen && !confirmed) return confirm(request, reply, parameters, session, wanted)
+    if (isOpen && !confirmed) return confirm(request, reply, parameters, session, wanted, hint)
     if (session !== undefined) await end(session, wanted, { at: now, from: addressPrefix(request.ip) })
     app.browser.dropSession(reply)
     const { redirectUri, state, client } = wanted
@@ -91,13 +98,18 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> =
     await store.write(endSession(id, context.at), event)
   }
 
-  const logoutRequest = async (parameters: Parameters): Promise<LogoutRequest> => {
+  const verifiedHint = async (parameters: Parameters): Promise<Hint | undefined> => {
     const hint = single(parameters, 'id_token_hint')
     const claims = hint === undefined ? undefined : await keys.verify(hint, 'JWT')
-    const hinted = claims?.['iss'] === service.issuer ? claims : undefined
-    const clientId = single(parameters, 'client_id') ?? hinted?.['aud']
-    const client = typeof clientId === 'string' ? await app.resolveClient(clientId) : undefined
-    return parseLogoutRequest(parameters, hinted, client)
+    if (claims?.['iss'] !== service.issuer) return undefined
+    const { sub, aud } = claims
+    return typeof sub === 'string' && typeof aud === 'string' ? { sub, aud } : undefined
+  }
+
+  const logoutRequest = async (parameters: Parameters, hint: Hint | undefined): Promise<LogoutRequest> => {
+    const clientId = single(parameters, 'client_id') ?? hint?.aud
+    const client = clientId === undefined ? undefined : await app.resolveClient(clientId)
+    return parseLogoutRequest(parameters, hint, client)
   }
 
   const csrfOf = (secret: string, session: Session | undefined) =>
@@ -115,6 +127,7 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> =
     parameters: Parameters,
     session: Session | undefined,
     { client, redirectUri }: LogoutRequest,
+    hint: Hint | undefined,
   ) => {
     const secret = app.browser.ensureSecret(request, reply)
     const user = session && (await store.find('user', session.userId))
@@ -126,7 +139,12 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> =
     )
     const model = {
       action,
-      hidden: { ...Object.fromEntries(kept), csrf: csrfOf(secret, session) },
+      hidden: {
+        ...Object.fromEntries(kept),
+        // A hint that was held is in no form either.
+        ...(hint && parameters['id_token_hint'] === undefined && (await held.hold({ parameters: {}, hint }))),
+        csrf: csrfOf(secret, session),
+      },
       ...(user && { user: displayName(user) }),
       ...nameOf(client, request),
     }
@@ -139,8 +157,10 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> =
     { config: { endpoint: 'end_session', endpointTitle: 'sign-out' }, schema: { hide: true } },
     (request, reply) => response(request, reply, parametersOf(request.query)),
   )
-  app.post('/oauth/logout', { schema: { hide: true } }, (request, reply) =>
-    response(request, reply, parametersOf(request.body)),
+  app.post(
+    '/oauth/logout',
+    { config: { limit: 'authorization' }, schema: { hide: true } },
+    (request, reply) => response(request, reply, parametersOf(request.body)),
   )
 }
 

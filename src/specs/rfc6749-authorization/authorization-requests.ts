@@ -49,9 +49,9 @@ export const authorizationRequests = fp<Needs<'service' | 'keys' | 'declared'>>(
           throw rejection ?? error
         }
       },
-      parse: async ({ parameters, extra: given = {} }, client, redirect) => {
+      parse: async ({ parameters, extra: given = {}, ...proven }, client, redirect) => {
         const hint = parameters['id_token_hint']
-        const hintedSub = typeof hint === 'string' ? await subOfHint(hint) : undefined
+        const hintedSub = typeof hint === 'string' ? await subOfHint(hint) : proven.hintedSub
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
         const added = seams.requestReaders.collect(parameters, given, client)
         const hasExtra = added !== undefined || Object.keys(given).length > 0

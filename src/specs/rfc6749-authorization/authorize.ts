@@ -17,9 +17,11 @@ import {
 import { parseUiLocales } from '../../domain/language.ts'
 import type { AuthorizationRequest, Client, Consent, Seconds, Session } from '../../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../../domain/parameters.ts'
+import type { LoadedRequest } from '../../feature/contributions.ts'
 import type { Plugin } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { toOAuthError } from '../../http/errors.ts'
+import { type HeldRequest, heldRequests, withoutHint } from '../../http/held-requests.ts'
 import { formBodies, longestUrl, parametersOf } from '../../http/parameters.ts'
 import { badFormPages, pageResponses } from '../../http/schema.ts'
 import { RecordExists, type SessionConsent, sessionConsentKey } from '../../storage/store.ts'
@@ -36,10 +38,12 @@ const unknownClient =
  * its redirect URI are proven a rejection is a page, RFC 6749 §3.1.2.4 and RFC 6749 §10.15; from there on it is a
  * redirect. What the user has to do is decided by domain/interaction.ts and shown by the interaction pages.
  */
-export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'declared'> = async (
+export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'service' | 'declared'> = async (
   app,
-  { config, service, store, clock, declared },
+  deps,
 ) => {
+  const { config, service, store, clock, declared } = deps
+  const held = heldRequests(deps)
   app.seams.metadata.add({
     response_types_supported: ['code'],
     response_modes_supported: [...coreResponseModes, ...Object.keys(declared.responseModes)],
@@ -52,7 +56,8 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
   const response = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     const requests = app.authorizationRequests
     const from = addressPrefix(request.ip)
-    const loading = requests.load(parameters, from)
+    const taking = request.method === 'POST' ? undefined : held.take(parameters)
+    const loading = taking ? taking.then(asHeld) : requests.load(parameters, from)
     const loaded = loading instanceof Promise ? await loading : loading
     request.uiLocales = parseUiLocales(loaded.parameters)
     const client = await provenClient(loaded.parameters, from)
@@ -61,8 +66,9 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
       requests.assert(client, loaded)
       const parsed = await requests.parse(loaded, client, redirect)
       if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
-        const again = `${service.prefix}/oauth/authorize?${formatParameters(parameters)}`
         // SameSite=Lax cookies are not sent on a cross-site POST, so redirect to the same request as GET.
+        const query = (await heldInstead(loaded, client, parsed)) ?? parameters
+        const again = `${service.prefix}/oauth/authorize?${formatParameters(query)}`
         if (again.length < longestUrl) return reply.redirect(again, 303)
       }
       return await begin(request, reply, client, parsed, redirect)
@@ -70,6 +76,18 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'service' | 'decla
       const rejection = error instanceof RecordExists ? endedBefore() : toOAuthError(error, request)
       return await reply.authorizationError(redirect, client, rejection)
     }
+  }
+
+  /** Holds a request whose hint must not be in a URL, as it is or in a request object. */
+  const heldInstead = async (
+    { parameters, extra }: LoadedRequest,
+    client: Client,
+    parsed: AuthorizationRequest,
+  ) => {
+    const { requiredSub: sub } = parsed
+    if (parameters['id_token_hint'] === undefined || sub === undefined) return undefined
+    const request = { parameters: withoutHint(parameters), ...(extra && { extra }) }
+    return held.hold({ ...request, hint: { sub, aud: client.id } })
   }
 
   const begin = async (
@@ -222,6 +240,18 @@ const form = 'application/x-www-form-urlencoded'
 
 /** How often a request is decided again if its session or consent ended in the meantime. */
 const attempts = 3
+
+function asHeld(found: HeldRequest | undefined): LoadedRequest {
+  check(
+    found !== undefined,
+    'lychgate-held-request-once',
+    'invalid_request',
+    'this request was continued already, or too late; begin again at the app',
+    { passed: 'the request is held' },
+  )
+  const { parameters, extra, hint } = found
+  return { parameters, hintedSub: hint.sub, ...(extra && { extra }) }
+}
 
 function endedBefore(): OAuthError {
   return new OAuthError('invalid_request', 'this authorization request has ended already', {
