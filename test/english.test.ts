@@ -6,7 +6,8 @@ import ts from 'typescript'
 const words = [
   ...['nobody', 'somebody', 'everybody', 'whoever', 'whom', 'anew', 'meanwhile', 'thereby', 'persons?'],
   ...['refus(?:als?|es?|ed)', 'letters?', 'e-mails?', 'wish(?:es)?', 'ruling', 'beside', 'told', 'people'],
-  ...['answer(?:s|ed)?', 'logins?', 'approvals?', 'integrations?', 'of late'],
+  ...['answer(?:s|ed)?', 'logins?', 'approvals?', 'integrations?', 'of late', 'besides', 'as far as'],
+  ...['what there is', 'says of itself'],
 ]
 const banned = new RegExp(`(?<![\\w=-])(?:${words.join('|')})(?![\\w-])`, 'i')
 

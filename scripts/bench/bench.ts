@@ -70,7 +70,7 @@ spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
 const warmUpSeconds = 8
 /** Making codes and tokens takes longer than using them. */
 const mostPrepared = 3000
-/** How many operations a second a slice has to be prepared for, as far as it is known. */
+/** How many operations a second a slice has to be prepared for, if it is known. */
 const rates = new Map<string, number>()
 // The load's own first request takes as long as a server's start, and would count for the first server.
 await fetch('http://localhost:1').catch(() => undefined)

@@ -14,7 +14,7 @@ import { settingsOf } from '../settings/effective.ts'
 import { createPasswordQueue } from '../users/passwords.ts'
 
 /**
- * Computes once what plugins need besides the application's options.
+ * Computes once what plugins need in addition to the application's options.
  * @throws {Error} for a development server with a production configuration.
  */
 export function appDepsOf(given: Deps, development?: Development, origins: Origins = new Map()): AppDeps {

@@ -49,7 +49,7 @@ function since(now: Seconds, seconds: Seconds): Seconds {
 const pauseMilliseconds = 100
 
 /**
- * Keeps the keys of a running server up to date: rotates those that are old enough, and loads what another node or an
+ * Keeps the keys of a running server up to date: rotates keys that are old enough, and loads what another node or an
  * operator's command added or retired. A failure is retried; the current keys stay in use in the meantime.
  */
 export const keyUpkeep: Plugin<'config' | 'keys'> = async (app, { config, keys }) => {

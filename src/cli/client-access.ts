@@ -54,7 +54,7 @@ export function addClientAccessCommand(client: Command): void {
   addAnywhereFlags(access, accessHelp).action(clientAccess)
 }
 
-/** Adds `lychgate client claims`: what the tokens of a client have besides the claims of the protocol. */
+/** Adds `lychgate client claims`: further claims in the tokens of a client. */
 export function addClientClaimsCommand(client: Command): void {
   const claims = client
     .command('claims <client_id>')

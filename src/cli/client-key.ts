@@ -36,7 +36,7 @@ export function addClientKeyCommands(client: Command): void {
   addAnywhereFlags(addYesFlag(removal), keyHelp).action(keyRemove)
 }
 
-/** `lychgate client key add`: adds keys to those that the client has. */
+/** `lychgate client key add`: adds keys to a client. */
 async function keyAdd(clientId: string, file: string, flags: ServerFlags): Promise<void> {
   const added = readKeys(file)
   await changeKeys(clientId, flags, (keys) => addKeys(keys, added))

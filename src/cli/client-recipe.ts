@@ -24,7 +24,7 @@ export function addRecipeFlags(command: Command): Command {
 }
 
 /**
- * Returns the members of a new client: those of the recipe, and those that flags name. Asks before anything is weaker
+ * Returns the members of a new client: from the recipe, and from flags. Asks before anything is weaker
  * than usual.
  */
 export async function membersOfNew(

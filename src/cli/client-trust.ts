@@ -57,7 +57,7 @@ export function addClientTrustCommands(client: Command): void {
   addAnywhereFlags(addYesFlag(removal), trustHelp).action(trustRemove)
 }
 
-/** `lychgate client trust add`: adds an issuer and a subject to those that the client trusts. */
+/** `lychgate client trust add`: makes the client trust an issuer and a subject. */
 async function trustAdd(clientId: string, flags: TrustFlags & ServerFlags): Promise<void> {
   const { issuer, subject, audience, reusable } = flags
   await changeTrust(clientId, flags, (trusted) => [...trusted, { issuer, subject, audience, reusable }])

@@ -81,7 +81,7 @@ Examples:
 `
 
 const unusedHelp = `
-Removes only clients that registered themselves. The server itself removes those that never got a token
+Deletes only self-registered clients. The server itself deletes the ones that never got a token
 (lifetimes.unusedClientSeconds), or got none for a long time (lifetimes.idleClientSeconds).
 
 Examples:
@@ -89,7 +89,7 @@ Examples:
   lychgate client remove-unused 180d --yes
 `
 
-/** Adds `lychgate client …`: the clients an operator arranges, and a view of those that registered themselves. */
+/** Adds `lychgate client …`: clients that an operator adds, and a view of self-registered ones. */
 export function addClientCommands(program: Command): void {
   const group = program.command('client').description('add, list, show, change and remove clients')
   const command = (name: string, description: string) => group.command(name).description(description)

@@ -22,7 +22,7 @@ export function addLogoutCommands(program: Command): void {
     .command('deliveries')
     .description('list the logout tokens that were sent, failed or are still to be sent; the newest last')
     .option('--client <client_id>', 'only to this client')
-    .option('--failed', 'only those that failed')
+    .option('--failed', 'only failed ones')
     .option('--limit <number>', 'at most this many', parseLimit, 1000)
   addAnywhereFlags(list, deliveriesHelp).action(deliveries)
 }
@@ -35,7 +35,7 @@ interface DeliveriesFlags extends ServerFlags {
 
 type Delivery = ReturnType<typeof describeDelivery>
 
-/** `lychgate logout deliveries`: lists finished deliveries, and then those that are pending. */
+/** `lychgate logout deliveries`: lists finished deliveries, and then pending ones. */
 async function deliveries({ client, failed, limit, ...flags }: DeliveriesFlags): Promise<void> {
   await withOperator(flags, ['admin:clients:read'], async ({ list }) => {
     const { listFinished, listPending } = await import('../admin/operations/activity.ts')

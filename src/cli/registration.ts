@@ -38,7 +38,7 @@ export function addRegistrationCommands(program: Command): void {
     .description('create a token; it is shown once')
     .option('--name <text>', 'what it is for, in lists', parseName)
     .addOption(
-      new Option('--redirects <kind>', 'which redirect URIs a client may have besides loopback ones')
+      new Option('--redirects <kind>', 'which redirect URIs other than loopback ones a client may have')
         .choices(['https', 'loopback'])
         .default('https'),
     )

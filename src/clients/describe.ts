@@ -40,7 +40,7 @@ function metadataOf(
 }
 
 /**
- * Describes a client to an operator with RFC 7591 §3.2.1 members and those that only an operator sets; never its
+ * Describes a client to an operator with RFC 7591 §3.2.1 members and the members that only an operator sets; never its
  * secret.
  */
 export function describeClient(client: Client, { scopes, openScopes, declared }: Known) {

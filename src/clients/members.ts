@@ -28,7 +28,7 @@ export interface ClientMember {
    * @param offered The algorithms that the server signs with; absent: all.
    */
   read?(members: JsonObject, name: string, offered?: readonly SigningAlgorithm[]): unknown
-  /** What the audit log says of a change besides the name of the member. */
+  /** Details of a change that the audit log keeps in addition to the member's name. */
   readonly factsOf?: (before: unknown, after: unknown) => Readonly<Record<string, string>>
   /** The records by which clients are found by this member. They must have the client as their owner. */
   readonly recordsOf?: (clientId: string, value: unknown) => readonly RecordRow[]

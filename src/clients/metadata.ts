@@ -29,7 +29,7 @@ import { type ReadMembers, readMembers } from './read-members.ts'
 
 /** What registration allows. */
 export interface RegistrationPolicy {
-  /** Host names accepted in redirect URIs besides the loopback literals, RFC 8252 §8.3. */
+  /** Host names accepted in redirect URIs in addition to the loopback literals, RFC 8252 §8.3. */
   readonly loopbackHosts: readonly string[]
   /** What a redirect URI that is not loopback does: reject the whole request, or drop that entry. */
   readonly foreignRedirects: 'refuse' | 'drop'
@@ -44,7 +44,7 @@ export interface RegistrationPolicy {
   readonly declared: ClientDeclarations
   /** The grant types that such clients cannot use here, each with the option that says so. */
   readonly closedGrantTypes?: ReadonlyMap<string, string>
-  /** What an initial access token allows besides, RFC 7591 §3; absent: open registration. */
+  /** What an initial access token allows in addition, RFC 7591 §3; absent: open registration. */
   readonly admission?: Pick<AdmittedClient, 'redirects'>
 }
 

@@ -114,7 +114,7 @@ export function changeEvents(
   return [auditEvent('client-changed', context, facts)]
 }
 
-/** What a request comes to: everything about a client but its identity and its secret. */
+/** Everything that a request sets about a client: all but its identity and secret. */
 function settle(request: OperatorClientMembers, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
   const { resources = [], redirect_uris: redirectUris = [] } = request
   const isResourceServer = asksForResourceServer(request, known)
@@ -397,7 +397,7 @@ function requireKnown(request: OperatorClientMembers, scope: Scope, known: Known
     !request.resources?.some((identifier) => !known.resources.includes(identifier)),
     'rfc8707-2-unknown-invalid-target',
     'invalid_client_metadata',
-    'resource must be the issuer or an identifier that the configuration has under resources',
+    'resource must be the issuer or an identifier listed in `resources`',
   )
 }
 

@@ -5,7 +5,7 @@ import { addToGroup, changeGroups, removeFromGroup } from '../users/groups.ts'
 
 type Groups = Pick<Store, 'find' | 'listOf' | 'listKind' | 'transact'>
 
-/** Puts a development user into the groups with these names, and no other; it creates those that do not exist. */
+/** Puts a development user into the groups with these names, and no other; it creates groups that do not exist. */
 export async function seedGroups(
   store: Groups,
   userId: string,

@@ -115,7 +115,7 @@ function examineOwner({ path, stats: { uid, gid } }: Found, files: readonly Foun
     change  run lychgate as user ${uid}: sudo -u '#${uid}' lychgate doctor`
 }
 
-/** Returns the files that contain a secret: those that settings refer to, and the configuration if it contains one. */
+/** Returns the files that contain a secret: files named by options, and the configuration if it contains one. */
 function secretFiles({ environment, origins }: Setup): readonly string[] {
   return confidentialPaths.flatMap((path) => {
     const named = environment[`${variableOf(path)}_FILE`]

@@ -37,7 +37,7 @@ const demands: Readonly<Record<AttributeFault, string>> = {
 }
 
 const nameSyntax = /^[a-z][a-z0-9_]{0,49}$/
-/** Claims of users that have a meaning already, besides the reserved ones. */
+/** Claims of users that already have a meaning and are not reserved. */
 const knownClaims: readonly string[] = [
   ...textClaims,
   ...['address', 'updated_at', 'groups', 'groups_truncated', 'roles', 'entitlements'],
@@ -74,7 +74,7 @@ export function attributeChange(
   return { declared, given: Object.fromEntries(given) }
 }
 
-/** A text that means no value of the type stays, and attributeFault says what is wrong with it. */
+/** Text that does not parse as the type is returned unchanged; attributeFault reports it. */
 function typedValue(type: Attribute['type'] | undefined, text: string): string | number | boolean {
   if (type === 'number' && /^-?\d{1,16}(?:\.\d{1,16})?$/.test(text)) return Number(text)
   if (type === 'boolean' && /^(?:true|false)$/.test(text)) return text === 'true'

@@ -67,7 +67,7 @@ export function isUnderItsScheme(
 
 /** A challenge of the Bearer scheme or one like it, RFC 6750 §3 and RFC 9728 §5.1. */
 export interface BearerChallenge {
-  /** Another scheme than Bearer, with the members that its challenges have besides. */
+  /** A scheme other than Bearer, with the further members of its challenges. */
   readonly scheme?: Pick<NamedScheme, 'name' | 'challenge'> | undefined
   readonly resourceMetadata?: string | undefined
   readonly error?: OAuthErrorCode

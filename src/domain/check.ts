@@ -11,7 +11,7 @@ export interface PassedCheck {
   readonly received?: ErrorDetail['received']
 }
 
-/** What is known of a check besides its rule. */
+/** Details of a check, in addition to its rule. */
 export interface CheckDetail extends Omit<ErrorDetail, 'rule'> {
   /** What a passed check found, in a few words. Absent: the rule's name. */
   readonly passed?: string

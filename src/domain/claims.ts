@@ -18,7 +18,7 @@ export const textClaims = [
   'locale',
 ] as const
 
-/** Claims of the protocol, and those that prove who the user is: no operator's rule or attribute sets them. */
+/** Claims of the protocol, and claims that prove who the user is: no operator's rule or attribute sets them. */
 export const reservedClaims: ReadonlySet<string> = new Set([
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', 'nonce', 'auth_time', 'acr', 'amr', 'sid'],
   ...['at_hash', 'c_hash', 's_hash', 'client_id', 'scope', 'cnf', 'act', 'may_act', 'events', 'active'],

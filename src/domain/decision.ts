@@ -62,7 +62,7 @@ export type Write =
       readonly at: Seconds
       readonly continuedBy?: Pick<Session, 'id' | 'expiresAt'>
     }
-  /** Ends all sessions of a user except one, also those that have expired. */
+  /** Ends all sessions of a user except one, including expired ones. */
   | { readonly op: 'endSessionsOf'; readonly userId: string; readonly at: Seconds; readonly except?: Hash }
   /** Ends the sessions of a user and deletes the user with their records; their grants and tokens become invalid. */
   | { readonly op: 'removeUser'; readonly userId: string; readonly at: Seconds }
@@ -71,7 +71,7 @@ export type Write =
   /** If the condition does not hold, nothing of the transaction is written. */
   | { readonly op: 'require'; readonly condition: Condition }
   | GrantInsertion
-  /** All but the newest `stay` grants of a user at one client: of those that are exchanged, or of the others. */
+  /** All but the newest `stay` grants of a user at one client: of exchanged grants, or of the others. */
   | {
       readonly op: 'deleteOldestGrants'
       readonly userId: string
@@ -228,7 +228,7 @@ export interface Condition {
 /** What reads in a transaction: it delegates to `RecordReads` by `yield*`, and yields nothing else. */
 export type Reading<T> = Generator<unknown, T, unknown>
 
-/** What a transaction finds by its key, besides records. */
+/** Values that a transaction finds by key and that are no records. */
 export type FindableKind = 'user' | 'client' | 'grantOfToken'
 
 /** Reads records in the transaction that writes. */

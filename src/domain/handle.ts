@@ -161,7 +161,7 @@ export function handleBelongsTo(handle: OpenedHandle, grant: Pick<Grant, 'id' | 
   return handle.grantId === grant.id && handle.hasTagOf(grant.secret)
 }
 
-/** What a handle says besides its head; undefined if that is nothing. */
+/** Returns the optional body of a handle. */
 function moreOf({ narrowing, confirmation }: Handle): string | undefined {
   if (narrowing === undefined && confirmation === undefined) return undefined
   const lines = [

@@ -236,7 +236,7 @@ function ofTerms(consent: Consent | undefined, terms: Hash | undefined): Consent
   return consent?.terms === terms ? consent : undefined
 }
 
-/** What consent is for besides the scope, of a client that says itself what it is. */
+/** The terms a consent is tied to, for clients that describe themselves. */
 function termsOf({ published, admitted }: Pick<Client, 'published' | 'admitted'>): Hash | undefined {
   return published?.terms ?? admitted?.terms
 }

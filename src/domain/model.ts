@@ -93,7 +93,7 @@ export interface Client {
 export interface PublishedClient {
   /** Where: users see it. */
   readonly host: string
-  /** Identifies what consent is for besides the scope: users are asked again when it changes. */
+  /** Identifies the terms a consent is tied to, in addition to the scope: users are asked again when it changes. */
   readonly terms: Hash
   /** Identifies the document that the metadata is from; absent: a previous version stored it. */
   readonly digest?: Hash
@@ -109,7 +109,7 @@ export interface AdmittedClient {
   readonly redirects: 'https' | 'loopback'
   /** Metadata that the operator set with the token, and that no update changes. */
   readonly extra?: Client['extra']
-  /** Identifies what consent is for besides the scope: users are asked again when it changes. */
+  /** Identifies the terms a consent is tied to, in addition to the scope: users are asked again when it changes. */
   readonly terms: Hash
 }
 
@@ -217,7 +217,7 @@ export interface Session {
   readonly expiresAt: Seconds
 }
 
-/** The `claims` parameter as far as this server supports it, OpenID Connect Core §5.5. */
+/** The supported part of the `claims` parameter, OpenID Connect Core §5.5. */
 export interface ClaimsRequest {
   readonly userinfo: readonly string[]
   readonly idToken: readonly string[]

@@ -30,7 +30,7 @@ const loopbackLiterals: readonly string[] = ['127.0.0.1', '[::1]']
  * with its path, RFC 8252 §8.4, and nothing else is for native clients, OpenID Connect Registration §2. The text
  * itself decides, as OpenID Connect Core §14 compares texts: a URL parser would turn `127.1`, `0x7f.1` and
  * `2130706433` into the same host.
- * @param extraHosts Host names accepted besides the literals (RFC 8252 §8.3); only `localhost` is supported.
+ * @param extraHosts Host names accepted in addition to the literals (RFC 8252 §8.3); only `localhost` is supported.
  */
 export function isLoopbackRedirect(uri: string, extraHosts: readonly string[] = []): boolean {
   const redirect = splitLoopback(uri)

@@ -205,7 +205,7 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
   },
 ]
 
-/** Scope granted when a request names none, as far as the client may have it. */
+/** Scope granted when a request names none, limited to what the client may have. */
 export const defaultScope: Scope = ['openid', 'profile', 'email']
 
 /**

@@ -58,7 +58,7 @@ export interface LoadedRequest {
   readonly extra?: RequestExtra
   /** The user of an `id_token_hint` that was verified already, and is not among `parameters`. */
   readonly hintedSub?: string
-  /** Why the request is rejected, once its redirect URI is proven; `parameters` are those that say where to. */
+  /** Why the request is rejected, once its redirect URI is proven; `parameters` say where to redirect. */
   readonly rejection?: OAuthError
 }
 
@@ -199,7 +199,7 @@ export interface ClaimsUse {
   readonly client?: Client
   /** All that the user granted. */
   readonly scope: Scope
-  /** The claims that were requested one by one, as far as the user agreed. */
+  /** The individually requested claims that the user agreed to. */
   readonly requested: ClaimsRequest
 }
 

@@ -87,7 +87,7 @@ export interface AppDeps extends Deps {
   /** Fetches every URL that a client names. */
   readonly fetchUrl: GuardedFetch
   /**
-   * What `lychgate doctor` finds, as far as it takes no connection, and what was found about clients, and when. No
+   * The findings of `lychgate doctor` that take no connection, those about clients, and when they were found. No
    * caller waits for that.
    */
   readonly examine: (
@@ -138,7 +138,7 @@ export interface Declared extends ClientDeclarations {
   readonly tokenParameters: Schemas
   /** The form parameters of all client authentication methods. */
   readonly authenticationParameters: Schemas
-  /** Response modes besides those of the core, and the one that carries each of them. */
+  /** Response modes that features add to those of the core, each with the mode that carries it. */
   readonly responseModes: Readonly<Record<string, 'query' | 'form_post'>>
   readonly tokenBindings: DeclaredBindings
   readonly tokenMembers: Schemas

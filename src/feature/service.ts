@@ -48,7 +48,7 @@ export type DeclaredScopes = Readonly<
 >
 
 /**
- * Returns the scope catalogue of a configuration, with the scopes that every server has and those that features add.
+ * Returns the scope catalogue of a configuration, with the scopes that every server has and the scopes of features.
  */
 export function catalogueOf(config: Config, declared: DeclaredScopes = {}): readonly CatalogueScope[] {
   const offered = Object.entries(declared).flatMap(([name, { isOffered, ...scope }]) =>

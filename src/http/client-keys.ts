@@ -22,7 +22,7 @@ export interface ClientKeys extends Pick<KeySets, 'keysOfIssuer'> {
   keysOf(client: Client, kid: unknown): Promise<readonly PublicKey[]>
 }
 
-/** Finds the keys of clients, RFC 7591 §2; those that are fetched are kept once for all specifications. */
+/** Finds the keys of clients, RFC 7591 §2; fetched keys are kept once for all specifications. */
 export const clientKeys = fp<Needs<'config' | 'clock' | 'fetchUrl'>>(
   async (app, { config, clock, fetchUrl }) => {
     const create = () =>

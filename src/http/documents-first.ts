@@ -22,7 +22,7 @@ export function routeEveryRequest({ server }: FastifyInstance): void {
   routing.add(server)
 }
 
-/** The heads of both responses, with every header but those that Node adds. */
+/** The heads of both responses, with every header except the ones Node adds. */
 interface Sent extends WrittenDocument {
   readonly found: DefaultHeaders
   readonly notModified: DefaultHeaders

@@ -17,7 +17,7 @@ declare module 'fastify' {
   }
 }
 
-/** Who sends a request, as far as its head shows. */
+/** Who sends a request, judged by its head. */
 type Sender = 'anonymous' | 'client' | 'user'
 
 /**

@@ -180,7 +180,7 @@ export function boundedText(text: string, most = longestText): string {
   return text
 }
 
-/** Cuts each item of a list, and the list; its last item then counts those that are left out. */
+/** Cuts each item of a list, and the list; its last item then counts the omitted ones. */
 export function boundedList(list: readonly string[], read: (item: string) => string): readonly string[] {
   const bounded: string[] = []
   let left = longestList

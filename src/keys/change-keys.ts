@@ -15,7 +15,7 @@ export interface KeySources {
   readonly random: RandomSource
   /** Who changes keys, `user@host`; absent: the server itself. */
   readonly operator?: string
-  /** What the audit log keeps of the operator besides. */
+  /** Further details of the operator for the audit log. */
   readonly facts?: AuditContext['facts']
   /** What kind of server this is; absent: an operator's command, which follows the keys it finds. */
   readonly server?: ServerKind

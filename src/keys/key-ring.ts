@@ -77,7 +77,7 @@ export interface KeyRingSources extends Omit<KeySources, 'sealingKey'> {
 }
 
 /**
- * The keys of this store, those that are missing or due made first: at least one signing key an algorithm and one
+ * The keys of this store; makes missing and due ones first: at least one signing key an algorithm and one
  * handle key.
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
  */

@@ -15,7 +15,7 @@ export interface LiveKeys {
   reloadIfUnknown(id: string): Promise<boolean>
 }
 
-/** Ids of the keys that are new, waiting ones among them, and of those that are no longer in use. */
+/** Ids of new keys, waiting ones included, and of keys no longer in use. */
 export interface KeyNews {
   readonly added: readonly string[]
   readonly removed: readonly string[]
@@ -24,7 +24,7 @@ export interface KeyNews {
 /** The interval between two reloads for unknown keys: a key that is active at once is rejected for no longer. */
 const unknownKeyPauseSeconds: Seconds = 1
 
-/** The keys of this store; with a policy those that are due are made first. @throws {WrongSecret} */
+/** The keys of this store; with a policy, makes due keys first. @throws {WrongSecret} */
 export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise<LiveKeys> {
   const { clock, sealingKey } = sources
   let stored: readonly StoredKey[] = []

@@ -45,7 +45,7 @@ function sideBySide(der: Buffer): Buffer {
   const [r, s] = [der.subarray(4, 4 + lengthOfR), der.subarray(6 + lengthOfR)]
   const signature = Buffer.alloc(2 * numberBytes)
   for (const [index, number] of [r, s].entries()) {
-    // DER puts a zero before a number that begins with a high bit, and leaves out those that lead a small one.
+    // DER puts a zero before a number that begins with a high bit, and leaves out the leading zeros of a small one.
     const digits = number.subarray(-numberBytes)
     digits.copy(signature, (index + 1) * numberBytes - digits.length)
   }

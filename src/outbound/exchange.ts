@@ -102,7 +102,7 @@ async function exchange(url: URL, options: ExchangeOptions, signal: AbortSignal)
 }
 
 /**
- * Connects to an address that the rule allows. The name is resolved once: the addresses that are checked are those that
+ * Connects to an address that the rule allows. The name is resolved once: the checked addresses are the ones that
  * are connected to, and the address of the socket is checked again before the first byte is sent.
  */
 async function connect(

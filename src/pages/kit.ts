@@ -31,7 +31,7 @@ interface Place extends Pick<FormModel, 'action'> {
   readonly frame: Omit<Frame<string, never>, 'user' | 'done'>
   /** What the keys of the texts for what was done begin with. */
   readonly done: 'done' | 'admin.done'
-  /** What its form is bound to besides browser and session. */
+  /** What its form is bound to, in addition to browser and session. */
   readonly purpose: readonly string[]
 }
 

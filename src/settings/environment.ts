@@ -16,7 +16,7 @@ const prefix = 'LYCHGATE_'
 /** Names the YAML file. */
 export const fileVariable = `${prefix}CONFIG`
 
-/** Every variable: those of the options and those that name files. */
+/** Every variable: of options, and of files that hold an option's value. */
 export function knownVariables(): readonly string[] {
   const options = configOptions().flatMap(({ variable }) => variable ?? [])
   return [fileVariable, ...options, ...confidentialPaths.map((path) => `${variableOf(path)}_FILE`)]

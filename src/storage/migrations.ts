@@ -5,7 +5,7 @@ import { assetFolder, readTextAsset } from '../system/assets.ts'
 
 type Dialect = 'sqlite' | 'postgres'
 
-/** The journal of a folder of migrations, as far as we read it. */
+/** The members we read of the journal of a folder of migrations. */
 interface Journal {
   readonly entries: readonly { readonly tag: string; readonly when: number }[]
 }

@@ -320,7 +320,7 @@ export function challenges(most: number): Script<readonly ChallengeCount[]> {
   return many('challengesOf', { most }, same)
 }
 
-/** Counts what there is. */
+/** Counts users, clients, grants and other records. */
 export function* counts(most: number): Script<Counts> {
   return (yield* one('counts', { most }, same)) ?? { users: 0, clients: 0, groups: 0 }
 }

@@ -130,7 +130,7 @@ export function recordKey(id: string): Buffer {
   return Buffer.from(id)
 }
 
-/** Returns the keys between which are those that begin with a text. No text in UTF-8 has the byte 0xff. */
+/** Returns the range of the keys that begin with a text. No text in UTF-8 has the byte 0xff. */
 export function rangeOf(prefix: string, after = prefix): { readonly after: Buffer; readonly end: Buffer } {
   return { after: recordKey(after), end: Buffer.concat([recordKey(prefix), Buffer.from([0xff])]) }
 }

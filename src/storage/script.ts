@@ -51,7 +51,7 @@ export function* together(steps: Together['together']): Script<readonly (readonl
   return (yield { together: steps }) as readonly (readonly unknown[])[] // of each read
 }
 
-/** Reads rows, without those that become undefined. */
+/** Reads rows, and leaves out the ones that become undefined. */
 export function* many<N extends ReadName, T>(
   statement: N,
   values: object,

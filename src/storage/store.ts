@@ -133,8 +133,8 @@ export interface AuditFilter {
 }
 
 /**
- * The instants and numbers that say what a sweep deletes besides what has expired. Every batch asks for them again,
- * so that they may follow a clock.
+ * The instants and numbers that decide what a sweep deletes in addition to what has expired. Every batch asks for them
+ * again, so that they may follow a clock.
  */
 export interface SweepBounds {
   readonly now: Seconds
@@ -167,7 +167,7 @@ export interface StoreActivity {
   readonly connections?: { readonly total: number; readonly idle: number; readonly waiting: number }
 }
 
-/** Who there is, as far as a start has to know; a million users are no more work than none. */
+/** What a start has to know about users; a million of them are no more work than none. */
 export interface Population {
   readonly isEmpty: boolean
   /** User names of those a development server made, in their order. */
@@ -452,7 +452,7 @@ export interface Store {
   grantsOf(userId: string, clientIds: readonly string[], newest: NewestGrants): Promise<readonly Grant[]>
   /** One page of all grants, or those of a user, or to a client. It looks at a part of the grants only. */
   grantsFrom(page: GrantPage): Promise<GrantsFound>
-  /** One page of all sessions, in the order of their ids, also of those that ended by time. */
+  /** One page of all sessions, in the order of their ids, including expired ones. */
   sessionsFrom(page: { readonly after: string; readonly limit: number }): Promise<readonly Session[]>
   /** Some records of a kind that belong to a client. */
   someOfClient<T>(kind: RecordKind<T>, clientId: string, limit: number): Promise<readonly T[]>

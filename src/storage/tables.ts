@@ -107,7 +107,7 @@ export function defineTables({
   /**
    * The hot table: one row a grant, absent members NULL, and nothing stored that follows from other columns, because
    * there may be millions. Client and user by their numbers, which are never given again; 0 for one that is gone.
-   * Besides its key it has one index, by which an account page finds them: no redemption, rotation or revocation
+   * In addition to its key it has one index, by which an account page finds them: no redemption, rotation or revocation
    * touches it.
    */
   const grants = table(

@@ -66,7 +66,7 @@ export async function countFailures(
 /** Counters of one user that are read: one for each network, within a window. */
 const mostCounters = 1000
 
-/** Describes to an operator what a user can sign in with besides a password, and what went wrong lately. */
+/** Describes to an operator a user's ways to sign in other than a password, and their recent failures. */
 export async function describeSignIn(store: FactorSources['store'], userId: string) {
   const [factor, passkeys, ...rows] = await Promise.all([
     store.find(secondFactorKind, userId),

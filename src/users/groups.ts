@@ -139,7 +139,7 @@ export function addToGroup(
 
 /**
  * Removes a user from a group.
- * @param decideOn What it depends on besides, such as that an administrator is left.
+ * @param decideOn Adds further conditions, such as that an administrator is left.
  * @returns Whether they were in it; undefined if the group no longer exists.
  */
 export function removeFromGroup(

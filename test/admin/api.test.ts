@@ -84,7 +84,7 @@ async function tokensAt(browser: UserAgent, client: TestClient, scope: string): 
   return (await (await exchange(server, client, code)).json()) as Tokens
 }
 
-/** What a call may have besides its token. */
+/** What a call may have in addition to its token. */
 interface Sent {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: object

@@ -206,7 +206,7 @@ const delegated = [
   'unlockUser',
 ]
 
-/** What a call needs besides its path. */
+/** What a call needs in addition to its path. */
 async function sampleOf(operationId: string, userId: string): Promise<Sent & { readonly session?: string }> {
   const headers = { 'if-match': '*' }
   switch (operationId) {

@@ -97,7 +97,7 @@ for (const [what, prepare] of Object.entries(pages)) {
     t.equal(late.status, 409)
     const html = await late.text()
     t.match(html, 'Someone else changed this after you opened it, so nothing was saved.')
-    t.match(html, 'physics', 'it shows what there is')
+    t.match(html, 'physics', 'it shows the current values')
     t.match(html, /What you had typed(?:.|\n)*<bdi>.*biology/, 'and what was typed')
     t.equal(await stored(), 'physics')
     t.equal((await (await opened(other, path)).send(typed('biology'))).status, 303, 'with the new form')

@@ -128,7 +128,7 @@ async function send(agent: UserAgent, path: string, fields: object): Promise<Res
 
 interface Sample {
   readonly path: string
-  /** What the form sends besides its hidden fields. */
+  /** What the form sends in addition to its hidden fields. */
   readonly form?: object
 }
 

@@ -104,7 +104,7 @@ t.test('a resource server needs no redirect URI and has no grant type', async (t
   const unknown = await add(data, ...flags)
   t.match(unknown, {
     code: 1,
-    stderr: /^lychgate: resource must be the issuer or an identifier that the configuration[^\n]*\n$/,
+    stderr: /^lychgate: resource must be the issuer or an identifier listed in `resources`\n$/,
   })
 })
 

@@ -17,7 +17,7 @@ import { loadConfig } from '../../src/settings/load.ts'
 import { systemClock, systemRandom } from '../../src/system/system.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 
-/** A value of each member that is not its default, and what it needs besides. */
+/** A value of each member that is not its default, and other members it needs. */
 const samples: Readonly<Record<string, readonly [value: unknown, needed?: object]>> = {
   client_name: ['Other'],
   redirect_uris: [['http://127.0.0.1/other']],

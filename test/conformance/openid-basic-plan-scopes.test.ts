@@ -23,7 +23,7 @@ const address = {
 }
 const phone = { phone_number: '+46855512345', phone_number_verified: true }
 
-/** The claims of UserInfo with this scope, besides sub; the ID Token must have none of them. */
+/** The claims of UserInfo with this scope, without sub; the ID Token must have none of them. */
 async function toldBy(t: Test, suite: Suite, scope: string): Promise<Record<string, unknown>> {
   const login = await suite.signIn(t, { scope })
   t.strictSame(login.tokens.scope.split(' ').sort(), scope.split(' ').sort())

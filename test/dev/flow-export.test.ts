@@ -37,7 +37,7 @@ t.test('subscribers receive each exchange as it happens', async (t) => {
   abort.abort()
 })
 
-/** HTTP Archive 1.2, as far as it is checked here. */
+/** The members of HTTP Archive 1.2 that are checked here. */
 interface Archive {
   readonly version: string
   readonly entries: readonly {

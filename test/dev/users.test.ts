@@ -182,7 +182,7 @@ t.test('alice has a value of every declared attribute, and a list sets others', 
   t.strictSame(await of('alice'), { level: 1 }, 'also one that was declared later')
   await seedUsers(store, clock, [{ username: 'alice', attributes: { level: 7 } }], [level])
   await seedUsers(store, clock, developmentUsers, [level, department])
-  t.strictSame(await of('alice'), { level: 7, department: 'physics' }, 'what there is stays')
+  t.strictSame(await of('alice'), { level: 7, department: 'physics' }, 'attributes that are not named stay')
   t.equal(await of('bob'), undefined)
   await seedUsers(store, clock, [{ username: 'bob', attributes: { department: 'biology' } }], [department])
   await seedUsers(store, clock, [{ username: 'bob' }], [department])

@@ -139,7 +139,7 @@ t.test(
   },
 )
 
-t.test('an omitted scope is openid profile email, as far as the client may have them', async (t) => {
+t.test('an omitted scope is openid profile email, limited to what the client may have', async (t) => {
   t.strictSame(parse({ scope: undefined }).scope, ['openid', 'profile', 'email'])
   t.strictSame(parse({ scope: undefined }, { ...publicClient, scope: ['email', 'courses:read'] }).scope, [
     'email',

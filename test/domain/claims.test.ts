@@ -75,7 +75,7 @@ t.test('the claims the catalogue opens are listed once', async (t) => {
   t.ok(['name', 'email', 'email_verified'].every((name) => names.includes(name)))
 })
 
-t.test('the claims parameter is parsed as far as this server supports it', async (t) => {
+t.test('the supported part of the claims parameter is parsed', async (t) => {
   t.strictSame(parseClaims(undefined), { claims: nothing, requestedAcrValues: [] })
   t.strictSame(parseClaims('{}'), { claims: nothing, requestedAcrValues: [] })
   t.strictSame(parseClaims('{"userinfo":{"name":null},"id_token":{"auth_time":{"essential":true},"x":{}}}'), {

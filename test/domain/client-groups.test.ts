@@ -100,7 +100,7 @@ t.test('a member of an allowed group, or of one below it, may use the client', a
   t.equal(holds(['staff'], ['staff'], 'bob'), false)
 })
 
-t.test('the groups above are looked at as far as a tree of groups is deep', async (t) => {
+t.test('the groups above are looked up to the depth limit of a tree of groups', async (t) => {
   const chain = Array.from({ length: deepestGroup + 1 }, (_, n) => ({ id: `g${n}`, parentId: `g${n + 1}` }))
   const holds = (allowed: string) => resultOf(requireMember([allowed], 'alice').holds(readsOf(chain, ['g0'])))
   for (const depth of Array(deepestGroup).keys()) t.equal(holds(`g${depth}`), true, `${depth}`)

@@ -108,7 +108,7 @@ const read = (claims: Members, changes: Partial<typeof limits> = {}) => ({
   ...parametersOf(jwsOf(claims), names, { ...limits, ...changes }),
 })
 
-t.test('the parameters are what a request object says besides its own claims', async (t) => {
+t.test('the parameters are the members of a request object that are not its own claims', async (t) => {
   t.strictSame(read({ ...valid, sub: 'alice', jti: 'j', scope: 'openid', state: '' }), {
     client_id: id,
     scope: 'openid',

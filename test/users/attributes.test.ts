@@ -105,7 +105,7 @@ t.test('a scope whose claims name attributes opens them, after consent', async (
   t.strictSame(await userInfo(tokens), { sub }, 'an attribute without a value is left out')
 })
 
-t.test('the claims parameter asks for one attribute, as far as a scope opens it', async (t) => {
+t.test('the claims parameter asks for one attribute that a scope opens', async (t) => {
   await set(all)
   const claims = JSON.stringify({ id_token: { department: null, tutor: null }, userinfo: { level: null } })
   const portal = await integrate(server, { consent: 'skip' })

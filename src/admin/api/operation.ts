@@ -64,7 +64,7 @@ export function addOperation<Body>(app: FastifyInstance, deps: PageDeps, operati
     handler: async (request, reply) => {
       const call = callOf(request)
       if (!isRead || call.isDelegate) await admin.assertMay(request, subjectOf(ids, call.param))
-      // `as`: what changes by POST comes to that.
+      // `as`: an operation that changes by POST returns this type.
       if (kind === 'create' || kind === 'act')
         return once(
           request,

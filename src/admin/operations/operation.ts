@@ -96,7 +96,7 @@ export interface Operation<Body = unknown> {
   perform(call: Call<Body>, keep: Keep): Promise<Outcome>
 }
 
-/** What an operation comes to: nothing for what deletes, or what a repeated request gets again. */
+/** The result of an operation: nothing for a deletion, or what a repeated request gets again. */
 export type Outcome = KeptResponse | Shown | undefined
 
 /** What is found, with its entity tag if it can be changed. */
@@ -138,7 +138,7 @@ export interface Page {
   readonly after: string | undefined
 }
 
-/** The same decision, with the response to what it comes to. */
+/** Replaces the result of a decision by its HTTP response. */
 export function responding<T>(
   decision: Decision<T>,
   respond: (result: T) => KeptResponse,

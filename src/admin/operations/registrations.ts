@@ -22,7 +22,7 @@ const tokenMembers = {
   name: Type.Optional(Type.String({ description: 'What it is for, in lists.' })),
   redirects: Type.Optional(
     Type.Union([Type.Literal('https'), Type.Literal('loopback')], {
-      description: 'Which redirect URIs a client may have besides loopback ones; absent: https.',
+      description: 'Which redirect URIs other than loopback ones a client may have; absent: https.',
     }),
   ),
   pkce: Type.Optional(

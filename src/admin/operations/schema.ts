@@ -48,7 +48,7 @@ export const UnlockedUser = Type.Object(
   { title: 'UnlockedUser', ...closed },
 )
 
-/** What signs a user in besides a password. */
+/** A user's ways to sign in other than a password. */
 export const SignIn = Type.Object(
   {
     second_factor: Type.Boolean({ description: 'One-time codes are set up.' }),

@@ -43,10 +43,10 @@ interface Definition<Prepared, Result> extends Omit<Described, 'response' | 'bod
   readonly response?: TSchema
   /** Absent: `act`. */
   readonly kind?: 'delete'
-  /** Reads what the decision needs besides the credentials. */
+  /** Reads what the decision needs in addition to the credentials. */
   prepare?(call: Call, userId: string): Promise<Prepared>
   decide(current: UserCredentials, call: Call, prepared: Prepared): Decision<Result>
-  /** The user after it, if that is another one, and what the response has besides. */
+  /** The changed user, if it changed, and further members of the response. */
   describe?(result: Result, before: User, prepared: Prepared): { readonly user: User; readonly more?: object }
 }
 

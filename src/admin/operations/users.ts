@@ -90,7 +90,7 @@ export const readSignIn: Operation = {
   kind: 'read',
   url: '/users/:sub/sign-in',
   delegates: false,
-  summary: 'Read what signs a user in besides a password, and how often that failed lately',
+  summary: 'Read the ways a user signs in other than by password, and their recent failures',
   response: SignIn,
   perform: async (call) => ({ body: await describeSignIn(call.deps.store, (await findUser(call)).id) }),
 }

@@ -41,14 +41,14 @@ export interface AdminFrame extends Frame<AdminSection, DoneWord> {
   readonly accountUrl: string
 }
 
-/** What every admin page shows besides its own content. */
+/** What every admin page shows around its content. */
 export interface AdminModel extends FormModel {
   readonly frame: AdminFrame
   /** The address of the admin pages. */
   readonly root: string
   /** Why a rule rejected the last form: the English description of the error. */
   readonly rejected?: string
-  /** What was typed into a form that came too late, where the form shows what there is now. */
+  /** What was typed into a form that came too late; the form itself shows the current values. */
   readonly typedLate?: ReturnType<typeof typedLines>
 }
 
@@ -216,7 +216,7 @@ export function addAdminPage(app: FastifyInstance, deps: PageDeps, page: AdminPa
     if (error.detail.rule === membership) throw error
     recordRejection(error, visit.reply)
     visit.reply.code(error.status)
-    // The form of a page that has changed shows what there is now.
+    // After a change by another, the form shows the current values.
     const isOutdated = error.detail.rule === outdatedForm
     const why = isOutdated
       ? { typedLate: typedLines(visit.form, page.kept ?? {}) }

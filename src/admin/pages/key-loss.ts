@@ -5,7 +5,7 @@ import type { Resource } from '../../domain/resource.ts'
 import type { Text } from '../../domain/text.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 
-/** What the loss depends on besides the keys. */
+/** What the loss depends on in addition to the keys. */
 export interface Issued {
   readonly lifetimes: Config['lifetimes']
   readonly reloadSeconds: Seconds

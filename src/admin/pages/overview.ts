@@ -21,7 +21,7 @@ declare module '../../pages/pages.ts' {
       /** The last seven days, each with its number of sign-ins. */
       readonly days: readonly (DayCount & { readonly at: Seconds })[]
       readonly errors: readonly Rejection[]
-      /** What `lychgate doctor` would say about this server, as far as it is not in order. */
+      /** The problems that `lychgate doctor` would report about this server. */
       readonly findings: readonly Finding[]
       /** How long ago the apps were checked; absent: they are being checked. */
       readonly clientsAgoSeconds?: Seconds
@@ -44,7 +44,7 @@ const daySeconds = 86_400
 const shownDays = 7
 const shownErrors = 5
 
-/** The first page: what there is, what happened, and what to do next. */
+/** The first page: counts, recent activity, and what to do next. */
 export function overviewPage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store } = deps
   const { prefix } = service

@@ -11,8 +11,8 @@ export function versionField(form: Parameters, shown: object): { readonly versio
 }
 
 /**
- * Checks that a form showed what there is now. Call it in the transaction of the change.
- * @throws {OAuthError} `conflict`; the page then shows what there is.
+ * Checks that a form showed the current values. Call it in the transaction of the change.
+ * @throws {OAuthError} `conflict`; the page then shows the current values.
  */
 export function assertVersion(form: Parameters, current: object): void {
   check(

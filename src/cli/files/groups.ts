@@ -68,7 +68,7 @@ export function planGroups(
   return { groups, batches: changes.length === 0 ? [] : [{ changes, write }] }
 }
 
-/** The 16 bytes of which the id is made: those that the entry names, or fresh ones. */
+/** The 16 bytes of which the id is made: named by the entry, or fresh. */
 function freshOf({ id }: GroupEntry): Buffer {
   return id === undefined ? systemRandom(16) : bytesOfGroupId(id)
 }

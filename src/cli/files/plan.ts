@@ -31,7 +31,7 @@ export interface Batch {
   finish?(): Promise<void>
 }
 
-/** What planning needs besides the entries. */
+/** What planning needs in addition to the entries. */
 export interface Setting {
   readonly target: Target
   /** Collects what cannot be applied, with the place in the file. */
@@ -84,7 +84,7 @@ function membersOf(entry: object): ReadonlyMap<string, unknown> {
 /** What names an object, and the ids that the server makes: no difference of an object that is added. */
 const naming = ['name', 'id', 'username', 'sub', 'client_id']
 
-/** Returns the members of an entry that is added, besides its names. */
+/** Returns the members of an added entry, without its names. */
 export function membersOfNew(entry: object): readonly Difference[] {
   return differences({}, entry).filter(({ member }) => !naming.includes(member))
 }

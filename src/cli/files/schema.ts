@@ -59,7 +59,7 @@ const UserEntry = Type.Object(
   { ...closed, title: 'User' },
 )
 
-/** The members of a client besides its metadata. */
+/** The members of a client that are not metadata. */
 const clientExtras = {
   client_id: Type.String({
     pattern: clientIdPattern,

@@ -121,7 +121,7 @@ function newUser(declared: State['attributes'], placed: Entry): User {
   return locked === true ? resultOf(lockUser(user, context)) : user
 }
 
-/** Decides what an entry changes about a user that exists, besides their groups. */
+/** Decides what an entry changes about an existing user, apart from their groups. */
 function changeUser(declared: State['attributes'], user: User, placed: Entry): Decision<User> {
   const { user: after, writes } = settle(declared, user, placed)
   return accept(after, ...writes)

@@ -136,7 +136,7 @@ function sentWith(
   return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined))
 }
 
-/** What an assertion says of itself; it may be anything. */
+/** The header and claims of an assertion, unchecked. */
 function assertionIn(assertion = '') {
   const aud = partsOf(assertion)[1]?.['aud']
   return {
@@ -145,7 +145,7 @@ function assertionIn(assertion = '') {
   }
 }
 
-/** What a DPoP proof says of itself. */
+/** The header and claims of a DPoP proof, unchecked. */
 function proofIn(proof: string | readonly string[] | undefined) {
   if (proof === undefined) return {}
   const { nonce = '' } = partsOf(String(proof))[1] ?? {}

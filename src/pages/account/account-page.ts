@@ -37,7 +37,7 @@ export interface AccountFrame extends Frame<AccountSection, DoneWord<'done'>> {
   readonly switchUrl: string
 }
 
-/** What every page of the account shows besides its own content. */
+/** What every account page shows around its content. */
 export interface AccountModel extends FormModel {
   readonly frame: AccountFrame
 }

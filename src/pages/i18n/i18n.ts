@@ -47,7 +47,7 @@ export function readCatalogue(language: string): Catalogue {
   return JSON.parse(readTextAsset(`views/texts/${language}.json`)) as Catalogue // a test verifies the form of each
 }
 
-/** Returns the shipped languages, then those that only the operator has texts for. */
+/** Returns the shipped languages, then languages that only the operator has texts for. */
 export function languagesOf(overrides: TextOverrides = {}): readonly string[] {
   return [...new Set([...shippedLanguages, ...Object.keys(overrides)])]
 }

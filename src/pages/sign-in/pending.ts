@@ -48,7 +48,7 @@ export interface PendingAuthorization extends Visit {
   readonly client: Client
   readonly consent: Consent | undefined
   readonly step: Step
-  /** Why the user may not use the client; the step is `consent` then, whose page says so. */
+  /** Set if the user may not use the client; the consent page shows it. */
   readonly denial: UserDenial | undefined
   /** Why the client may not have it any more; the step is `reject` then. */
   readonly lost?: OAuthError
@@ -189,7 +189,7 @@ export function endInteraction(
   return removeInteraction(store, pending, ...others, ...ending)
 }
 
-/** The same with writes that end the request of the client: those that insert its grant. */
+/** The same with the writes that insert the grant and so end the client's request. */
 export async function removeInteraction(
   store: AppDeps['store'],
   { interaction: { id } }: Pending,

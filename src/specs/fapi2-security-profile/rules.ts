@@ -16,7 +16,7 @@ export const method = 'private_key_jwt'
 export const mostCodeSeconds = 60
 const mostRequestSeconds = 3600
 
-/** The name under which a pushed request stores that its client pushed it as the profile says. */
+/** Key in a pushed request that marks it as conforming to the profile. */
 const extraName = 'fapi2'
 /** Under both names of EdDSA with Ed25519. */
 const algorithms: readonly unknown[] = ['PS256', 'ES256', 'EdDSA', 'Ed25519']

@@ -34,7 +34,7 @@ declare module '../../pages/pages.ts' {
   }
 }
 
-/** The members besides `state` and what features add. */
+/** The members of the response, without `state` and what features add. */
 export type AuthorizationResponse =
   | { readonly code: string }
   | { readonly error: string; readonly error_description: string }

@@ -84,7 +84,7 @@ function scopeFor(
   return scope
 }
 
-/** RFC 8707 §2.2: the requested resources, else those that the operator named, else the API of this server. */
+/** RFC 8707 §2.2: the requested resources, else the ones the operator named, else the API of this server. */
 function resourceFor(
   { resources: allowed }: Client,
   requested: readonly string[],

@@ -18,7 +18,7 @@ export const parameters = {
   actor_token_type: text('not accepted.'),
 }
 
-/** What names the target besides `resource`, RFC 8693 §2.1. */
+/** The other parameter that names the target, in addition to `resource`, RFC 8693 §2.1. */
 export const tokenParameters = {
   audience: repeatable('token-exchange: the APIs the token is for, by their resource identifiers.'),
 }

@@ -33,7 +33,7 @@ export const dpop: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> = a
   const isNewHere = proofMemory()
   const needsNonce = { token: config.dpop.nonce !== 'off', api: config.dpop.nonce === 'always' }
 
-  /** Checks the proof of a request, as far as it does not depend on a token. */
+  /** Makes the checks of a request's proof that do not depend on a token. */
   function verify(request: FastifyRequest, reply: FastifyReply, withNonce: boolean): Proof {
     const now = clock()
     if (withNonce) reply.header('dpop-nonce', nonces.current(now))

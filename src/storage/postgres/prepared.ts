@@ -114,7 +114,7 @@ function lock({ query, locks, lock }: Read): Read['query'] {
   return query
 }
 
-/** Makes a statement fail unless it changes a row: the commit that is sent with it then comes to nothing. */
+/** Makes a statement fail unless it changes a row: the commit that is sent with it then rolls back. */
 function exactly(query: Query): Query {
   return { ...query, sql: `with changed as (${query.sql} returning 1) select 1 / count(*) from changed` }
 }

@@ -2,7 +2,7 @@ import type { Outcome } from '../create-store.ts'
 import { type Commit, commitChannel, StoreUnavailable } from '../store.ts'
 import type { Checkpoints } from './checkpoints.ts'
 
-/** The connection as far as committing needs it. */
+/** What committing needs of the connection. */
 export interface Transactions {
   /**
    * Takes the write lock.
@@ -44,7 +44,7 @@ const retryMilliseconds = 5
  * Lets the jobs of one event-loop turn share one transaction, and so one flush to disk. A promise settles after the
  * commit. When a job faults, the batch is rolled back and each of its jobs runs again alone, so that the fault is
  * only its own; when the database itself is unavailable, all fail at once. A checkpoint runs in a separate turn:
- * requests whose commit is done do not wait for it, and those that arrive during it share the next commit.
+ * requests whose commit is done do not wait for it, and requests that arrive during it share the next commit.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
@@ -123,7 +123,7 @@ export class GroupCommit {
     }
   }
 
-  /** Jobs that cannot be committed now fail; those that met a lock may wait for it a while, in their order. */
+  /** Jobs that cannot be committed now fail; jobs that met a lock may wait for it a while, in their order. */
   #giveUp(jobs: readonly Job[], { error, isLocked }: Fault): void {
     if (!isLocked) {
       rejectAll(jobs, error)

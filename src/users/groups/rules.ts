@@ -53,7 +53,7 @@ interface Use {
 
 /**
  * Whether a response has the claim `groups`: UserInfo by the scope, and UserInfo and ID Tokens by the `claims`
- * parameter (OpenID Connect Core §5.5), as far as the user agreed.
+ * parameter (OpenID Connect Core §5.5), if the user agreed.
  */
 export function wantsGroups({ target, scope, requested }: Use): boolean {
   switch (target) {

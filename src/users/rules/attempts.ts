@@ -46,7 +46,7 @@ export function countAttempts(
   return accept({ counted, isLast }, ...writes)
 }
 
-/** What a success changes in counters, besides those that it counted in. */
+/** Changes that a success makes to counters in which it was not counted. */
 export interface CounterChange {
   readonly keys: readonly string[]
   readonly writes: (throttles: ReadonlyMap<string, Throttle>) => readonly Write[]

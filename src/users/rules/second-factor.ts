@@ -29,8 +29,8 @@ export type SecondStep = Pick<Factors, 'codes' | 'passkey'>
 
 /**
  * Returns the second factors to ask for after the right password: always for a user with codes, and for one with a
- * passkey if the client requests more than a password. Offers those that satisfy the request, or else all. Undefined if
- * the password suffices or the user has no second factor.
+ * passkey if the client requests more than a password. Offers the factors that satisfy the request, or else all.
+ * Undefined if the password suffices or the user has no second factor.
  */
 export function secondStepOf(
   { codes, passkey }: Factors,
