@@ -99,7 +99,7 @@ export const guard = fp<GuardOptions>(
 function responding(
   check: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
 ): preHandlerAsyncHookHandler {
-  return async (request, reply) => {
+  return async function requireAccess(request, reply) {
     try {
       await check(request, reply)
     } catch (error) {

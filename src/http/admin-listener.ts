@@ -30,7 +30,7 @@ export const adminListener = fp<Needs<'config' | 'service'>>(
       return true
     })
     // By the pattern of the route: a path may be written in several ways. Without a route it is 405, which tells of one.
-    app.addHook('onRequest', (request, _reply, done) => {
+    app.addHook('onRequest', function assertListener(request, _reply, done) {
       const isAdmin = (request.routeOptions.url ?? request.url).startsWith(below)
       done(isAdmin && !managed.has(request.raw) ? nothingHere() : undefined)
     })

@@ -67,7 +67,7 @@ export const clientAuthentication = fp<Needs<'store' | 'declared'>>(
         inferClientId,
         reason = 'authentication',
       ): preHandlerAsyncHookHandler =>
-        async (request) => {
+        async function requireClient(request) {
           const { authorization } = request.headers
           const sent = parametersOf(request.body)
           const isAnonymous =

@@ -12,9 +12,7 @@ declare module 'fastify' {
 /** What pages of any origin may call and read, never with credentials (Fetch §3.3). */
 interface AnyOrigin {
   readonly headers: Readonly<Record<string, string>>
-  /** Sets the headers that let a page read this response. */
-  share(reply: FastifyReply): void
-  /** The same, if the path is one that pages may call, whether there is a route or not. */
+  /** Sets the headers that let a page read this response, if the path is one that pages may call, whether there is a route or not. */
   shareError(reply: FastifyReply): void
   /** Whether the request is the preflight of a call to such a path, Fetch §4.8. */
   isPreflight(request: FastifyRequest): boolean
@@ -49,7 +47,6 @@ export const anyOrigin = fp<Needs<'declared' | 'service'>>(
     }
     app.decorate('anyOrigin', {
       headers,
-      share: app.headersWith(headers),
       shareError: (reply) => {
         if (isOpen(reply.request)) reply.headers(headers)
       },
@@ -83,10 +80,7 @@ export const openToAnyOrigin: FastifyPluginCallback = fp((app, _options, done) =
     app.anyOrigin?.add(url)
     app.options(url, { schema: { hide: true } }, (request, reply) => app.anyOrigin?.preflight(request, reply))
   })
-  app.addHook('onRequest', function shareWithAnyOrigin(_request, reply, next) {
-    app.anyOrigin?.share(reply)
-    next()
-  })
+  if (app.anyOrigin !== undefined) app.decorate('setHeaders', app.headersWith(app.anyOrigin.headers))
   done()
 })
 

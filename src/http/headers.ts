@@ -1,16 +1,21 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import helmet from 'helmet'
 import type { Needs } from '../feature/deps.ts'
 import { defaultHeaders, Response } from './response.ts'
+
+type SetHeaders = (reply: FastifyReply) => void
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** The headers of every response, unless its endpoint sets its own. */
     readonly securityHeaders: Readonly<Record<string, string>>
     /** Returns what gives a response those headers and these. */
-    headersWith(more: Readonly<Record<string, string>>): (reply: FastifyReply) => void
+    headersWith(more: Readonly<Record<string, string>>): SetHeaders
+    /** Sets the headers of each response of a scope. */
+    readonly setHeaders: SetHeaders
   }
 }
 
@@ -32,9 +37,9 @@ export const securityHeaders = fp<Needs<'service' | 'config'>>(
         else reply.headers(all)
       }
     })
-    const setHeaders = app.headersWith({})
+    app.decorate('setHeaders', app.headersWith({}))
     app.addHook('onRequest', function setSecurityHeaders(_request, reply, done) {
-      setHeaders(reply)
+      reply.server.setHeaders(reply)
       done()
     })
   },

@@ -93,7 +93,7 @@ export const loadShedding = fp<{ now?: () => number }>(
     app.decorate('loadFinding', state.finding)
     app.decorate('rejectPagesLast', (scope) => {
       scope.addHook('onRoute', ({ url }) => void pages.add(url))
-      scope.addHook('onRequest', (_request, _reply, done) => {
+      scope.addHook('onRequest', function rejectLatePage(_request, _reply, done) {
         const late = lateness()
         if (late < budgets.user || app.isDraining()) return done()
         state.rejected('user', late)

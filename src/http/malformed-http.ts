@@ -103,7 +103,7 @@ export const wellFormedHttp = fp(
   async (app) => {
     // Without a listener Node sends 417 itself, with an empty body.
     app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
-    app.addHook('onRequest', (request, _reply, done) => {
+    app.addHook('onRequest', function assertWellFormedHttp(request, _reply, done) {
       const fault = httpFault(request.raw)
       if (fault === undefined) return done()
       const { status, description, rule } = fault

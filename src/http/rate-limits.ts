@@ -26,6 +26,8 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
       if (limit === undefined) return
       const max = requestsPerMinute[limit]
       route.config = { ...route.config, rateLimit: { max, timeWindow: '1 minute' } }
+      // The library adds to this list, which GET and HEAD share: each would run its hook twice.
+      if (Array.isArray(route.onRequest)) route.onRequest = [...route.onRequest]
     })
 
     /** Without a session each request to a page of the account or for administrators inserts an interaction. */

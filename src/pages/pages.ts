@@ -124,6 +124,8 @@ export const pages = fp<PagesOptions>(
         return chosen ?? chooseLanguage(requested, texts.languages, service.language)
       },
     })
+    // Declared here, the library needs no hook for it on each request.
+    app.decorateReply('locals', undefined)
     await app.register(fastifyView, { engine: { eta: theme.eta } })
     app.decorateReply('page', function (this: FastifyReply, name, model, options = {}) {
       const script = scripted.has(name) ? "'self'" : "'none'"

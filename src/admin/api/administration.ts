@@ -74,9 +74,8 @@ export const administration = fp<Needs<'config' | 'store' | 'clock' | 'service'>
     app.decorateRequest('delegatedBy', undefined)
 
     // At every request, and not only when the token is issued: what made it possible may have ended.
-    const assertAllowed =
-      (scope: AdminScope, delegates: boolean): preHandlerAsyncHookHandler =>
-      async (request) => {
+    const assertAllowed = (scope: AdminScope, delegates: boolean): preHandlerAsyncHookHandler =>
+      async function assertAllowed(request) {
         const caller = callerOf(request)
         const client = await store.find('client', request.access?.clientId ?? '')
         assertClientMay(client, caller, scope, challengeOf(request))

@@ -113,7 +113,7 @@ export const userInfo: FastifyPluginAsyncTypebox<
         summary: 'Claims about the user, by POST',
         consumes: ['application/x-www-form-urlencoded'],
       },
-      preValidation: (request, reply, done) => {
+      preValidation: function assertFormUnlessToken(request, reply, done) {
         if (hasToken(request) && !isFormEncoded(request.body)) request.body = undefined
         assertForm(request, reply, done)
       },
