@@ -26,13 +26,13 @@ Examples:
 
 /** Adds `lychgate config …`, which prints and validates the settings. */
 export function addConfigCommands(program: Command): void {
-  const group = program.command('config').description('print and validate the settings')
+  const group = program.command('config').description('print and validate the configuration')
   const print = group
     .command('print')
-    .description('print every setting with its value and its source; passwords are masked')
-  print.option('--changed', 'only settings from a flag, a variable or the file')
+    .description('print every option with its value and its source; passwords are masked')
+  print.option('--changed', 'only options from a flag, a variable or the file')
   addConfigFlags(print).action(configPrint)
-  const validate = group.command('validate').description('check the settings and print every fault')
+  const validate = group.command('validate').description('check the configuration and print every fault')
   addConfigFlags(validate).action(configValidate)
 }
 
@@ -63,7 +63,7 @@ async function configValidate({ json, ...flags }: ConfigFlags): Promise<void> {
     loadTheme(config)
     const names = [...origins.values()].map(({ name }) => name)
     const sources = [...new Set([file ?? [], names].flat())]
-    const from = sources.length === 0 ? 'every setting has its default' : sources.join(', ')
+    const from = sources.length === 0 ? 'every option has its default' : sources.join(', ')
     if (json) printJson({ valid: true, mode, sources })
     else process.stdout.write(`valid for lychgate ${mode}: ${visible(from)}\n`)
   } catch (error) {

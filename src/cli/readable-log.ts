@@ -52,7 +52,7 @@ function describe(line: Line, issuer: string | undefined): string | undefined {
     return [`${at} ${status} ${method} ${visible(path)} ${ms} ms`, ...rejection(line, issuer)].join('\n')
   }
   if (line.dropped !== undefined) {
-    return `${clock(time)} ${line.client}: unknown scopes were left out (the setting scopes): ${show(line.dropped)}`
+    return `${clock(time)} ${line.client}: unknown scopes were left out (the option scopes): ${show(line.dropped)}`
   }
   // The banner shows where the server listens.
   if (issuer !== undefined && level < warning) return undefined

@@ -181,13 +181,13 @@ function isAccepted(uri: string, { loopbackHosts, admission }: RegistrationPolic
 /** What would make the redirect URI accepted: a part that it lacks, a setting or a command. */
 function remedyFor(uri: string, policy: RegistrationPolicy, isMixed: boolean): string {
   const lack = missingOfLoopback(uri)
-  const setting = 'the setting registration.loopbackHosts can add localhost'
+  const setting = 'the option registration.loopbackHosts can add localhost'
   if (lack !== undefined) {
     const said = `it has no ${lack.missing.join(' and no ')}, the form is ${lack.form}`
     return isAccepted(lack.form, policy) ? said : `${said}, and ${setting}`
   }
   if (isLoopbackRedirect(uri, ['localhost'])) return setting
-  if (isMixed) return 'the setting registration.foreignRedirects=drop would drop it and keep the others'
+  if (isMixed) return 'the option registration.foreignRedirects=drop would drop it and keep the others'
   return 'an operator adds a client with https redirects by lychgate client add'
 }
 
@@ -264,7 +264,7 @@ function readCeiling(members: JsonObject, catalogue: Scope): Scope | undefined {
   const ceiling = narrowScope(asked, catalogue)
   if (asked.length === 0) return undefined
   if (ceiling.length > 0) return ceiling
-  throw rejection('scope has no name that this server knows (the setting scopes)', {
+  throw rejection('scope has no name that this server knows (the option scopes)', {
     rule: 'rfc7591-2-scope-string',
     received: asked,
   })

@@ -285,7 +285,7 @@ function defaultScopeAt(identifiers: readonly string[], resources: Resources): S
 }
 
 function whyClosed(name = '', client: Client, { scopes }: AuthorizationPolicy): string {
-  if (!scopes.has(name)) return 'scope has a value that this server does not know (the setting scopes)'
+  if (!scopes.has(name)) return 'scope has a value that this server does not know (the option scopes)'
   return client.origin === 'integration'
     ? 'scope has a value that is not open to this client (lychgate client set --scope)'
     : 'scope has a value that this client did not register'

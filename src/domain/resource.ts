@@ -74,7 +74,7 @@ export function parseResource(requested: readonly string[], resources: Resources
       resource !== undefined,
       'rfc8707-2-unknown-invalid-target',
       'invalid_target',
-      'resource is not an API of this server (the setting resources)',
+      'resource is not an API of this server (the option resources)',
       { stored: resources.identifiers, received: text, passed: 'resource is an API of this server' },
     )
     identifiers.add(resource.identifier)
@@ -97,7 +97,7 @@ export function requireScopeAt(scope: Scope, identifiers: readonly string[], res
     understood.length > 0,
     'rfc8707-2.2-invalid-combination',
     'invalid_target',
-    'no requested scope is understood by the requested resource (its scopes in the setting resources)',
+    'no requested scope is understood by the requested resource (its scopes in the option resources)',
     { stored: identifiers, received: scope, passed: 'the resource understands the scope' },
   )
   return understood

@@ -270,7 +270,7 @@ function* strangeMembers(option: string, entry: object, localizable: readonly st
   for (const member of Object.keys(entry)) {
     if (own.includes(member) || isLocalized(member, localizable)) continue
     const known = [...own, ...localizable.map((name) => `${name}#de`)]
-    yield `${option}.${member}: there is no such setting${suggestion(member, known)}`
+    yield `${option}.${member}: there is no such option${suggestion(member, known)}`
   }
 }
 

@@ -30,7 +30,7 @@ export function* unknownVariables(environment: Environment): Generator<string> {
     const list = configOptions().find(({ path }) => variableOf(path) === name)
     yield list
       ? `${name}: ${list.path} is for the configuration file only`
-      : `${name}: there is no such setting${suggestion(name, known)}`
+      : `${name}: there is no such option${suggestion(name, known)}`
   }
 }
 

@@ -46,7 +46,7 @@ export function place(values: Section, { path, text, name: source }: Given): voi
   const names = path.split('.')
   const schema = schemaAt(names)
   const last = names.pop()
-  if (schema === undefined || last === undefined) throw new ConfigError(`${source}: there is no such setting`)
+  if (schema === undefined || last === undefined) throw new ConfigError(`${source}: there is no such option`)
   let section = values
   for (const name of names) {
     const inner = section[name] ?? {}

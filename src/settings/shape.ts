@@ -30,7 +30,7 @@ function faultLine({ path, value }: ValueError, given: readonly Given[], file: s
   if (schema === undefined) {
     const siblings = Object.keys(schemaAt(names.slice(0, -1))?.properties ?? {})
     const name = names.at(-1) ?? ''
-    return `${where}: there is no such setting${suggestion(name, siblings) || elsewhere(name)}`
+    return `${where}: there is no such option${suggestion(name, siblings) || elsewhere(name)}`
   }
   if (value === undefined) return `${where}: is missing`
   // YAML reads an unquoted #rrggbb as a comment.

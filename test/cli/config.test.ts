@@ -101,7 +101,7 @@ t.test('config validate lists what it read, or every error at once and ends with
     stderr: '',
   })
   t.strictSame(JSON.parse(json.stdout), { valid: true, mode: 'serve', sources: [file, 'LYCHGATE_SECRET'] })
-  t.match(development, { code: 0, stdout: 'valid for lychgate dev: every setting has its default\n' })
+  t.match(development, { code: 0, stdout: 'valid for lychgate dev: every option has its default\n' })
   t.match(faulty, {
     code: 78,
     stdout: '',

@@ -30,7 +30,7 @@ t.test('hosts of client metadata documents are tried if an operator named them',
   t.match(closed, { level: 'warning', found: 'the connection failed' })
   const [inside] = await findings('serve', allowed('10.0.0.1'))
   t.match(inside, { level: 'warning', said: /^10\.0\.0\.1 cannot be reached/, found: /no public address/ })
-  t.match(inside?.change, [/LYCHGATE_FETCH_PRIVATE_NETWORKS/], 'and the setting that allows it is named')
+  t.match(inside?.change, [/LYCHGATE_FETCH_PRIVATE_NETWORKS/], 'and the option that allows it is named')
 })
 
 t.test('defaults are not tried, and neither is what is off', async (t) => {

@@ -94,7 +94,7 @@ t.test(
     t.match(finding, {
       check: 'server',
       level: 'problem',
-      said: /runs with other settings: its document differs in op_policy_uri$/,
+      said: /runs with other options: its document differs in op_policy_uri$/,
       change: [/^restart the server .* \(LYCHGATE_ISSUER, LYCHGATE_PORT\)$/],
     })
     const other = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1')

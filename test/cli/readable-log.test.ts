@@ -54,7 +54,7 @@ t.test('a registration without some of its scopes is one line', async (t) => {
   }
   t.match(
     written(line),
-    /^\S+ client_a: unknown scopes were left out \(the setting scopes\): x a\ufffd\[2J\ufffdb\n$/,
+    /^\S+ client_a: unknown scopes were left out \(the option scopes\): x a\ufffd\[2J\ufffdb\n$/,
   )
 })
 

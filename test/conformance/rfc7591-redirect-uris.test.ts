@@ -141,7 +141,7 @@ t.test(
     const closed = await narrow.post({ redirect_uris: ['localhost:3000'] })
     t.match(
       closed.body['error_description'],
-      /no path, the form is .+, and the setting registration\.loopbackHosts/,
+      /no path, the form is .+, and the option registration\.loopbackHosts/,
     )
   },
 )

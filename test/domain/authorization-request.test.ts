@@ -166,7 +166,7 @@ t.test('a scope that a client may not request says who can change that', async (
   t.strictSame(passed?.received, ['openid', 'courses:read'])
   t.equal(
     why('courses:delete', { ...publicClient, ...narrow }),
-    'scope has a value that this server does not know (the setting scopes)',
+    'scope has a value that this server does not know (the option scopes)',
   )
   t.equal(
     why('courses:read', { ...publicClient, ...narrow }),

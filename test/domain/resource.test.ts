@@ -90,7 +90,7 @@ t.test('a resource must be one of this server, in the same spelling, and the err
       () => parseResource([ownApi.identifier, received], resources),
       {
         code: 'invalid_target',
-        message: 'resource is not an API of this server (the setting resources)',
+        message: 'resource is not an API of this server (the option resources)',
         detail: { rule: 'rfc8707-2-unknown-invalid-target', stored: listed, received },
       },
       received,
@@ -129,7 +129,7 @@ t.test('a scope is cut to what the resources support', async (t) => {
   t.throws(() => requireScopeAt(['openid'], [otherApi.identifier], resources), {
     code: 'invalid_target',
     message:
-      'no requested scope is understood by the requested resource (its scopes in the setting resources)',
+      'no requested scope is understood by the requested resource (its scopes in the option resources)',
     detail: {
       rule: 'rfc8707-2.2-invalid-combination',
       stored: [otherApi.identifier],

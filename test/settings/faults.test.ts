@@ -23,13 +23,13 @@ t.test('every error in names and values is reported at once, each with its sourc
     LYCHGATE_PORT: '1',
   }
   t.strictSame(faultsOf({ environment, file, flags: { port: 'x' } }).toSorted(), [
-    'LYCHGATE_ISUER: there is no such setting; did you mean LYCHGATE_ISSUER?',
+    'LYCHGATE_ISUER: there is no such option; did you mean LYCHGATE_ISSUER?',
     'LYCHGATE_SECRET_FILE: cannot read /nowhere (ENOENT)',
-    `codeSeconds (${file}): there is no such setting; did you mean lifetimes.codeSeconds?`,
+    `codeSeconds (${file}): there is no such option; did you mean lifetimes.codeSeconds?`,
     `lifetimes.idTokenSeconds (${file}): must be an integer of at least 1, not 0`,
     'logLevel (LYCHGATE_LOG_LEVEL): must be fatal, error, warn, info, debug or silent, not "loud"',
     'port (--port): must be an integer from 0 to 65535, not "x"',
-    `prot (${file}): there is no such setting; did you mean port?`,
+    `prot (${file}): there is no such option; did you mean port?`,
   ])
 })
 
@@ -56,7 +56,7 @@ resources: [{identifier: x, name: X, scopes: [nope, openid, never]}]
 
 t.test('a misspelt variable does not hide that its setting is missing', async (t) => {
   t.match(faultsOf({ environment: { LYCHGATE_SECRTE: 's'.repeat(40) } }), [
-    'LYCHGATE_SECRTE: there is no such setting; did you mean LYCHGATE_SECRET?',
+    'LYCHGATE_SECRTE: there is no such option; did you mean LYCHGATE_SECRET?',
     /^secret: is missing/,
   ])
 })
@@ -91,7 +91,7 @@ t.test('the variables of a Kubernetes Service named lychgate are ignored', async
   t.match(faultsOf({ environment: { ...secret, LYCHGATE_PORT: 'tcp:80' } }), [
     /^port \(LYCHGATE_PORT\): must be/,
   ])
-  t.match(faultsOf({ environment: { ...secret, LYCHGATE_HTTP_PORT: '80' } }), [/there is no such setting/])
+  t.match(faultsOf({ environment: { ...secret, LYCHGATE_HTTP_PORT: '80' } }), [/there is no such option/])
 })
 
 t.test(
@@ -185,7 +185,7 @@ t.test('attributes of users are checked', async (t) => {
       { name: 'd', 'labels#de': 'D' },
     ),
     [
-      'accounts.attributes.5.labels#de: there is no such setting; did you mean label#de?',
+      'accounts.attributes.5.labels#de: there is no such option; did you mean label#de?',
       'accounts.attributes.0.visible: must be user, because users may change it',
       'accounts.attributes.1.name: level is listed twice',
       'accounts.attributes.1.values: belongs to type: choice',

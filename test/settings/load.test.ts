@@ -134,8 +134,8 @@ t.test('list entries of the file get their defaults', async (t) => {
 })
 
 const rejectedVariables: [Record<string, string>, string][] = [
-  [{ LYCHGATE_ISUER: 'x' }, 'LYCHGATE_ISUER: there is no such setting; did you mean LYCHGATE_ISSUER?'],
-  [{ LYCHGATE_XYZZY_PLUGH: 'x' }, 'LYCHGATE_XYZZY_PLUGH: there is no such setting'],
+  [{ LYCHGATE_ISUER: 'x' }, 'LYCHGATE_ISUER: there is no such option; did you mean LYCHGATE_ISSUER?'],
+  [{ LYCHGATE_XYZZY_PLUGH: 'x' }, 'LYCHGATE_XYZZY_PLUGH: there is no such option'],
   [{ LYCHGATE_SCOPES: 'x' }, 'LYCHGATE_SCOPES: scopes is for the configuration file only'],
   [{ LYCHGATE_TEXTS: 'x' }, 'LYCHGATE_TEXTS: texts is for the configuration file only'],
   [{ LYCHGATE_PORT: '70000' }, 'port (LYCHGATE_PORT): must be an integer from 0 to 65535, not 70000'],
@@ -165,22 +165,22 @@ for (const [environment, line] of rejectedVariables) {
 const rejectedFiles: [string, string][] = [
   [
     'resources: [{identifier: "https://a.example", name: A, scopes: [], "nam#de": B}]',
-    'resources.0.nam#de: there is no such setting; did you mean name#de?',
+    'resources.0.nam#de: there is no such option; did you mean name#de?',
   ],
   [
     'resources: [{identifier: "https://a.example", name: A, scopes: [], "name#d e": B}]',
-    'resources.0.name#d e: there is no such setting; did you mean name#de?',
+    'resources.0.name#d e: there is no such option; did you mean name#de?',
   ],
   [
     'resources: [{identifier: "https://a.example", name: A, scopes: [], "name#de": 1}]',
     'resources.0.name#de (FILE): must be text, and not empty, not 1',
   ],
-  ['isuer: x', 'isuer (FILE): there is no such setting; did you mean issuer?'],
+  ['isuer: x', 'isuer (FILE): there is no such option; did you mean issuer?'],
   [
     'lifetimes: {codeSecond: 5}',
-    'lifetimes.codeSecond (FILE): there is no such setting; did you mean codeSeconds?',
+    'lifetimes.codeSecond (FILE): there is no such option; did you mean codeSeconds?',
   ],
-  ['"a/b\\nc": 1', 'a/b c (FILE): there is no such setting'],
+  ['"a/b\\nc": 1', 'a/b c (FILE): there is no such option'],
   ['lifetimes:', 'lifetimes (FILE): must be a section of named options'],
   [
     'lifetimes: {codeSeconds: 601}',

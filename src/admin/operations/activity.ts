@@ -127,7 +127,7 @@ export const readSettings: Operation = {
   operationId: 'readSettings',
   kind: 'read',
   url: '/settings',
-  summary: 'Read every setting in effect and where it comes from; passwords are masked',
+  summary: 'Read every option in effect and where it comes from; passwords are masked',
   response: Settings,
   perform: async ({ deps, server }) => ({ body: { mode: deps.config.mode, items: server.settings() } }),
 }

@@ -100,7 +100,7 @@ function differenceOfType(response: HttpResponse, reference: HttpResponse): Diff
 }
 
 const refresh = [
-  'restart the server with this version and these settings',
+  'restart the server with this version and these options',
   'proxy_cache off;   (in nginx, where it keeps an old copy)',
 ]
 

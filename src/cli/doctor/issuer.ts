@@ -39,7 +39,7 @@ export async function examineServer(
       return { state: 'another', finding: explainServer(setup, origin, difference) }
     const named = await ask(url, { headers: { host: 'another.example' } })
     if (named.body === response.body) {
-      const finding = ok`server: runs at ${origin} with these settings, and ignores the Host header`
+      const finding = ok`server: runs at ${origin} with these options, and ignores the Host header`
       return { state: 'runs', finding }
     }
     const finding = problem`server: follows the Host header
@@ -55,10 +55,10 @@ export async function examineServer(
 function explainServer({ origins }: Setup, origin: string, difference: Difference): Finding {
   const isOurs = ['rewritten', 'issuer', 'members'].includes(difference.kind)
   const who = isOurs
-    ? `the server at ${origin} runs with other settings`
+    ? `the server at ${origin} runs with other options`
     : `another server listens at ${origin}`
   const names = ['issuer', 'port'].flatMap((name) => origins.get(name)?.name ?? [])
-  const restart = `restart the server with the settings that were examined (${names.join(', ') || 'defaults'})`
+  const restart = `restart the server with the options that were examined (${names.join(', ') || 'defaults'})`
   return problem`server: ${who}: its document ${difference.said}
     expected  ${difference.expected}
     found  ${difference.found}

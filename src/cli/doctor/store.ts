@@ -50,7 +50,7 @@ export async function examineDatabase(
 function* judge(facts: StoreFacts | undefined, { config }: Setup): Generator<Finding> {
   const url = storeUrl(config)
   // The address of a server may contain a password.
-  const store = url.startsWith('sqlite:') ? url : 'the PostgreSQL database of the store setting'
+  const store = url.startsWith('sqlite:') ? url : 'the PostgreSQL database of the option store'
   if (facts === undefined || facts.schema === 'missing') {
     yield warning`database: does not exist yet; the server creates it when it first starts
       expected  ${store}
