@@ -62,7 +62,7 @@ const short = {
   ],
   'a page is a file': ['src/pages/home.ts'],
   'loaded alone, before or instead of the rest': [
-    'src/{system/thread-pool,one-file,system/addon}.ts',
+    'src/{system/thread-pool,one-file}.ts',
     'src/observability/is-traced.ts',
     'src/observability/measured-store.ts',
   ],

@@ -1,35 +1,33 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { assetFolder, readTextAsset } from '../system/assets.ts'
+import { createHash } from 'node:crypto'
+import type { MigrationMeta } from 'drizzle-orm/migrator'
+import { readTextAsset } from '../system/assets.ts'
 
 type Dialect = 'sqlite' | 'postgres'
 
 /** The members we read of the journal of a folder of migrations. */
 interface Journal {
-  readonly entries: readonly { readonly tag: string; readonly when: number }[]
+  readonly entries: readonly { readonly tag: string; readonly when: number; readonly breakpoints: boolean }[]
+}
+
+/** A database of drizzle with the members that its migrators use. */
+interface Migrated<Session> {
+  readonly dialect: { migrate(migrations: MigrationMeta[], session: Session, config: unknown): unknown }
+  readonly session: Session
 }
 
 /**
- * Calls `migrate` with a folder of the migrations of this build. Drizzle's migrators read one, and the executable has
- * none: there the files are written to a temporary folder.
+ * Applies the migrations of this build that a database has not had. Drizzle's own function reads them from a folder,
+ * which an executable does not have: this reads them as assets, and nothing is written to the file system.
  */
-export async function withMigrations(
-  dialect: Dialect,
-  migrate: (folder: { readonly migrationsFolder: string }) => void | Promise<void>,
-): Promise<void> {
-  const folder = assetFolder(`drizzle/${dialect}`)
-  if (folder !== undefined) return migrate({ migrationsFolder: folder })
-  const migrationsFolder = mkdtempSync(join(tmpdir(), 'lychgate-migrations-'))
-  try {
-    mkdirSync(join(migrationsFolder, 'meta'))
-    const files = readJournal(dialect).map(({ tag }) => `${tag}.sql`)
-    for (const file of ['meta/_journal.json', ...files])
-      writeFileSync(join(migrationsFolder, file), readTextAsset(`drizzle/${dialect}/${file}`))
-    await migrate({ migrationsFolder })
-  } finally {
-    rmSync(migrationsFolder, { recursive: true, force: true })
-  }
+export async function migrateAll<Session>(dialect: Dialect, database: object): Promise<void> {
+  // `as`: the declarations of drizzle hide both members, and its function `migrate` uses them in the same way.
+  const { dialect: statements, session } = database as Migrated<Session>
+  const migrations = readJournal(dialect).map(({ tag, when, breakpoints }) => {
+    const text = readTextAsset(`drizzle/${dialect}/${tag}.sql`)
+    const hash = createHash('sha256').update(text).digest('hex')
+    return { sql: text.split('--> statement-breakpoint'), bps: breakpoints, folderMillis: when, hash }
+  })
+  await statements.migrate(migrations, session, {})
 }
 
 function readJournal(dialect: Dialect): Journal['entries'] {

@@ -1,11 +1,20 @@
 /** The executable itself: `npm run check:build` builds it, and runs this with its path in TEST_EXECUTABLE. */
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { docsAssets } from '../../src/dev/docs.ts'
 import { version } from '../../src/system/version.ts'
-import { ended, executable, newFolder, run, start } from '../helpers/command.ts'
+import { ended, executable, newFolder, run, spawnFile, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
 import { filesOfTree } from './tree.ts'
@@ -156,6 +165,32 @@ t.test('a temporary folder it cannot load code from is one line that names the v
   const environment = { TMPDIR: join(data, 'missing') }
   const result = await run(['user', 'list', '--data', data], { environment })
   t.match(result, { code: 1, stdout: '', stderr: /^lychgate: store: [^\n]*set TMPDIR to [^\n]*\n$/ })
+})
+
+t.test('it loads the driver that root installed next to it, if it is the same', async (t) => {
+  const [folder, data] = [newFolder(t), newFolder(t)]
+  for (const path of ['bin', 'lib/lychgate']) mkdirSync(join(folder, path), { recursive: true })
+  copyFileSync(file, join(folder, 'bin/lychgate'))
+  const driver = join(folder, 'lib/lychgate/better_sqlite3.node')
+  const list = () =>
+    ended(
+      spawnFile(join(folder, 'bin/lychgate'), ['user', 'list', '--data', data], {
+        TMPDIR: join(data, 'missing'),
+      }),
+    )
+  const failed = { code: 1, stderr: /set TMPDIR/ }
+  t.match(await list(), failed)
+  copyFileSync(`node_modules/better-sqlite3/prebuilds/linux-${process.arch}.node`, driver)
+  chmodSync(driver, 0o644)
+  t.match(await list(), { code: 0, stderr: '' })
+  chmodSync(driver, 0o666)
+  t.match(await list(), failed, 'others can write it')
+  chmodSync(driver, 0o644)
+  chownSync(driver, 1, 1)
+  t.match(await list(), failed, 'it belongs to another user')
+  chownSync(driver, 0, 0)
+  writeFileSync(driver, 'x', { flag: 'a' })
+  t.match(await list(), failed, 'it has other bytes')
 })
 
 t.test('PostgreSQL works like SQLite', async (t) => {

@@ -1,9 +1,8 @@
 import { DrizzleQueryError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
-import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
 import { connectionFault } from '../../domain/server-url.ts'
-import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
+import { migrateAll, newerVersion, schemaState } from '../migrations.ts'
 import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { codeOf, numbers } from './prepared.ts'
 
@@ -69,7 +68,7 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
     const state = schemaState('postgres', applied)
     if (state === 'newer') throw new Error(newerVersion)
     if (state === 'current') return
-    await withMigrations('postgres', (folder) => migrate(drizzle(client), folder))
+    await migrateAll('postgres', drizzle(client))
   } finally {
     // Ends the connection, and with it the lock and the settings.
     client.release(true)

@@ -3,8 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DrizzleError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
-import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
-import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
+import { migrateAll, newerVersion, schemaState } from '../migrations.ts'
 import type { StoreFacts } from '../store.ts'
 
 /** Before 3.51.3 two connections that checkpoint can corrupt a WAL database; a migration needs 3.53. */
@@ -123,7 +122,7 @@ async function applyMigrations(client: Database.Database): Promise<void> {
     client.function('base64url', { deterministic: true }, (bytes) =>
       Buffer.from(bytes as Buffer).toString('base64url'),
     )
-    await withMigrations('sqlite', (folder) => migrate(drizzle(client), folder))
+    await migrateAll('sqlite', drizzle(client))
   } catch (fault) {
     // Two processes that start at once both see an empty file; the slower one finds the work done.
     if (schemaOf(client) !== 'current') throw fault
