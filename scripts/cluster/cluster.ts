@@ -1,12 +1,12 @@
 /** Starts the cluster, to watch a failover by hand. `npm run test:cluster` tests the same one. */
 import { createInterface } from 'node:readline'
 import { scriptCommand } from '../command.ts'
+import { ProgramsMissing, unavailable } from '../debian/packages.ts'
 import { type Folder, makeFolder } from './folder.ts'
 import { askStatus, until } from './loopback.ts'
-import { getPrograms, getProxies, ProgramsMissing } from './packages.ts'
+import { getPrograms, getProxies } from './packages.ts'
 import { type Cluster, startCluster } from './start.ts'
 
-const unavailable = 69
 const { check } = scriptCommand(
   'cluster',
   'Starts two Lychgate nodes in front of PostgreSQL with Patroni, etcd and HAProxy: two PostgreSQL nodes in synchronous ' +
@@ -46,8 +46,8 @@ async function main(): Promise<void> {
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => void end(1))
   try {
-    const programs = await getPrograms(folder)
-    if (check) await getProxies(folder)
+    const programs = getPrograms(folder)
+    if (check) getProxies(folder)
     else {
       const settings = Object.entries(process.env).flatMap(([name, value]) =>
         name.startsWith('LYCHGATE_') && value !== undefined ? [[name, value] as const] : [],

@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { downloadPackages, ProgramsMissing, unpackPackages } from '../debian/packages.ts'
 import type { Folder } from './folder.ts'
 
 /** The path of each program, and the settings with which it finds its libraries. */
@@ -25,9 +26,6 @@ export interface Proxies {
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** States in one line why the programs are not available on this machine. */
-export class ProgramsMissing extends Error {}
-
 /** `/` and the folder packages are unpacked to, with the same layout as `/`. */
 type Roots = readonly string[]
 
@@ -36,8 +34,8 @@ type Roots = readonly string[]
  * service is started and nothing stays on the machine.
  * @throws {ProgramsMissing}
  */
-export async function getPrograms(folder: Folder): Promise<Programs> {
-  const roots = await getPackages(folder, (roots) => [
+export function getPrograms(folder: Folder): Programs {
+  const roots = getPackages(folder.path, (roots) => [
     ...(find(roots, 'usr/bin/etcd') ? [] : ['etcd-server']),
     ...(find(roots, 'usr/sbin/haproxy') ? [] : ['haproxy']),
     // Patroni uses etcd through a library that it only suggests.
@@ -60,8 +58,8 @@ export async function getPrograms(folder: Folder): Promise<Programs> {
  * The same for the proxies.
  * @throws {ProgramsMissing}
  */
-export async function getProxies(folder: Folder): Promise<Proxies> {
-  const roots = await getPackages(folder, (roots) => [
+export function getProxies(folder: Folder): Proxies {
+  const roots = getPackages(folder.path, (roots) => [
     ...(find(roots, 'usr/sbin/nginx') ? [] : ['nginx']),
     ...(find(roots, 'usr/bin/caddy') ? [] : ['caddy']),
     ...(find(roots, 'usr/sbin/haproxy') ? [] : ['haproxy']),
@@ -74,11 +72,34 @@ export async function getProxies(folder: Folder): Promise<Proxies> {
   }
 }
 
+/** The programs that unpack and run an image. */
+export interface ContainerPrograms {
+  readonly umoci: string
+  readonly runc: string
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/**
+ * The same for the programs that unpack and run an image.
+ * @throws {ProgramsMissing}
+ */
+export function getContainerPrograms(folder: string): ContainerPrograms {
+  const roots = getPackages(folder, (roots) => [
+    ...(find(roots, 'usr/bin/umoci') ? [] : ['umoci']),
+    ...(find(roots, 'usr/sbin/runc') ? [] : ['runc']),
+  ])
+  return {
+    umoci: find(roots, 'usr/bin/umoci') ?? '',
+    runc: find(roots, 'usr/sbin/runc') ?? '',
+    environment: { LD_LIBRARY_PATH: libraries(roots[0] ?? '').join(':') },
+  }
+}
+
 /** Gets what `missing` names until it names nothing, and returns where to search. */
-async function getPackages(folder: Folder, missing: (roots: Roots) => readonly string[]): Promise<Roots> {
-  const roots: Roots = [join(folder.path, 'packages'), '/']
+function getPackages(folder: string, missing: (roots: Roots) => readonly string[]): Roots {
+  const roots: Roots = [join(folder, 'packages'), '/']
   const names = missing(roots)
-  if (names.length > 0) await unpackPackages(folder, names)
+  if (names.length > 0) unpackPackages(downloadPackages(folder, names), join(folder, 'packages'))
   const [still] = missing(roots)
   if (still !== undefined) throw new ProgramsMissing(`the package ${still} has not what it should have`)
   return roots
@@ -104,30 +125,4 @@ function libraries(root: string): readonly string[] {
   const all = join(root, 'usr/lib')
   if (!existsSync(all)) return []
   return [all, ...readdirSync(all).flatMap((name) => (name.endsWith('-linux-gnu') ? [join(all, name)] : []))]
-}
-
-async function unpackPackages(folder: Folder, names: readonly string[]): Promise<void> {
-  if (!existsSync('/usr/bin/apt-get')) {
-    throw new ProgramsMissing(`${names.join(', ')}: not on this machine, and it has no apt-get to get them`)
-  }
-  const apt = join(folder.path, 'apt')
-  const options = [
-    `Dir::State::lists=${apt}/lists`,
-    `Dir::Cache=${apt}/cache`,
-    'Debug::NoLocking=1',
-    'APT::Install-Recommends=0',
-  ].flatMap((option) => ['-o', option])
-  const script = `set -e
-mkdir -p ${apt}/lists/partial ${apt}/cache/archives/partial
-apt-get ${options.join(' ')} --quiet update
-apt-get ${options.join(' ')} --quiet --yes --download-only install ${names.join(' ')}
-for package in ${apt}/cache/archives/*.deb; do dpkg-deb --extract $package ${folder.path}/packages; done`
-  await folder.run('packages', ['sh', '-c', script]).catch((error: unknown) => {
-    // The first warning is closer to the cause than the final error.
-    const line = folder.words('packages').find((text) => /^[EW]: /.test(text))
-    throw new ProgramsMissing(
-      `${names.join(', ')}: not on this machine, and apt-get cannot get them: ${line?.slice(3) ?? 'no word why'}`,
-      { cause: error },
-    )
-  })
 }

@@ -23,7 +23,7 @@ const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 t.comment(`seed ${seed}`)
 const folder = makeFolder()
 t.teardown(() => folder.remove())
-const cluster = await startCluster(folder, await getPrograms(folder), {
+const cluster = await startCluster(folder, getPrograms(folder), {
   LYCHGATE_LOG_LEVEL: 'error',
   // Long enough for a client that lost a response to ask again.
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { imageConfig } from '../../scripts/image/config.ts'
 import { exitCode } from '../../src/cli/failure.ts'
 import { readinessUrl } from '../../src/cli/healthcheck.ts'
 import type { Config } from '../../src/config/schema.ts'
@@ -157,17 +158,18 @@ const argumentsOf = (name: string) => instructions.filter(([one]) => one === nam
 
 t.test('the image builds from the sources, and what it copies exists and is not ignored', async (t) => {
   const { scripts } = JSON.parse(read('package.json'))
-  t.ok('build' in scripts)
-  t.ok(argumentsOf('RUN').some((command) => command === 'npm run build'))
-  const [packages = '', sources, ...built] = argumentsOf('COPY')
+  t.ok('image' in scripts)
+  t.equal(argumentsOf('RUN').at(-1), 'npm run image -- --content')
+  const [packages = '', sources, ...made] = argumentsOf('COPY')
   const named = packages.split(' ').slice(0, -1)
   t.ok(named.length >= 2)
   for (const path of named) t.ok(existsSync(join(root, path)), path)
   t.equal(sources, '. .')
-  const dist = `--from=build ${argumentsOf('WORKDIR')[0]}/dist`
-  t.strictSame(built, [
-    `${dist}/lychgate /usr/local/bin/lychgate`,
-    `${dist}/lychgate.licences.txt /usr/local/share/doc/lychgate/`,
+  const content = `${argumentsOf('WORKDIR')[0]}/dist/image`
+  t.strictSame(made, [
+    `--from=build ${content}/base/ /`,
+    `--from=build ${content}/server/ /`,
+    `--from=build --chown=10001:0 ${content}/volume/ /`,
   ])
   const ignored = spawnSync('git', ['ls-files', '--cached', '--ignored', '--exclude-from=.dockerignore'], {
     cwd: root,
@@ -180,17 +182,34 @@ t.test('the image builds from the sources, and what it copies exists and is not 
   )
 })
 
-t.test('the image runs serve as an unprivileged user, on a volume, and contains no secret', async (t) => {
-  t.match(argumentsOf('USER').at(-1), /^[1-9]\d+:[1-9]\d+$/)
-  const environment = Object.fromEntries(
-    argumentsOf('ENV').flatMap((line) => line.split(' ').map((pair) => pair.split('='))),
+t.test('the Dockerfile configures the image as npm run image does, and names no secret', async (t) => {
+  const seconds = (text = '') => Number(text.replace(/s$/, '')) * 1e9
+  const [health = ''] = argumentsOf('HEALTHCHECK')
+  const after = (flag: string) => seconds(new RegExp(`--${flag}=(\\d+s)`).exec(health)?.[1])
+  const { Labels: _, ...expected } = imageConfig('')
+  t.strictSame(
+    {
+      User: argumentsOf('USER').at(-1),
+      ExposedPorts: Object.fromEntries(argumentsOf('EXPOSE').map((port) => [`${port}/tcp`, {}])),
+      Env: argumentsOf('ENV').flatMap((line) => line.split(' ')),
+      Entrypoint: JSON.parse(argumentsOf('ENTRYPOINT')[0] ?? ''),
+      Cmd: JSON.parse(argumentsOf('CMD')[0] ?? ''),
+      Volumes: Object.fromEntries(argumentsOf('VOLUME').map((path) => [path, {}])),
+      WorkingDir: argumentsOf('WORKDIR').at(-1),
+      StopSignal: argumentsOf('STOPSIGNAL')[0],
+      Healthcheck: {
+        Test: ['CMD', ...JSON.parse(/CMD (.*)$/.exec(health)?.[1] ?? '')],
+        Interval: after('interval'),
+        Timeout: after('timeout'),
+        StartPeriod: after('start-period'),
+      },
+    },
+    expected,
   )
-  const config = loadConfig({ mode: 'dev', environment })
-  t.equal(config.host, '0.0.0.0')
-  t.strictSame(argumentsOf('VOLUME'), [config.data])
-  t.strictSame(argumentsOf('EXPOSE'), [String(config.port)])
-  t.strictSame([argumentsOf('ENTRYPOINT'), argumentsOf('CMD')], [['["lychgate"]'], ['["serve"]']])
-  t.match(argumentsOf('HEALTHCHECK'), [/ CMD \["lychgate", "healthcheck"\]$/])
+  const variables = Object.fromEntries(expected.Env.map((pair) => pair.split('=')))
+  const config = loadConfig({ mode: 'dev', environment: variables })
+  t.match(config, { host: '0.0.0.0', port: 9400, data: '/data' })
+  t.match(expected.User, /^[1-9]\d+:[1-9]\d+$/)
   for (const [name, rest] of instructions) t.notMatch(`${name} ${rest}`, /secret|password/i)
 })
 

@@ -23,7 +23,7 @@ import { UserAgent } from '../helpers/user-agent.ts'
 
 const folder = makeFolder()
 t.teardown(() => folder.remove())
-const proxies = await getProxies(folder)
+const proxies = getProxies(folder)
 const { localhost } = makeKnownCertificates(t)
 const [certificate, key, both] = [
   write('cert.pem', localhost.cert),
