@@ -19,37 +19,39 @@ import {
   toSession,
   toUser,
 } from './rows.ts'
-import { many, one, type Script, together } from './script.ts'
+import { many, one, type Script, sideBySide, together } from './script.ts'
 import type { RowOfRead } from './statements.ts'
-import type {
-  AuditFilter,
-  AuditPage,
-  AuditPageFilter,
-  ChallengeCount,
-  ConnectionPage,
-  Connections,
-  Counts,
-  DayCount,
-  FindKind,
-  Found,
-  GrantPage,
-  GrantsFound,
-  ListKind,
-  NewestGrants,
-  NewestRejections,
-  Numbered,
-  OwnedKind,
-  Population,
-  PrefixPage,
-  RecordPage,
-  RecordSet,
-  RowPage,
-  Rows,
-  StoreFacts,
-  TurnPage,
-  UserAuditPage,
-  UserMatches,
-  UserRead,
+import {
+  type AuditFilter,
+  type AuditPage,
+  type AuditPageFilter,
+  type ChallengeCount,
+  type ConnectionPage,
+  type Connections,
+  type Counts,
+  type DayCount,
+  type FindKind,
+  type Found,
+  type GrantPage,
+  type GrantsFound,
+  type ListKind,
+  type NewestGrants,
+  type NewestRejections,
+  type Numbered,
+  type OwnedKind,
+  type Parts,
+  type Population,
+  type PrefixPage,
+  partsOf,
+  type RecordPage,
+  type RecordSet,
+  type RowPage,
+  type Rows,
+  type StoreFacts,
+  type TurnPage,
+  type UserAuditPage,
+  type UserMatches,
+  type UserRead,
 } from './store.ts'
 
 /** Loads what `find` finds and `transact` decides about. */
@@ -59,6 +61,7 @@ export function load<K extends FindKind>(kind: K, key: string): Script<Found<K> 
 
 function loadAny(kind: FindKind, key: string): Script<unknown> {
   if (typeof kind === 'object') {
+    if ('parts' in kind) return loadParts(kind, key)
     if ('each' in kind) return loadRecords(kind, key)
     return 'kinds' in kind ? loadUserRead(kind, key) : loadRecord(kind, key)
   }
@@ -97,6 +100,12 @@ function loadAny(kind: FindKind, key: string): Script<unknown> {
     case 'rejection':
       return one('rejection', { key }, toRejection)
   }
+}
+
+function* loadParts(kind: Parts<Readonly<Record<string, FindKind>>>, key: string): Script<unknown> {
+  const parts = partsOf(kind, key)
+  const found = yield* sideBySide(parts.map((part) => load(part.kind, part.key)))
+  return Object.fromEntries(parts.map(({ name }, index) => [name, found[index]]))
 }
 
 function loadRecord<T>(kind: RecordKind<T>, id: string): Script<T | undefined> {

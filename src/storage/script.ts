@@ -4,11 +4,10 @@ import type { ReadName, RowOfRead, WriteName } from './statements.ts'
  * One run of a prepared statement, or of a text with its values. Of a read with `isOne` the first row is enough. A write
  * that is queued has no result: PostgreSQL gets all of a transaction together with its commit.
  */
-export type Step =
-  | NamedStep
-  | QueuedWrite
-  | Together
-  | { readonly text: string; readonly values: readonly unknown[] }
+export type Step = ReadStep | QueuedWrite
+
+/** A step whose result is awaited. */
+export type ReadStep = NamedStep | Together | { readonly text: string; readonly values: readonly unknown[] }
 
 interface NamedStep {
   readonly statement: ReadName | WriteName
@@ -18,7 +17,7 @@ interface NamedStep {
 
 /** Reads that run in this order, each with a result; PostgreSQL gets all of them at once. */
 export interface Together {
-  readonly together: readonly NamedStep[]
+  readonly together: readonly ReadStep[]
 }
 
 /** A write whose result is not awaited. */
@@ -49,6 +48,17 @@ export function* one<N extends ReadName, T>(
 /** Reads of several statements. @returns The rows of each. */
 export function* together(steps: Together['together']): Script<readonly (readonly unknown[])[]> {
   return (yield { together: steps }) as readonly (readonly unknown[])[] // of each read
+}
+
+/** Runs scripts that only read, side by side: what they ask for at the same time is one trip. */
+export function* sideBySide(scripts: readonly Script<unknown>[]): Script<readonly unknown[]> {
+  const steps = scripts.map((script) => ({ script, step: script.next() }))
+  for (;;) {
+    const open = steps.filter(({ step }) => step.done !== true)
+    if (open.length === 0) return steps.map(({ step }) => step.value)
+    const results = yield* together(open.map(({ step }) => step.value as ReadStep)) // it reads
+    for (const [index, one] of open.entries()) one.step = one.script.next(results[index])
+  }
 }
 
 /** Reads rows, and leaves out the ones that become undefined. */

@@ -66,8 +66,34 @@ export function keysOf(keys: Iterable<string>): string {
   return JSON.stringify([...new Set(keys)].toSorted())
 }
 
+/** What one decision is about if that is of several kinds, by names, found by their keys as `keyOfParts` joins them. */
+export interface Parts<P extends Readonly<Record<string, FindKind>>> {
+  /** For metrics. */
+  readonly name: string
+  readonly parts: P
+}
+
+/** The key of several parts. */
+export function keyOfParts<P extends Readonly<Record<string, FindKind>>>(
+  _kind: Parts<P>,
+  keys: { readonly [N in keyof P]: string },
+): string {
+  return JSON.stringify(keys)
+}
+
+/** Splits a key of several parts. @returns Each part with its name and its key, in the order of `parts`. */
+export function partsOf({ parts }: Parts<Readonly<Record<string, FindKind>>>, key: string) {
+  const keys = JSON.parse(key) as Readonly<Record<string, string>> // of `keyOfParts`
+  return Object.entries(parts).map(([name, kind]) => ({ name, kind, key: keys[name] ?? '' }))
+}
+
 /** What can be found by a key: a row, a record of a kind, or a user with what belongs to them. */
-export type FindKind = keyof Rows | RecordKind<unknown> | RecordSet<unknown> | UserRead<unknown>
+export type FindKind =
+  | keyof Rows
+  | RecordKind<unknown>
+  | RecordSet<unknown>
+  | UserRead<unknown>
+  | { readonly name: string; readonly parts: Readonly<Record<string, FindKind>> }
 export type ListKind = 'client' | 'user' | 'key'
 /** What is found by the user it belongs to, too. */
 export type OwnedKind = 'session' | 'grant' | RecordKind<unknown>
@@ -80,7 +106,9 @@ export type Found<K extends FindKind> = K extends keyof Rows
       ? ReadonlyMap<string, T>
       : K extends UserRead<infer T>
         ? T
-        : never
+        : K extends { parts: infer P extends Readonly<Record<string, FindKind>> }
+          ? { readonly [N in keyof P]: Found<P[N]> | undefined }
+          : never
 
 /** A client that gets tokens for itself, and the owner of a grant that is inserted for it. */
 export interface ActingClient {
@@ -107,19 +135,18 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 /**
  * What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the
  * others. A decision to insert a grant waits for none: what it reads stays as it is until it is committed.
- * @returns The locks, in the order in which they are taken.
+ * @returns The locks, in the order in which they are taken: the same for all who take several.
  */
 export function locksOf(kind: FindKind, key: string): readonly string[] {
-  if (typeof kind === 'object' && 'each' in kind)
-    return (JSON.parse(key) as string[]).map((one) => `${kind.each.name} ${one}`) // of `keysOf`
-  const lock = lockOf(kind, key)
-  return lock === undefined ? [] : [lock]
-}
-
-function lockOf(kind: Exclude<FindKind, RecordSet<unknown>>, key: string): string | undefined {
-  if (kind === 'sessionConsent' || kind === 'actingClient') return undefined
-  if (typeof kind === 'object') return 'kinds' in kind ? `user ${key}` : `${kind.name} ${key}`
-  return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
+  if (kind === 'sessionConsent' || kind === 'actingClient') return []
+  if (kind === 'grantOfToken') return [`grant ${key.split(' ', 1)[0]}`]
+  if (typeof kind === 'string') return [`${kind} ${key}`]
+  if ('parts' in kind)
+    return partsOf(kind, key)
+      .flatMap((part) => locksOf(part.kind, part.key))
+      .toSorted()
+  if ('each' in kind) return (JSON.parse(key) as string[]).map((one) => `${kind.each.name} ${one}`) // of `keysOf`
+  return ['kinds' in kind ? `user ${key}` : `${kind.name} ${key}`]
 }
 
 /** Which audit events are wanted; an absent member leaves the choice open. */

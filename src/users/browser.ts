@@ -57,7 +57,9 @@ export interface Browser {
   /** Opens the cookie of a browser in which this user signed in before. */
   knownBrowser(request: FastifyRequest, user: User): Promise<KnownBrowser | undefined>
   /** Renews that cookie, or gives the browser one. */
-  keepKnownBrowser(reply: FastifyReply, user: User): Promise<void>
+  keepKnownBrowser(reply: FastifyReply, owner: KnownBrowserOwner): Promise<void>
+  /** Reads the credentials of a user, to which that cookie is bound. */
+  knownBrowserOwner(user: User): Promise<KnownBrowserOwner>
 }
 
 /** Decorates `app.browser`. */
@@ -98,11 +100,13 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
       return session
     }
 
-    const ownerOf = async (user: User): Promise<KnownBrowserOwner> => ({
-      ...user,
-      passkeys: await store.listOf(passkeyKind, user.id),
-      secondFactor: await store.find(secondFactorKind, user.id),
-    })
+    const ownerOf = async (user: User): Promise<KnownBrowserOwner> => {
+      const [passkeys, secondFactor] = await Promise.all([
+        store.listOf(passkeyKind, user.id),
+        store.find(secondFactorKind, user.id),
+      ])
+      return { ...user, passkeys, secondFactor }
+    }
     const deviceIn = (request: FastifyRequest) =>
       cookies.read(request, 'device') ?? cookies.readFormer(request, 'device')
     const openedFor = (request: FastifyRequest, owner: KnownBrowserOwner) =>
@@ -111,7 +115,8 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
       secretOrNone(kind, cookies.readFormer(request, kind))
     const isFormerDevice = async (request: FastifyRequest) => {
       const value = cookies.readFormer(request, 'device')
-      const owner = await store.find('user', value?.split('.', 1)[0] ?? '')
+      if (value === undefined) return false
+      const owner = await store.find('user', value.split('.', 1)[0] ?? '')
       return owner && openKnownBrowser(value, await ownerOf(owner), ...keys.handleSecrets) !== undefined
     }
     const isStored = async (secret: string) => (await store.find('session', hashSecret(secret))) !== undefined
@@ -179,8 +184,8 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
         const isTheirs = deviceIn(request)?.startsWith(`${user.id}.`) ?? false
         return isTheirs ? openedFor(request, await ownerOf(user)) : undefined
       },
-      keepKnownBrowser: async (reply, user) => {
-        const owner = await ownerOf(user)
+      knownBrowserOwner: ownerOf,
+      keepKnownBrowser: async (reply, owner) => {
         const known = openedFor(reply.request, owner)
         const nonce = known?.isBound ? known.nonce : random(16).toString('base64url')
         const value = sealKnownBrowser(owner, nonce, keys.handles.current.secret)

@@ -29,9 +29,11 @@ export interface FactorSources {
 
 /** What a user can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
 export async function factorsOf({ store, service }: FactorSources, userId: string): Promise<Factors> {
-  const user = await store.find('user', userId)
-  const secondFactor = await store.find(secondFactorKind, userId)
-  const passkeys = service.relyingParty === undefined ? [] : await store.listOf(passkeyKind, userId)
+  const [user, secondFactor, passkeys] = await Promise.all([
+    store.find('user', userId),
+    store.find(secondFactorKind, userId),
+    service.relyingParty === undefined ? [] : store.listOf(passkeyKind, userId),
+  ])
   return {
     password: user?.passwordHash !== undefined,
     codes: secondFactor?.confirmedAt !== undefined,

@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { auditEvent } from '../domain/audit.ts'
+import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds, Throttle, User } from '../domain/model.ts'
 import type { Needs } from '../feature/deps.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { keysOf, type RecordSet, type Store } from '../storage/store.ts'
 import { PasswordQueueFull } from './passwords.ts'
-import { type CounterChange, countAttempts, refundAttempts, signedIn } from './rules/attempts.ts'
+import { type CounterChange, countAttempts, refundOf, signedIn } from './rules/attempts.ts'
 import { type Bucket, bucketsOf, networkRows, type ThrottleLimits, throttleKind } from './rules/throttle.ts'
 
 /** A typed password, and its user. */
@@ -20,6 +21,7 @@ export interface PasswordAttempt {
 /**
  * Checks a password, counted and throttled wherever one is typed; only what was looked at and wrong stays
  * counted. A user there is not takes as long as a wrong password.
+ * @returns What a right password changes in counters, for the caller to commit.
  * @throws {OAuthError} `temporarily_unavailable`: 429 when throttled, 503 when too many checks are waiting.
  */
 export function passwordAttempts(
@@ -30,7 +32,7 @@ export function passwordAttempts(
     request: FastifyRequest,
     { user, login, password }: PasswordAttempt,
     now: Seconds,
-  ): Promise<boolean> => {
+  ): Promise<CounterChange | undefined> => {
     const limits = config.signInThrottle
     const prefix = addressPrefix(request.ip)
     const rows = networkRows(prefix, user?.id ?? '', now)
@@ -55,19 +57,27 @@ export function passwordAttempts(
       userId: user?.id,
       ...(user !== undefined && { onSuccess: signedIn(user.id, seen === undefined ? rows : undefined) }),
     }
-    const isRight = await throttled(store, trial, async () => {
+    const right = await counted(store, trial, async () => {
       try {
         return (await checkPassword(password, user?.passwordHash)) || undefined
       } catch (error) {
         throw error instanceof PasswordQueueFull ? busy(error) : error
       }
     })
-    return user !== undefined && (isRight ?? false)
+    return user && right?.refund
   }
 }
 
 /** Several counters, which are changed together. */
-const throttles: RecordSet<Throttle> = { name: 'throttles', each: throttleKind }
+export const throttles: RecordSet<Throttle> = { name: 'throttles', each: throttleKind }
+
+/** Commits a change of counters. */
+export async function changeCounters(
+  store: Pick<Store, 'transact'>,
+  { keys, writes }: CounterChange,
+): Promise<void> {
+  await store.transact(throttles, keysOf(keys), (found = none) => accept(undefined, ...writes(found)))
+}
 
 function busy(cause: PasswordQueueFull): OAuthError {
   const headers = { 'retry-after': '2' }
@@ -89,6 +99,12 @@ export interface Trial {
   readonly onSuccess?: CounterChange
 }
 
+/** A right attempt, which counts until its caller takes it back. */
+interface RightAttempt<T> {
+  readonly outcome: T
+  readonly refund: CounterChange
+}
+
 /**
  * Runs an attempt that counts against these buckets until it turns out right: undefined is a failed one. An attempt
  * that threw was not evaluated and has not failed. The count is committed before the attempt: what is tried at the same
@@ -97,31 +113,39 @@ export interface Trial {
  */
 export async function throttled<T>(
   store: Store,
-  { buckets, limits, now, userId, onSuccess }: Trial,
+  trial: Trial,
   attempt: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
+  const right = await counted(store, trial, attempt)
+  if (right === undefined) return undefined
+  await changeCounters(store, right.refund)
+  return right.outcome
+}
+
+/** The same for a caller that takes a right attempt back together with what follows from it. */
+async function counted<T>(
+  store: Store,
+  { buckets, limits, now, userId, onSuccess = success }: Trial,
+  attempt: () => Promise<T | undefined>,
+): Promise<RightAttempt<T> | undefined> {
   const { counted, isLast } = await store.transact(
     throttles,
     keysOf(buckets.map(({ key }) => key)),
     (found = none) => countAttempts(found, buckets, limits, now),
   )
-  const refund = (change?: CounterChange) => {
-    const keys = [...counted.map(({ key }) => key), ...(change?.keys ?? [])]
-    return store.transact(throttles, keysOf(keys), (found = none) => refundAttempts(found, counted, change))
-  }
   let outcome: T | undefined
   try {
     outcome = await attempt()
   } catch (error) {
-    await refund()
+    await changeCounters(store, refundOf(counted))
     throw error
   }
-  if (outcome !== undefined) await refund(onSuccess ?? success)
-  else if (isLast && userId !== undefined) {
+  if (outcome !== undefined) return { outcome, refund: refundOf(counted, onSuccess) }
+  if (isLast && userId !== undefined) {
     const about = { userId, failuresInARow: limits.failuresInARow }
     await store.write(auditEvent('sign-in-failed', { by: 'server', at: now }, about))
   }
-  return outcome
+  return undefined
 }
 
 const none: ReadonlyMap<string, Throttle> = new Map()

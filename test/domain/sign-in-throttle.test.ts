@@ -2,7 +2,7 @@ import t from 'tap'
 import { put, remove } from '../../src/domain/decision.ts'
 import type { Throttle } from '../../src/domain/model.ts'
 import { addressPrefix } from '../../src/http/address-prefix.ts'
-import { countAttempts, refundAttempts, signedIn } from '../../src/users/rules/attempts.ts'
+import { countAttempts, refundOf, signedIn } from '../../src/users/rules/attempts.ts'
 import {
   type Bucket,
   bucketsOf,
@@ -174,7 +174,7 @@ t.test('an attempt counts in every bucket, or in none', async (t) => {
   t.equal(counted.writes.length, 2)
   const full = new Map([['other', { key: 'other', failures: 1, expiresAt: 200 }]])
   t.throws(() => countAttempts(full, [bucket, other], limits, 100), { code: 'temporarily_unavailable' })
-  t.strictSame(refundAttempts(full, [bucket, other]).writes, [remove(throttleKind, 'other')])
+  t.strictSame(refundOf([bucket, other]).writes(full), [remove(throttleKind, 'other')])
 })
 
 t.test('attempts are counted up to the limit and then rejected until the window ends', async (t) => {

@@ -114,8 +114,8 @@ export const accountFaults = [
   {
     id: 'password-changed-without-the-current-one',
     file: 'src/pages/account/password.ts',
-    find: 'if (await isPassword(request, { user, password }, now)) return undefined',
-    replace: 'return undefined',
+    find: 'if (right !== undefined) {',
+    replace: 'if (right === undefined) return undefined\n      else {',
     tests: test('password'),
   },
   {

@@ -44,8 +44,8 @@ export const headerFaults = [
     id: 'form-action-missing-where-a-page-of-ours-waits',
     rule: 'rfc9700-4.16-csp',
     file: 'src/pages/sign-in/pending.ts',
-    find: "    const client = 'page' in wanted",
-    replace: "    request.leadsToClient = true\n    const client = 'page' in wanted",
+    find: '    const [client, session] = await',
+    replace: '    request.leadsToClient = true\n    const [client, session] = await',
   },
   {
     id: 'form-action-missing-in-every-sign-out',

@@ -141,7 +141,7 @@ export const interactionFaults = [
   {
     id: 'any-password-signs-in',
     file: login,
-    find: 'if (!isRight || user === undefined) {',
+    find: 'if (user === undefined || counters === undefined) {',
     replace: 'if (user === undefined) {',
     tests: signIn,
   },

@@ -175,8 +175,8 @@ export const limitFaults = [
   {
     id: 'decision-about-a-token-does-not-wait',
     file: 'src/storage/store.ts',
-    find: "kind === 'grantOfToken' ?",
-    replace: "kind === 'rejection' ?",
+    find: "if (kind === 'grantOfToken') return",
+    replace: "if (kind === 'rejection') return",
     tests: ['test/storage/sqlite.test.ts'],
   },
   {

@@ -9,7 +9,7 @@ import type { PageDeps } from '../../feature/deps.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { hashPassword } from '../../users/passwords.ts'
 import { changePassword } from '../../users/rules/user.ts'
-import { passwordAttempts } from '../../users/throttling.ts'
+import { changeCounters, passwordAttempts } from '../../users/throttling.ts'
 import { busyProblem, newPasswordProblem } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
 import type { AccountModel, AccountPage, Visit } from './account-page.ts'
@@ -67,7 +67,7 @@ export function passwordPage(app: FastifyInstance, deps: PageDeps): AccountPage 
       const changed = await change(visit, disconnects)
       if (changed === undefined) return show(visit, msg('password.overtaken'))
       // The previous cookie was bound to the old password.
-      await app.browser.keepKnownBrowser(reply, changed)
+      await app.browser.keepKnownBrowser(reply, await app.browser.knownBrowserOwner(changed))
       return done(disconnects ? 'password-changed-disconnected' : 'password-changed', 'security')
     },
   }
@@ -78,13 +78,17 @@ export function passwordPage(app: FastifyInstance, deps: PageDeps): AccountPage 
  * when it is right, or the user has none. A wrong one is an event that the user can see.
  */
 export function currentPasswordCheck(app: FastifyInstance, deps: PageDeps) {
-  const isPassword = passwordAttempts(app, deps)
+  const checkPassword = passwordAttempts(app, deps)
 
   return async ({ user, form, now, context, request, reply }: Visit): Promise<Text | undefined> => {
     if (user.passwordHash === undefined) return undefined
     try {
       const password = single(form, 'current') ?? ''
-      if (await isPassword(request, { user, password }, now)) return undefined
+      const right = await checkPassword(request, { user, password }, now)
+      if (right !== undefined) {
+        await changeCounters(deps.store, right)
+        return undefined
+      }
     } catch (error) {
       return busyProblem(error, reply, 'password.throttled')
     }

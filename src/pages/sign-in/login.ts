@@ -5,10 +5,12 @@ import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
+import { parametersOf } from '../../http/parameters.ts'
 import { factorsOf } from '../../users/factors.ts'
+import type { CounterChange } from '../../users/rules/attempts.ts'
 import { secondStepOf } from '../../users/rules/second-factor.ts'
-import { findByLogin } from '../../users/search.ts'
-import { passwordAttempts } from '../../users/throttling.ts'
+import { findByLogin, type TypedLogin } from '../../users/search.ts'
+import { changeCounters, passwordAttempts } from '../../users/throttling.ts'
 import { assertOwnForm } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
 import { accountChooser } from './choose-account.ts'
@@ -26,7 +28,7 @@ export function loginPage(
 ): void {
   const { store } = deps
   const load = pendingLoader(app, deps)
-  const isPassword = passwordAttempts(app, deps)
+  const checkPassword = passwordAttempts(app, deps)
   const startSession = sessionStarter(app, deps)
   const forms = loginForms(app, deps)
   const chooser = accountChooser(app, deps, forms)
@@ -54,7 +56,8 @@ export function loginPage(
   })
 
   app.post('/login', { config: { limit: 'signIn' }, schema: { hide: true } }, async (request, reply) => {
-    const pending = await load(request.body, reply)
+    const username = single(parametersOf(request.body), 'username') ?? ''
+    const [pending, typed] = await Promise.all([load(request.body, reply), findByLogin(store, username)])
     const { sent } = pending
     assertOwnForm(sent, forms.csrfOf(pending), forms.pageUrl(pending))
     const [chosen, decision] = [single(sent, 'account'), single(sent, 'decision')]
@@ -63,44 +66,37 @@ export function loginPage(
     if (user !== undefined) return finish(pending, withPassword(user))
     if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
     if (single(sent, 'step') === 'second') return bySecondFactor(pending)
-    return decision === 'passkey' ? byPasskey(pending) : byPassword(pending)
+    return decision === 'passkey' ? byPasskey(pending) : byPassword(pending, typed, username)
   })
 
-  const byPassword = async (pending: Pending) => {
-    const username = single(pending.sent, 'username') ?? ''
-    let user: User | undefined
+  /** An unknown user takes as long as a wrong password, and both look the same. */
+  const byPassword = async (pending: Pending, typed: TypedLogin, username: string) => {
+    const { sent, reply, now } = pending
+    const { user } = typed
+    const password = single(sent, 'password') ?? ''
+    let counters: CounterChange | undefined
     try {
-      user = await checkPassword(pending, username)
+      counters = await checkPassword(reply.request, { ...typed, user, password }, now)
     } catch (error) {
       return forms.showLogin(pending, { username, ...comeBack(error, pending) })
     }
-    if (user === undefined) return forms.reject(pending, msg('login.wrong'), username)
-    if (user.lockedAt !== undefined) return forms.reject(pending, msg('login.locked'), username)
-    if (secondStepOf(await factorsOf(deps, user.id), pending.request.acr) !== undefined) {
-      await second.begin(pending, user)
-      return pending.reply.redirect(forms.pageUrl(pending), 303)
-    }
-    if (await startSession(pending, withPassword(user))) return forms.continueFlow(pending)
-    return forms.reject(pending, msg('login.wrong'), username)
-  }
-
-  /**
-   * Checks a user name and password, counted and throttled. An unknown user takes as long as a wrong password, and
-   * both look the same.
-   * @throws {OAuthError} `temporarily_unavailable`: 429 when throttled, 503 when too many checks are waiting.
-   */
-  const checkPassword = async (pending: Pending, username: string): Promise<User | undefined> => {
-    const { sent, reply, now } = pending
-    const password = single(sent, 'password') ?? ''
-    const { login, user } = await findByLogin(store, username)
-    const isRight = await isPassword(reply.request, { user, login, password }, now)
-    if (!isRight || user === undefined) {
+    if (user === undefined || counters === undefined) {
       // Without the typed name: users type their password into that field.
       const who = { ...clientOf(pending), ...(user && { userId: user.id }) }
       await store.write(auditEvent('sign-in-failed', userContext(reply.request, now), who))
-      return undefined
+      return forms.reject(pending, msg('login.wrong'), username)
     }
-    return user
+    if (user.lockedAt !== undefined) {
+      await changeCounters(store, counters)
+      return forms.reject(pending, msg('login.locked'), username)
+    }
+    if (secondStepOf(await factorsOf(deps, user.id), pending.request.acr) !== undefined) {
+      await changeCounters(store, counters)
+      await second.begin(pending, user)
+      return reply.redirect(forms.pageUrl(pending), 303)
+    }
+    if (await startSession(pending, { ...withPassword(user), counters })) return forms.continueFlow(pending)
+    return forms.reject(pending, msg('login.wrong'), username)
   }
 
   const bySecondFactor = async (pending: Pending) => {

@@ -121,11 +121,10 @@ export function pendingLoader(app: FastifyInstance, deps: Needs<'store' | 'servi
     if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
     const wanted = interaction.request
     request.uiLocales = wanted.uiLocales
-    const client =
-      'page' in wanted
-        ? undefined
-        : await app.resolveClient(wanted.clientId, 'pending', addressPrefix(request.ip))
-    const session = await app.browser.session(request, now)
+    const [client, session] = await Promise.all([
+      'page' in wanted ? undefined : app.resolveClient(wanted.clientId, 'pending', addressPrefix(request.ip)),
+      app.browser.session(request, now),
+    ])
     const visit = { interaction, session, browserSecret, sent, reply, now }
     const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
     if ('page' in wanted)

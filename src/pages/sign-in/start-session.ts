@@ -1,13 +1,17 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, endSession, insert } from '../../domain/decision.ts'
+import { accept, endSession, insert, reject, update } from '../../domain/decision.ts'
+import { interactionKind } from '../../domain/interaction.ts'
 import type { Session, User, UserCredentials } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
+import { keyOfParts, keysOf } from '../../storage/store.ts'
 import { userCredentials } from '../../users/factors.ts'
+import type { CounterChange } from '../../users/rules/attempts.ts'
 import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
 import { browserName } from '../../users/sessions.ts'
-import { changeInteraction, clientOf, type Pending } from './pending.ts'
+import { throttles } from '../../users/throttling.ts'
+import { clientOf, interactionExpired, type Pending } from './pending.ts'
 
 /** What a sign-in is based on. It counts only if all of it is still valid once the session is inserted. */
 export interface LoginProof {
@@ -18,6 +22,8 @@ export interface LoginProof {
   readonly passkeyId?: string
   /** The seal of the one-time codes' secret. */
   readonly sealedSecret?: string
+  /** What the password changes in counters, if that is still to be committed. */
+  readonly counters?: CounterChange
   /** The session in which the password was typed, if it is stepped up: the new one ends with it at the latest. */
   readonly continues?: Pick<Session, 'authenticatedAt' | 'expiresAt'>
 }
@@ -32,46 +38,59 @@ export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'sto
 
   return async (pending: Pending, proof: LoginProof): Promise<boolean> => {
     const { reply, now } = pending
-    const { user, methods, continues } = proof
+    const { user, methods, continues, counters = noChange } = proof
     const { secret, id } = app.browser.mintSession()
     const fresh = beginSession(id, user.id, methods, config.lifetimes, now, await placeOf(reply))
     const session = continues === undefined ? fresh : continueSession(fresh, continues)
     const signedIn = await app.browser.sessions(reply.request, now)
     const { beside, over } = selectSessions(signedIn, user.id)
-    await changeInteraction(
-      store,
-      pending,
-      ({ pendingSecondFactor: _, challenge: __, ...rest }) => ({
-        ...rest,
-        authenticatedSessionId: session.id,
-        userChosen: true,
-      }),
-      insert('session', session),
-      // A session of the same user goes on in the new one: signing in again signs them out of no app.
-      ...over.map((ended) => endSession(ended.id, now, ended.userId === user.id ? session : undefined)),
-    )
     const context = userContext(reply.request, now)
     const who = { userId: user.id, ...clientOf(pending) }
     const isNew = (await app.browser.knownBrowser(reply.request, user)) === undefined
     const facts = { ...who, methods: methods.join(' '), ...(isNew && { browser: 'new' }) }
-    const isKept = await store.transact(userCredentials, user.id, (current) =>
-      isCurrent(proof, current) ? accept(true, auditEvent('sign-in', context, facts)) : accept(false),
-    )
-    if (isKept) {
-      app.browser.keepSession(reply, secret, beside)
-      await app.browser.keepKnownBrowser(reply, user)
-      return true
-    }
-    await store.write(endSession(id, now), auditEvent('sign-in-failed', context, who))
-    return false
+    const key = keyOfParts(signIn, {
+      counters: keysOf(counters.keys),
+      interaction: pending.interaction.id,
+      credentials: user.id,
+    })
+    const current = await store.transact(signIn, key, (found) => {
+      const refund = counters.writes(found?.counters ?? new Map())
+      if (found?.interaction === undefined) return reject(interactionExpired(), ...refund)
+      const { pendingSecondFactor: _, challenge: __, ...rest } = found.interaction
+      const progress = { ...rest, authenticatedSessionId: session.id, userChosen: true }
+      const { credentials } = found
+      if (!isCurrent(proof, credentials))
+        return accept(undefined, ...refund, auditEvent('sign-in-failed', context, who))
+      return accept(
+        credentials,
+        ...refund,
+        update(interactionKind, progress),
+        insert('session', session),
+        // A session of the same user goes on in the new one: signing in again signs them out of no app.
+        ...over.map((ended) => endSession(ended.id, now, ended.userId === user.id ? session : undefined)),
+        auditEvent('sign-in', context, facts),
+      )
+    })
+    if (current === undefined) return false
+    app.browser.keepSession(reply, secret, beside)
+    await app.browser.keepKnownBrowser(reply, { ...current, ...current.user })
+    return true
   }
 }
 
+const noChange: CounterChange = { keys: [], writes: () => [] }
+
+/** What a sign-in is decided about, all in one commit. */
+const signIn = {
+  name: 'signIn',
+  parts: { counters: throttles, interaction: interactionKind, credentials: userCredentials },
+} as const
+
 /**
  * Whether the user is not locked and still has every factor of the sign-in. What removes a factor ends the sessions
- * that exist by then, under the same lock, so the session has to be inserted before this is asked.
+ * that exist by then, under the same lock as this.
  */
-function isCurrent(proof: LoginProof, current: UserCredentials | undefined): boolean {
+function isCurrent(proof: LoginProof, current: UserCredentials | undefined): current is UserCredentials {
   const { user, passkeyId, sealedSecret } = proof
   if (current === undefined || current.user.lockedAt !== undefined) return false
   if (current.user.passwordHash !== user.passwordHash) return false

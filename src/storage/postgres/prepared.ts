@@ -1,7 +1,7 @@
 import { type Query, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
-import type { QueuedWrite, Script, Step } from '../script.ts'
+import type { QueuedWrite, ReadStep, Script } from '../script.ts'
 import { binder, buildReads, buildWrites, type Dialect, type Read } from '../statements.ts'
 import * as tables from './schema.ts'
 
@@ -50,7 +50,7 @@ export async function run<T>(client: pg.ClientBase, script: Script<T>): Promise<
  */
 export async function perform(
   client: pg.ClientBase,
-  step: Exclude<Step, QueuedWrite>,
+  step: ReadStep,
   reading: ReadonlyMap<string, Named> = transacting,
 ): Promise<unknown> {
   if ('together' in step) return Promise.all(step.together.map((one) => perform(client, one, reading)))

@@ -52,8 +52,7 @@ export function runnerOf(client: Database.Database): Run {
       if (step.exact !== undefined && changed !== 1) throw step.exact(step.statement)
       return undefined
     }
-    if ('together' in step)
-      return step.together.map(({ statement, values, isOne }) => statementOf(statement)(values, isOne))
+    if ('together' in step) return step.together.map(perform)
     if ('statement' in step) return statementOf(step.statement)(step.values, step.isOne)
     const statement = client.prepare(step.text)
     const values = step.values.map(bound)

@@ -53,18 +53,18 @@ export interface CounterChange {
 }
 
 /**
- * Takes an attempt back that did not fail.
+ * Returns what takes an attempt back that did not fail.
  * @param success Set if it succeeded: then a row of failures ends, too.
  */
-export function refundAttempts(
-  throttles: ReadonlyMap<string, Throttle>,
-  counted: readonly Bucket[],
-  success?: CounterChange,
-): Decision<void> {
-  const refunds = counted.flatMap(
-    ({ key, kind }) => refundAttempt(throttles.get(key), success !== undefined && kind === 'in-a-row').writes,
-  )
-  return accept(undefined, ...refunds, ...(success?.writes(throttles) ?? []))
+export function refundOf(counted: readonly Bucket[], success?: CounterChange): CounterChange {
+  const isEnd = ({ kind }: Bucket) => success !== undefined && kind === 'in-a-row'
+  return {
+    keys: [...counted.map(({ key }) => key), ...(success?.keys ?? [])],
+    writes: (throttles) => [
+      ...counted.flatMap((bucket) => refundAttempt(throttles.get(bucket.key), isEnd(bucket)).writes),
+      ...(success?.writes(throttles) ?? []),
+    ],
+  }
 }
 
 /**
