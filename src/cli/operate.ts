@@ -1,7 +1,7 @@
+import type AjvCompiler from '@fastify/ajv-compiler'
 import type { TSchema } from '@sinclair/typebox'
 import type { Operation, Server } from '../admin/operations/operation.ts'
 import type { Config } from '../config/schema.ts'
-import type { AuditContext } from '../domain/audit.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import { describeService } from '../feature/service.ts'
 import { declared, features } from '../features.ts'
@@ -10,8 +10,8 @@ import { systemClock, systemRandom } from '../system/system.ts'
 import { describeGroup } from '../users/groups.ts'
 import { describeUser } from '../users/rules/user.ts'
 import { findByLogin } from '../users/search.ts'
-import { CommandFailed } from './failure.ts'
-import type { AdminApi } from './files/admin-api.ts'
+import { CommandFailed, TryAgain } from './failure.ts'
+import type { AdminApi, Use } from './files/admin-api.ts'
 import { connect, type ServerFlags } from './files/open-target.ts'
 import { findGroup, findUser, isGroupId, isSub, requireGroup, requireUser } from './find.ts'
 import { openConfiguredKeys, withStore } from './open.ts'
@@ -39,6 +39,14 @@ export const [readsUsers, changesUsers] = [
   ['admin:users:read', 'admin:users:write'],
 ] as const
 
+/** Where a change comes from. */
+export interface Origin {
+  /** For the audit log. */
+  readonly file?: string
+  /** What it is about, in front of the messages of a server. */
+  readonly what?: string
+}
+
 /** What a command works on: the store of this configuration, or a running server. */
 export interface Operator {
   /** @throws {CommandFailed} if no user has this user name, email address or sub. */
@@ -53,19 +61,25 @@ export interface Operator {
   readonly store?: Store
   /** The configuration of the store. */
   readonly config?: Config
+  /** The client that a server is called with. */
+  readonly callerId?: string | undefined
   /** Why the last email could not be sent, if a store is where that is known. */
   unsent?: string
+  /** Returns the same for what a file says. */
+  from(origin: Origin): Operator
+  /** Changes groups. A store makes all changes in one transaction; a server makes one after the other. */
+  together(change: (operator: Operator) => Promise<void>): Promise<void>
   /** Performs an operation on what the parts of its path name, and returns the body of its response. */
   perform(operation: Operation, params: Params, body?: object, query?: Params): Promise<Json>
   /**
    * Changes what an operation reads.
-   * @param bodyOf Returns the change; it is called again if another change came first.
+   * @param bodyOf Returns the change, and nothing for what is deleted; it is called again if another change came first.
    */
   edit(
     read: Operation,
     change: Operation,
     params: Params,
-    bodyOf: (found: Json) => object | Promise<object>,
+    bodyOf: (found: Json) => object | undefined | Promise<object>,
   ): Promise<Json>
   /** Reads a list: all of it, or the first rows. */
   list(
@@ -78,11 +92,11 @@ export interface Operator {
 
 /**
  * Runs a command where its flags say. The same operations are performed in both places.
- * @param scopes Of the admin API, for a server.
+ * @param scopes Of the admin API, for a server, or what they follow from.
  */
 export async function withOperator(
   flags: ServerFlags,
-  scopes: readonly string[],
+  scopes: readonly string[] | Use,
   action: (operator: Operator) => Promise<void>,
 ): Promise<void> {
   const api = await connect(flags, scopes)
@@ -92,16 +106,14 @@ export async function withOperator(
   )
 }
 
-/**
- * Returns the operations on a store that is open.
- * @param context Who changes something; absent: who runs the command, at the time of each change.
- */
+/** Returns the operations on a store that is open. */
 export function operatorOn(
   store: Store,
   config: Config,
   administrators?: string,
-  context?: AuditContext,
+  origin: Origin = {},
 ): Operator {
+  const { file } = origin
   const here: Operator = operator(
     async (operation, params, { body, query = {}, tag: seen }) => {
       const { assertMatches } = await import('../admin/operations/rules.ts')
@@ -112,7 +124,7 @@ export function operatorOn(
             deps: { config, store, random: systemRandom, clock: systemClock },
             server: serverOf(store, config),
             caller: undefined,
-            context: context ?? operatorContext(),
+            context: { ...operatorContext(), ...(file !== undefined && { facts: { file } }) },
             body,
             isDelegate: false,
             administrators,
@@ -144,6 +156,18 @@ export function operatorOn(
     {
       store,
       config,
+      from: (another) => operatorOn(store, config, administrators, another),
+      together: async (change) => {
+        const { changeGroupsTogether, Outdated } = await import('../users/groups.ts')
+        const { keepAdministrator } = await import('../users/administrators.ts')
+        await changeGroupsTogether(
+          store,
+          (groups) => change(operatorOn({ ...store, ...groups }, config)),
+          (decision) => keepAdministrator(decision, administrators, systemClock()),
+        ).catch((error: unknown) => {
+          throw error instanceof Outdated ? new TryAgain(error.message) : error
+        })
+      },
       findUser: async (text) => describeUser(await findUser(store, text)),
       findGroup: async (text) => describeGroup(await findGroup(store, text)),
       findLogin: async (text) => {
@@ -159,12 +183,17 @@ export function operatorOn(
   return here
 }
 
+type Validate = ReturnType<ReturnType<ReturnType<typeof AjvCompiler>>>
+const compiled = new WeakMap<TSchema, Validate>()
+
 /** Checks a body by the schema of its operation, as a server does. @throws {CommandFailed} */
 async function assertBody(schema: TSchema, body: object): Promise<void> {
-  const { default: AjvCompiler } = await import('@fastify/ajv-compiler')
   const { strictSchemas, malformed } = await import('../http/strict-schema.ts')
-  const compile = AjvCompiler()({}, { customOptions: strictSchemas })
-  const validate = compile({ schema, method: '', url: '' })
+  const { default: createCompiler } = await import('@fastify/ajv-compiler')
+  const compile = () =>
+    createCompiler()({}, { customOptions: strictSchemas })({ schema, method: '', url: '' })
+  const validate = compiled.get(schema) ?? compile()
+  compiled.set(schema, validate)
   // As it would be sent: without members that are undefined.
   if (!validate(JSON.parse(JSON.stringify(body))))
     throw new CommandFailed(malformed(validate.errors ?? [], 'body'))
@@ -194,27 +223,30 @@ function serverOf(store: Store, config: Config): Server {
 }
 
 // `as` in what follows: as the admin API describes them.
-function remote(api: AdminApi): Operator {
+function remote(api: AdminApi, { file, what = '' }: Origin = {}): Operator {
   const findBy = async (list: string, filter: string, text: string): Promise<Json | undefined> => {
     const { body } = await api.send('GET', `/${list}?limit=2&${filter}=${encodeURIComponent(text)}`, text)
     const [found] = body['items'] as readonly Json[]
     return found
   }
   const findLogin = async (text: string) => (await findBy('users', 'login', text)) as NamedUser | undefined
-  return operator(
+  const there: Operator = operator(
     async (operation, params, { body, query, tag }) => {
       const { methodOf } = await import('../admin/operations/operation.ts')
       const { kind, url } = operation
       const path = url.replaceAll(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''))
       // What is deleted or changed has to be seen, and a change in between is a reason to look again.
       const isConditional = kind === 'delete' || kind === 'change'
-      const ifMatch = isConditional ? (tag ?? (await api.send('GET', path, '')).etag) : undefined
+      const ifMatch = isConditional ? (tag ?? (await api.send('GET', path, what)).etag) : undefined
       const address = query === undefined ? path : `${path}?${new URLSearchParams(query)}`
-      const sent = { ...(body && { body }), ...(ifMatch && { ifMatch }) }
-      const { body: found, etag } = await api.send(methodOf(operation), address, '', sent)
+      const sent = { file, ...(body && { body }), ...(ifMatch && { ifMatch }) }
+      const { body: found, etag } = await api.send(methodOf(operation), address, what, sent)
       return { body: found, tag: etag }
     },
     {
+      callerId: api.callerId,
+      from: (another) => remote(api, another),
+      together: (change) => change(there),
       findLogin,
       findUser: async (text) =>
         requireUser(await (isSub(text) ? api.find(`/users/${text}`, text) : findLogin(text))) as NamedUser,
@@ -225,6 +257,7 @@ function remote(api: AdminApi): Operator {
       findClient: (id) => api.find(`/clients/${encodeURIComponent(id)}`, id),
     },
   )
+  return there
 }
 
 type Send = (

@@ -100,7 +100,7 @@ export async function changeGroups<T>(
     const groups = await listGroups(store)
     try {
       return await store.transact(groupTreeKind, groupTreeKey, (tree) => {
-        if (tree?.revision !== seen?.revision) throw new Outdated()
+        assertCurrent(tree, seen)
         return withWrites(decide(groups), nextRevision(tree))
       })
     } catch (error) {
@@ -113,12 +113,61 @@ export async function changeGroups<T>(
 
 const attempts = 10
 
+/** What changes of groups read and write. */
+type Groups = Pick<Store, 'find' | 'listKind' | 'transact'>
+
+/**
+ * Makes several changes of the groups in one transaction: each reads what the earlier ones wrote.
+ * @param change Makes them in a store that keeps their writes until all are made.
+ * @param decideOn Adds what the changes depend on as a whole.
+ * @throws {Outdated} if the groups were changed at the same time.
+ */
+export async function changeGroupsTogether(
+  store: Groups,
+  change: (groups: Groups) => Promise<void>,
+  decideOn: (decision: Decision<void>) => Decision<void>,
+): Promise<void> {
+  const seen = await store.find(groupTreeKind, groupTreeKey)
+  const groups = new Map((await listGroups(store)).map((group) => [group.id, group]))
+  const writes: Write[] = []
+  let tree = seen
+  // `as never`: each is what its kind says, which the compiler cannot follow.
+  await change({
+    async find(kind, key) {
+      if (kind === groupTreeKind) return tree as never
+      return kind === groupKind ? (groups.get(key) as never) : store.find(kind, key)
+    },
+    listKind: async () => [...groups.values()] as never,
+    async transact(_, __, decide) {
+      const decision = decide(tree as never)
+      if ('rejection' in decision) throw decision.rejection
+      for (const write of decision.writes) {
+        if (write.op === 'deleteRecord' && write.kind === groupKind.name) groups.delete(write.key)
+        if (!('record' in write) || write.kind !== 'record') continue
+        const { kind, id, body } = write.record
+        if (kind === groupKind.name) groups.set(id, groupKind.parse(body))
+        if (kind === groupTreeKind.name) tree = groupTreeKind.parse(body)
+      }
+      writes.push(...decision.writes)
+      return decision.result
+    },
+  })
+  await store.transact(groupTreeKind, groupTreeKey, (tree) => {
+    assertCurrent(tree, seen)
+    return decideOn(accept(undefined, ...writes))
+  })
+}
+
 /** Another change of the groups came first. */
-class Outdated extends Error {
+export class Outdated extends Error {
   constructor() {
     super('the groups were changed at the same time; try again')
     this.name = 'Outdated'
   }
+}
+
+function assertCurrent(tree: GroupTree | undefined, seen: GroupTree | undefined): void {
+  if (tree?.revision !== seen?.revision) throw new Outdated()
 }
 
 function nextRevision(tree: GroupTree | undefined) {

@@ -1074,6 +1074,7 @@ t.test('administrators cannot lock or delete themselves', async (t) => {
   for (const response of [
     await call(again.access_token, 'POST', `${own}/lock`),
     await call(again.access_token, 'DELETE', own, { headers }),
+    await call(again.access_token, 'PATCH', own, { headers, body: { locked: true } }),
   ]) {
     t.strictSame(errorOf(response), [409, 'conflict'])
     // The last administrator would be kept in any case.

@@ -519,6 +519,7 @@ t.test('a delegate changes names, and no claim that gives or proves something', 
     { claims: { website: 'https://evil.example' } },
     { claims: { name: 'N', locale: 'de' } },
     { attributes: { badge: 'B8' } },
+    { claims: { name: 'N' }, locked: true },
   ])
     t.strictSame(errorOf(await change(body)), [403, 'access_denied'], JSON.stringify(body))
   t.match(await store.find('user', member.id), { email: member.email, claims: { name: 'New' } })

@@ -1,5 +1,5 @@
 /**
- * Operators have five doors: the admin API, the admin pages, commands on a store and on a running server, and files.
+ * Operators have six doors: the admin API, the admin pages, commands and files, on a store and on a running server.
  * Whatever is done through one of them leaves the same events in the audit log.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -98,15 +98,18 @@ let where: readonly string[] = onStore
 /** The commands that work on a running server, too. */
 const remote = new Set(
   (await commandLine()).commands.flatMap((kind) =>
-    kind.commands.flatMap((one) =>
-      one.options.some(({ long }) => long === '--server') ? [`${kind.name()} ${one.name()}`] : [],
+    [kind, ...kind.commands].flatMap((one) =>
+      one.options.some(({ long }) => long === '--server')
+        ? [one === kind ? one.name() : `${kind.name()} ${one.name()}`]
+        : [],
     ),
   ),
 )
 class OnlyOnStore extends Error {}
 
 async function command(line: readonly string[], input = '') {
-  const isLocal = !remote.has(line.slice(0, 2).join(' ')) || line.includes('--force')
+  const isLocal =
+    !(remote.has(line.slice(0, 2).join(' ')) || remote.has(line[0] ?? '')) || line.includes('--force')
   if (where === onServer && isLocal) throw new OnlyOnStore()
   const end = line.indexOf('--')
   const [flags, rest] = end < 0 ? [line, []] : [line.slice(0, end), line.slice(end)]
@@ -569,10 +572,11 @@ const expected: Readonly<Record<string, readonly string[]>> = {
 
 for (const [what, act] of Object.entries(acts)) {
   const { of, ...own } = act
-  const { command: line } = own
+  const { command: line, files } = own
   const doors = {
     ...own,
     ...(line && { server: (subject: Subject) => commandOnServer(() => line(subject)) }),
+    ...(files && { 'files on a server': (subject: Subject) => commandOnServer(() => files(subject)) }),
   }
   t.test(`${what}: ${Object.keys(own).join(', ')}`, async (t) => {
     const logged = new Map<string, readonly Plain[]>()

@@ -3,9 +3,8 @@ import type { Fault } from './fault.ts'
 const apply = 'src/cli/files/apply.ts'
 const clients = 'src/cli/files/clients.ts'
 const tests = ['test/cli/files.test.ts']
-const store = 'src/cli/files/store-target.ts'
 const api = 'src/cli/files/admin-api.ts'
-const target = 'src/cli/files/api-target.ts'
+const target = 'src/cli/files/target.ts'
 const server = ['test/cli/files-server.test.ts']
 
 /** Faults of `lychgate apply`: what it must not write, delete or show. */
@@ -33,23 +32,23 @@ export const fileFaults = [
   },
   {
     id: 'files-prune-the-last-administrator',
-    file: store,
-    find: ': guard(deleteUser(user, context))',
-    replace: ': deleteUser(user, context)',
+    file: 'src/cli/operate.ts',
+    find: '(decision) => keepAdministrator(decision, administrators, systemClock())',
+    replace: '(decision) => decision',
     tests,
   },
   {
     id: 'files-lock-the-last-administrator',
-    file: store,
-    find: 'isLocked ? guard(decide(user)) : decide(user)',
-    replace: 'decide(user)',
+    file: 'src/admin/operations/user-changes.ts',
+    find: 'return keepAdministrator(decision, administrators, context.at)',
+    replace: 'return decision',
     tests,
   },
   {
     id: 'files-locked-user-invited',
-    file: store,
-    find: 'const isInvited = lockedAt === undefined',
-    replace: 'const isInvited = true',
+    file: target,
+    find: 'locked: lockedAt !== undefined }',
+    replace: 'locked: false }',
     tests,
   },
   {
@@ -90,8 +89,8 @@ export const fileFaults = [
   {
     id: 'files-prune-without-the-file',
     file: 'src/cli/files/plan.ts',
-    find: "file: (files[kind] ?? []).join(' ').slice(0, 200)",
-    replace: "file: ''",
+    find: "return (files[kind] ?? []).join(' ').slice(0, 200)",
+    replace: "return ''",
     tests,
   },
   {
@@ -111,15 +110,15 @@ export const fileFaults = [
   {
     id: 'files-server-changes-what-it-did-not-see',
     file: target,
-    find: 'if (!isDeepStrictEqual(lasting(now), lasting(seen.get(path) ?? {})))',
-    replace: 'if (false)',
+    find: 'if (isDeepStrictEqual(lasting(found), lasting(seen.get(`${kind} ${id}`) ?? {})))',
+    replace: 'if (true)',
     tests: server,
   },
   {
     id: 'files-server-any-entity-tag',
-    file: target,
-    find: 'ifMatch: etag,',
-    replace: "ifMatch: '*',",
+    file: 'src/cli/operate.ts',
+    find: 'body: await bodyOf(found), tag }',
+    replace: "body: await bodyOf(found), tag: '*' }",
     tests: server,
   },
   {

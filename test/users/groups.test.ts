@@ -7,7 +7,13 @@ import { describeService } from '../../src/feature/service.ts'
 import { declared } from '../../src/features.ts'
 import { explainToken } from '../../src/observability/explain.ts'
 import { systemRandom } from '../../src/system/system.ts'
-import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
+import {
+  addToGroup,
+  changeGroups,
+  changeGroupsTogether,
+  listGroups,
+  removeFromGroup,
+} from '../../src/users/groups.ts'
 import { ask, integrate, pageOf, sentAway, signedIn, title } from '../helpers/authorization.ts'
 import { addDeviceClient, openConfirmation, poll, startDevice } from '../helpers/device.ts'
 import {
@@ -171,6 +177,32 @@ t.test('changes at the same time make no circle, and no name twice', async (t) =
 
 const allow = (groups: readonly Group[], members: Readonly<Record<string, unknown>> = {}) => ({
   description: { allowed_groups: groups.map(({ id }) => id), ...members },
+})
+
+t.test('several changes are one: all are written, or none', async (t) => {
+  const names = async () => (await listGroups(store)).map(({ name }) => name).sort()
+  const before = await names()
+  type Change = Parameters<typeof changeGroupsTogether>[1]
+  const add = (groups: Parameters<Change>[0], name: string, parentId = '') =>
+    changeGroups(groups, (known) => createGroup(known, { name, parentId }, systemRandom(16), operator()))
+  const together = (change: Change) => changeGroupsTogether(store, change, (decision) => decision)
+  const faulty = together(async (groups) => {
+    const { id } = await add(groups, 'above')
+    await add(groups, 'below', id)
+    await add(groups, 'Above')
+  })
+  await t.rejects(faulty, { message: 'another group has this name' })
+  const overtaken = together(async (groups) => {
+    await add(groups, 'above')
+    await add(store, 'meanwhile')
+  })
+  await t.rejects(overtaken, { name: 'Outdated' })
+  t.strictSame(await names(), [...before, 'meanwhile'].sort())
+  await together(async (groups) => {
+    const { id } = await add(groups, 'above')
+    await add(groups, 'below', id)
+  })
+  t.strictSame(await names(), [...before, 'meanwhile', 'above', 'below'].sort())
 })
 
 t.test('only the members of its groups may use a client', async (t) => {

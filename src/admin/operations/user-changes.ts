@@ -1,17 +1,26 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { check } from '../../domain/check.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
-import { accept, withWrites } from '../../domain/decision.ts'
+import { accept, andThen, withWrites } from '../../domain/decision.ts'
 import { addMember, groupKind } from '../../domain/group.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { senderOf } from '../../outbound/mailer.ts'
 import { createInvitation } from '../../pages/emails/invitation.ts'
+import { keepAdministrator } from '../../users/administrators.ts'
 import { hashPassword, passwordFault } from '../../users/passwords.ts'
 import { editProfile } from '../../users/rules/edit-profile.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
-import { addUser, changePassword, createUser, endAccess, subPattern } from '../../users/rules/user.ts'
+import {
+  addUser,
+  changePassword,
+  createUser,
+  endAccess,
+  lockUser,
+  subPattern,
+  unlockUser,
+} from '../../users/rules/user.ts'
 import { findUser, type Operation, responding } from './operation.ts'
-import { assertSent, describeFor, requireFound, storedKey, tagOfUser } from './rules.ts'
+import { assertOther, assertSent, describeFor, requireFound, storedKey, tagOfUser } from './rules.ts'
 import { Attributes, InvitedUser, UserResource } from './schema.ts'
 
 const taken = 'the user name or email address is taken'
@@ -59,6 +68,9 @@ const ChangedUser = Type.Object(
     email_verified: Type.Optional(Type.Boolean()),
     claims: Type.Optional(Claims),
     attributes: Type.Optional(Attributes),
+    locked: Type.Optional(
+      Type.Boolean({ description: 'Locks or unlocks the user together with the change. Absent: it stays.' }),
+    ),
   },
   { title: 'ChangedUser', additionalProperties: false, minProperties: 1 },
 )
@@ -142,15 +154,21 @@ export const changeUser: Operation<Static<typeof ChangedUser>> = {
   body: ChangedUser,
   taken,
   async perform(call) {
-    const { claims = {}, attributes: given = {}, email, email_verified: emailVerified } = call.body
+    const { claims = {}, attributes: given = {}, email, email_verified: emailVerified, locked } = call.body
+    const { context, administrators } = call
     const others = omitUndefined({ email, emailVerified })
-    if (call.isDelegate) assertNamesOnly({ ...claims, ...given, ...others })
+    if (call.isDelegate) assertNamesOnly({ ...claims, ...given, ...others, ...omitUndefined({ locked }) })
+    if (locked) assertOther(call.caller, call.param('sub'))
     const attributes = { declared: call.deps.config.accounts.attributes, given }
     const change = { claims: readClaims(claims), attributes, ...others }
     const user = await call.store.transact('user', call.param('sub'), (found) => {
       const known = requireFound(found, 'user')
       call.assertSeen(tagOfUser(known), known)
-      return editProfile(known, change, call.context)
+      const edited = editProfile(known, change, context)
+      if (locked === undefined || locked === (known.lockedAt !== undefined)) return edited
+      if (!locked) return andThen(edited, (user) => unlockUser(user, context))
+      const decision = andThen(edited, (user) => lockUser(user, context))
+      return keepAdministrator(decision, administrators, context.at)
     })
     return { body: describeFor(call, user), tag: tagOfUser(user) }
   },

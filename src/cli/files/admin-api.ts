@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import * as oauth from 'oauth4webapi'
-import type { AuditContext } from '../../domain/audit.ts'
 import { isObject } from '../../domain/is-object.ts'
 import { parseScope } from '../../domain/scope.ts'
 import { adminApiRoot } from '../../http/admin-listener.ts'
 import { CommandFailed, TryAgain } from '../failure.ts'
-import type { Use } from './target.ts'
+import type { Wanted } from './read.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -21,8 +20,6 @@ export interface AdminApi {
   readonly callerId?: string | undefined
   /** Reads what a path names; undefined if it is not there. */
   find(path: string, what: string): Promise<Json | undefined>
-  /** Reads every page of a list. */
-  list(path: string): Promise<readonly Json[]>
   /** Sends one request. @param what What it is about, in front of messages; empty: nothing. */
   send(method: string, path: string, what: string, sent?: Sent): Promise<HttpResponse>
 }
@@ -32,8 +29,8 @@ interface Sent {
   readonly ifMatch?: string
   /** Nothing being there (404) is a response like another one, without members. */
   readonly mayBeAbsent?: true
-  /** Of a change: its file is for the audit log of the server. */
-  readonly context?: AuditContext
+  /** Where a change comes from, for the audit log of the server. */
+  readonly file?: string | undefined
 }
 
 /** How the admin API is called: with a token, or by a client with a secret or a private key. */
@@ -48,6 +45,13 @@ export interface Server {
   readonly issuer: string
   /** Where the admin API is, if not at the issuer. */
   readonly api?: string | undefined
+}
+
+/** What is done with users, groups and clients: which scopes it needs follows from that. */
+export interface Use {
+  /** Absent: everything is read. */
+  readonly wanted?: Wanted
+  readonly writes?: boolean
 }
 
 /** Nothing of the admin API is imported: it is another server's, and may be absent in this build. */
@@ -87,9 +91,8 @@ export async function connectAdminApi(
     method: string,
     path: string,
     what: string,
-    { body, ifMatch, context, mayBeAbsent }: Sent = {},
+    { body, ifMatch, file, mayBeAbsent }: Sent = {},
   ) {
-    const file = context?.facts?.['file']
     const key = method === 'POST' ? randomUUID() : undefined
     for (let attempt = 1; ; attempt += 1) {
       const response = await fetch(root + path, {
@@ -123,7 +126,7 @@ export async function connectAdminApi(
       const members = await bodyOf(response)
       if (response.ok) return { body: members, etag: headers.get('etag') ?? '' }
       if (status === 404 && mayBeAbsent) return { body: {}, etag: '' }
-      const isList = path.includes('?limit=')
+      const isList = /[?&]limit=/.test(path)
       const line = what === '' ? said(members, status) : `${what}: ${said(members, status)}`
       throw failureOf(status, challenge, line, { isList, code: String(members['error'] ?? '') })
     }
@@ -135,17 +138,6 @@ export async function connectAdminApi(
     async find(path, what) {
       const { body } = await send('GET', path, what, { mayBeAbsent: true })
       return Object.keys(body).length === 0 ? undefined : body
-    },
-    async list(path) {
-      const items: Json[] = []
-      let after = ''
-      for (;;) {
-        const { body } = await send('GET', `${path}?limit=200${after}`, `${root}${path}`)
-        // `as`: what a list of the API has.
-        items.push(...((body['items'] ?? []) as Json[]))
-        if (typeof body['next'] !== 'string') return items
-        after = `&after=${encodeURIComponent(body['next'])}`
-      }
     },
   }
 }

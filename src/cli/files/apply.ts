@@ -9,15 +9,17 @@ import {
   type DestructiveFlags,
   type ForceFlag,
 } from '../flags.ts'
-import { withStore } from '../open.ts'
-import { administratorsIn, confirmOrAbort } from '../operator.ts'
+import { withOperator } from '../operate.ts'
+import { confirmOrAbort } from '../operator.ts'
 import { jsonText, printJson, printMembers, visible } from '../print.ts'
+import type { Use } from './admin-api.ts'
 import { planClients, pruneClients } from './clients.ts'
 import { planGroups, pruneGroups } from './groups.ts'
-import { addServerFlags, connect, type ServerFlags, serverHelp } from './open-target.ts'
-import type { Batch, Change, Difference, Setting } from './plan.ts'
+import { addServerFlags, type ServerFlags, serverHelp } from './open-target.ts'
+import type { Batch, Change, Setting } from './plan.ts'
 import { readFiles, type Wanted } from './read.ts'
-import type { State, Target, Use } from './target.ts'
+import type { Difference, State } from './state.ts'
+import type { Target } from './target.ts'
 import { planUsers, pruneUsers } from './users.ts'
 
 const help = `
@@ -80,17 +82,11 @@ export async function withTarget(
   use: Use,
   action: (target: Target) => Promise<void>,
 ): Promise<void> {
-  const api = await connect(flags, use)
-  const isPrinted = flags.print === true
-  if (api !== undefined) {
-    const { apiTarget } = await import('./api-target.ts')
-    return action(apiTarget(api, isPrinted))
-  }
-  // Loaded late: a server needs no store.
-  const { storeTarget } = await import('./store-target.ts')
-  return withStore(flags, (store, config) =>
-    action(storeTarget({ store, config, administrators: administratorsIn(config, flags), isPrinted })),
-  )
+  await withOperator(flags, use, async (operator) => {
+    // Loaded late: `--help` needs no operations.
+    const { targetOf } = await import('./target.ts')
+    await action(targetOf(operator, flags.print === true))
+  })
 }
 
 /** What is written: first what is added and changed, then what is deleted. */

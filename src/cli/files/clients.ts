@@ -1,5 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { writeFileSync } from 'node:fs'
 import type { OperatorClientMembers } from '../../clients/core-members.ts'
 import type { Known } from '../../clients/members.ts'
 import {
@@ -8,30 +7,18 @@ import {
   rotateClientSecret,
 } from '../../clients/operator-client.ts'
 import { clientOfRecipe } from '../../clients/recipes.ts'
-import { ConfigError, readSecret } from '../../config/error.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
-import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
 import { systemRandom } from '../../system/system.ts'
 import { namesOf } from '../../users/groups.ts'
 import { mapRoles } from '../client-access.ts'
 import { CommandFailed } from '../failure.ts'
 import { requireAmong } from './groups.ts'
-import {
-  attempt,
-  type Batch,
-  contextOf,
-  differences,
-  membersOfNew,
-  pruningContext,
-  resultOf,
-  type Setting,
-} from './plan.ts'
-import type { Placed, Wanted } from './read.ts'
+import { attempt, type Batch, contextOf, membersOfNew, pruningFile, resultOf, type Setting } from './plan.ts'
+import { type Placed, type Secret, secretOf, type Wanted } from './read.ts'
 import type { ClientEntry } from './schema.ts'
-import { clientEntry } from './state.ts'
-import type { State } from './target.ts'
+import { clientEntry, differences, type State } from './state.ts'
 
 type Entry = Placed<ClientEntry>
 
@@ -39,15 +26,6 @@ type Entry = Placed<ClientEntry>
 interface Said {
   readonly request: OperatorClientMembers
   readonly secret: Secret | undefined
-}
-
-interface Secret {
-  /** Absent: the file is missing. */
-  readonly text?: string
-  /** Where it is, for the operator. */
-  readonly from: string
-  /** The file to write a new one into. */
-  readonly target?: string
 }
 
 /** Plans what entries say about clients. @param groups Those there are when the clients are changed. */
@@ -91,27 +69,6 @@ function requestOf(entry: ClientEntry, groups: readonly Group[]): OperatorClient
   }
 }
 
-export function secretOf({ entry, folder }: Entry): Secret | undefined {
-  const { secret, secretFile, newSecretFile } = entry
-  const named = Object.keys(omitUndefined({ secret, secretFile, newSecretFile }))
-  if (named.length > 1) throw new CommandFailed(`${named.join(' and ')} exclude each other`)
-  if (secret !== undefined) {
-    const name = secret.replace(/^env:/, '')
-    const text = process.env[name]
-    if (text === undefined || text === '') throw new CommandFailed(`secret: the variable ${name} is not set`)
-    return { text, from: secret }
-  }
-  const from = secretFile ?? newSecretFile
-  if (from === undefined) return undefined
-  const path = resolve(folder, from)
-  if (newSecretFile !== undefined && !existsSync(path)) return { from, target: path }
-  try {
-    return { text: readSecret(path, named[0] ?? ''), from }
-  } catch (error) {
-    throw error instanceof ConfigError ? new CommandFailed(error.message) : error
-  }
-}
-
 type EntryOf = (client: Client) => ClientEntry
 
 function addition(
@@ -135,7 +92,7 @@ function addition(
       // The file first: a client without its secret would be of no use.
       if (given?.target !== undefined)
         writeFileSync(given.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
-      await target.addClient(after, secret, context)
+      await target.addClient(after, secret, placed.file)
       if (secret !== undefined && given === undefined)
         tell({
           client_id: clientId,
@@ -174,7 +131,7 @@ function change(
   if (members.length === 0) return []
   return {
     changes: [{ action: 'change', kind: 'client', name: before.id, members }],
-    write: () => target.changeClient({ before, after, context }, text),
+    write: () => target.changeClient({ before, after, file: placed.file }, text),
   }
 }
 
@@ -192,6 +149,6 @@ export function pruneClients(
     .filter(({ id }) => !named.has(id))
     .map((client) => ({
       changes: [{ action: 'delete', kind: 'client', name: client.id, members: [] }],
-      write: () => target.deleteClient(client, pruningContext(wanted, 'clients')),
+      write: () => target.deleteClient(client, pruningFile(wanted, 'clients')),
     }))
 }

@@ -1,11 +1,8 @@
-import type { AuditContext } from '../../domain/audit.ts'
-import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import {
   bytesOfGroupId,
   canonicalGroupName,
   changeGroup,
   createGroup,
-  deleteGroup,
   type Group,
 } from '../../domain/group.ts'
 import { systemRandom } from '../../system/system.ts'
@@ -16,15 +13,14 @@ import {
   type Batch,
   type Change,
   contextOf,
-  differences,
   membersOfNew,
-  pruningContext,
+  pruningFile,
   resultOf,
   type Setting,
 } from './plan.ts'
 import type { Placed, Wanted } from './read.ts'
 import type { GroupEntry } from './schema.ts'
-import { groupEntry } from './state.ts'
+import { differences, groupEntry } from './state.ts'
 import type { Step } from './target.ts'
 
 type Entry = Placed<GroupEntry>
@@ -34,37 +30,27 @@ interface Settled {
   readonly groups: readonly Group[]
   readonly changes: readonly Change[]
   readonly steps: readonly Step<Group>[]
-  readonly writes: readonly Write[]
   /** The names that groups had before others could get them, by the ids of the groups. */
   readonly given: ReadonlyMap<string, string>
 }
 
-/** Plans what entries say about groups. All of it is one transaction: two changes may need each other. */
+/** Plans what entries say about groups. All of it is written together: two changes may need each other. */
 export function planGroups(
   setting: Setting,
   known: readonly Group[],
   entries: readonly Entry[],
 ): { readonly groups: readonly Group[]; readonly batches: readonly Batch[] } {
   const ordered = parentsFirst(entries)
-  const fresh = new Map(ordered.map((one) => [one, freshOf(one.entry)]))
-  const settle = (
-    before: readonly Group[],
-    each: (entry: Entry, step: () => Settled) => Settled | undefined,
-  ) => {
-    let settled: Settled = { groups: before, changes: [], steps: [], writes: [], given: new Map() }
-    for (const one of ordered) settled = each(one, () => freeName(settled, one, ordered)) ?? settled
-    for (const one of ordered) {
-      const step = () => settleOne(settled, one, fresh.get(one) ?? systemRandom(16))
-      settled = each(one, step) ?? settled
-    }
-    // Once all are there: a group may be administered by one below it.
-    for (const one of ordered) settled = each(one, () => settleAdministrators(settled, one)) ?? settled
-    return settled
+  let settled: Settled = { groups: known, changes: [], steps: [], given: new Map() }
+  const each = (settle: (entry: Entry) => Settled) => {
+    for (const entry of ordered) settled = attempt(setting, entry, () => settle(entry)) ?? settled
   }
-  const { groups, changes, steps } = settle(known, (one, step) => attempt(setting, one, step))
-  const decide = (current: readonly Group[]) =>
-    accept(undefined, ...settle(current, (_, step) => step()).writes)
-  const write = () => setting.target.changeGroups(steps, decide)
+  each((entry) => freeName(settled, entry, ordered))
+  each((entry) => settleOne(settled, entry))
+  // Once all are there: a group may be administered by one below it.
+  each((entry) => settleAdministrators(settled, entry))
+  const { groups, changes, steps } = settled
+  const write = () => setting.target.changeGroups(steps)
   return { groups, batches: changes.length === 0 ? [] : [{ changes, write }] }
 }
 
@@ -75,78 +61,59 @@ function freshOf({ id }: GroupEntry): Buffer {
 
 /** Gives a group another name for now if an entry wants its name, and another entry gives it a new one. */
 function freeName(settled: Settled, { entry: { id, name } }: Entry, entries: readonly Entry[]): Settled {
-  const { groups, steps, writes, given } = settled
+  const { groups, steps, given } = settled
   const holder = findAmong(groups, name)
   const next = entries.find(({ entry }) => entry.id !== undefined && entry.id === holder?.id)
   const isFreed = next !== undefined && canonicalGroupName(next.entry.name) !== canonicalGroupName(name)
   if (holder === undefined || id === undefined || holder.id === id || !isFreed) return settled
-  const context = contextOf(next)
   // An id can be a name, and no other group has it.
-  const decision = changeGroup(groups, holder, { name: holder.id }, context)
-  const after = resultOf(decision)
+  const after = resultOf(changeGroup(groups, holder, { name: holder.id }, contextOf(next)))
   return {
     ...settled,
     groups: groups.map((one) => (one.id === after.id ? after : one)),
-    steps: [...steps, { before: holder, after, context }],
-    writes: [...writes, ...decision.writes],
+    steps: [...steps, { before: holder, after, file: next.file }],
     given: new Map(given).set(holder.id, holder.name),
   }
 }
 
-function settleOne(settled: Settled, placed: Entry, fresh: Buffer): Settled {
-  const { groups, changes, steps, writes, given } = settled
+function settleOne(settled: Settled, placed: Entry): Settled {
+  const { groups, changes, steps, given } = settled
   const { name, id, description = '', parent } = placed.entry
   const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
   const parentId = parent === undefined ? '' : requireAmong(groups, parent, 'parent')
   const context = contextOf(placed)
   const wanted = { name, description, parentId }
   if (before === undefined) {
-    const decision = createGroup(groups, wanted, fresh, context)
-    const after = resultOf(decision)
+    const after = resultOf(createGroup(groups, wanted, freshOf(placed.entry), context))
     const members = membersOfNew(groupEntry(after, namesOf(groups)))
     return {
       ...settled,
       groups: [...groups, after],
       changes: [...changes, { action: 'add', kind: 'group', name: after.name, members }],
-      steps: [...steps, { after, context }],
-      writes: [...writes, ...decision.writes],
+      steps: [...steps, { after, file: placed.file }],
     }
   }
   const entryOf = (group: Group) => groupEntry(group, namesOf(groups))
   const named = { ...before, name: given.get(before.id) ?? before.name }
-  const members = differences(entryOf(named), entryOf(resultOf(changeGroup(groups, before, wanted, context))))
+  const after = resultOf(changeGroup(groups, before, wanted, context))
+  const members = differences(entryOf(named), entryOf(after))
   if (members.length === 0) return settled
-  const differs = (member: string) => members.some((one) => one.member === member)
-  const decision = changeGroup(
-    groups,
-    before,
-    {
-      ...(differs('name') && { name }),
-      ...(differs('description') && { description }),
-      ...(differs('parent') && { parentId }),
-    },
-    context,
-  )
-  const after = resultOf(decision)
   return {
     ...settled,
     groups: groups.map((one) => (one.id === after.id ? after : one)),
     changes: [...changes, { action: 'change', kind: 'group', name: named.name, members }],
-    steps: [...steps, { before, after, context }],
-    writes: [...writes, ...decision.writes],
+    steps: [...steps, { before, after, file: placed.file }],
   }
 }
 
 function settleAdministrators(settled: Settled, placed: Entry): Settled {
-  const { groups, changes, steps, writes } = settled
+  const { groups, changes, steps } = settled
   const { name, id, administrators } = placed.entry
   const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
   const administratorsId =
     administrators === undefined ? '' : requireAmong(groups, administrators, 'administrators')
   if (before === undefined || (before.administratorsId ?? '') === administratorsId) return settled
-  const context = contextOf(placed)
-  const decision = changeGroup(groups, before, { administratorsId }, context)
-  const after = resultOf(decision)
+  const after = resultOf(changeGroup(groups, before, { administratorsId }, contextOf(placed)))
   const nameOf = namesOf(groups)
   const members = differences(groupEntry(before, nameOf), groupEntry(after, nameOf))
   const isNamed = changes.some((change) => change.name === before.name)
@@ -158,8 +125,7 @@ function settleAdministrators(settled: Settled, placed: Entry): Settled {
           change.name === before.name ? { ...change, members: [...change.members, ...members] } : change,
         )
       : [...changes, { action: 'change', kind: 'group', name: before.name, members }],
-    steps: [...steps, { before, after, context }],
-    writes: [...writes, ...decision.writes],
+    steps: [...steps, { before, after, file: placed.file }],
   }
 }
 
@@ -196,13 +162,11 @@ export function pruneGroups(
     )
   const ids = new Set(groups.filter((group) => !isKept(group)).map(({ id }) => id))
   if (ids.size === 0) return undefined
-  const context = pruningContext(wanted, 'groups')
   return {
     changes: groups
       .filter(({ id }) => ids.has(id))
       .map(({ name }) => ({ action: 'delete', kind: 'group', name, members: [] })),
-    write: () =>
-      target.deleteGroups(lowestFirst(groups, ids), (current) => deleteAll(current, ids, context), context),
+    write: () => target.deleteGroups(lowestFirst(groups, ids), pruningFile(wanted, 'groups')),
   }
 }
 
@@ -216,20 +180,4 @@ function lowestFirst(groups: readonly Group[], ids: ReadonlySet<string>): readon
     ordered.push(next)
     due = due.filter(({ id }) => id !== next.id)
   }
-}
-
-function deleteAll(
-  groups: readonly Group[],
-  ids: ReadonlySet<string>,
-  context: AuditContext,
-): Decision<void> {
-  const writes: Write[] = []
-  let left = groups
-  for (const next of lowestFirst(groups, ids)) {
-    const decision = deleteGroup(left, next, context)
-    resultOf(decision)
-    writes.push(...decision.writes)
-    left = left.filter(({ id }) => id !== next.id)
-  }
-  return accept(undefined, ...writes)
 }

@@ -2,8 +2,7 @@ import type { Command } from 'commander'
 import { ConfigError, readSecret } from '../../config/error.ts'
 import { WrongUsage } from '../failure.ts'
 import { addOperatorFlags, type ForceFlag, type OperatorFlags } from '../flags.ts'
-import type { AdminApi, Credentials } from './admin-api.ts'
-import type { Use } from './target.ts'
+import type { AdminApi, Credentials, Use } from './admin-api.ts'
 
 /** Flags that name a running server, and what its admin API is called with. */
 export interface ServerFlags extends OperatorFlags, ForceFlag {

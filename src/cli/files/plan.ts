@@ -1,11 +1,10 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { AuditContext } from '../../domain/audit.ts'
 import type { Decision } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { isObject } from '../../domain/is-object.ts'
 import { CommandFailed } from '../failure.ts'
 import { operatorContext } from '../operator.ts'
 import type { Kind, Placed, Wanted } from './read.ts'
+import { type Difference, differences } from './state.ts'
 import type { Target } from './target.ts'
 
 /** What changes about one object. */
@@ -14,13 +13,6 @@ export interface Change {
   readonly kind: 'group' | 'user' | 'client'
   readonly name: string
   readonly members: readonly Difference[]
-}
-
-/** A member of an entry before and after; absent: the entry has none. */
-export interface Difference {
-  readonly member: string
-  readonly before?: unknown
-  readonly after?: unknown
 }
 
 /** Changes that are written together. */
@@ -45,9 +37,9 @@ export function contextOf({ file }: Pick<Placed<unknown>, 'file'>): AuditContext
   return { ...operatorContext(), facts: { file } }
 }
 
-/** Returns the audit context of a deletion: the files that have this kind, and not the object. */
-export function pruningContext({ files }: Wanted, kind: Kind): AuditContext {
-  return contextOf({ file: (files[kind] ?? []).join(' ').slice(0, 200) })
+/** Returns where a deletion comes from: the files that have this kind, and not the object. */
+export function pruningFile({ files }: Wanted, kind: Kind): string {
+  return (files[kind] ?? []).join(' ').slice(0, 200)
 }
 
 /** Plans one entry. What the domain rejects becomes a fault at its place. */
@@ -59,26 +51,6 @@ export function attempt<T>({ faults }: Setting, { where }: Placed<unknown>, plan
     faults.push(`${where}: ${error.message}`)
     return undefined
   }
-}
-
-/** Returns what two entries differ in. Members of objects, such as claims, are compared one by one. */
-export function differences(before: object, after: object): readonly Difference[] {
-  const [old, wanted] = [membersOf(before), membersOf(after)]
-  return [...new Set([...wanted.keys(), ...old.keys()])].flatMap((member) => {
-    const [from, to] = [old.get(member), wanted.get(member)]
-    if (isDeepStrictEqual(from, to)) return []
-    return [{ member, ...(from !== undefined && { before: from }), ...(to !== undefined && { after: to }) }]
-  })
-}
-
-function membersOf(entry: object): ReadonlyMap<string, unknown> {
-  return new Map(
-    Object.entries(entry).flatMap(([name, value]): [string, unknown][] =>
-      isObject(value)
-        ? Object.entries(value).map(([inner, one]) => [`${name}.${inner}`, one])
-        : [[name, value]],
-    ),
-  )
 }
 
 /** What names an object, and the ids that the server makes: no difference of an object that is added. */

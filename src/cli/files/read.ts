@@ -1,12 +1,14 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { basename, dirname, extname, join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, extname, join, resolve } from 'node:path'
 import AjvCompiler from '@fastify/ajv-compiler'
 import { type Document, LineCounter, parseDocument } from 'yaml'
-import { ConfigError, suggestion } from '../../config/error.ts'
+import { ConfigError, readSecret, suggestion } from '../../config/error.ts'
 import { isObject } from '../../domain/is-object.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { declared } from '../../features.ts'
 import { strictSchemas } from '../../http/strict-schema.ts'
-import { type Entries, filesSchema, type Kind, kinds } from './schema.ts'
+import { CommandFailed } from '../failure.ts'
+import { type ClientEntry, type Entries, filesSchema, type Kind, kinds } from './schema.ts'
 
 export type { Kind } from './schema.ts'
 
@@ -227,4 +229,36 @@ function repeated(entries: readonly Placed<unknown>[], key: string): readonly st
     first.set(folded, before ?? where)
     return before === undefined ? [] : `${where}: ${key}: is the same as at ${before}`
   })
+}
+
+/** The secret that an entry of a client names. */
+export interface Secret {
+  /** Absent: the file is missing. */
+  readonly text?: string
+  /** Where it is, for the operator. */
+  readonly from: string
+  /** The file to write a new one into. */
+  readonly target?: string
+}
+
+/** Returns the secret that an entry names, if it names one. @throws {CommandFailed} if it cannot be read. */
+export function secretOf({ entry, folder }: Placed<ClientEntry>): Secret | undefined {
+  const { secret, secretFile, newSecretFile } = entry
+  const named = Object.keys(omitUndefined({ secret, secretFile, newSecretFile }))
+  if (named.length > 1) throw new CommandFailed(`${named.join(' and ')} exclude each other`)
+  if (secret !== undefined) {
+    const name = secret.replace(/^env:/, '')
+    const text = process.env[name]
+    if (text === undefined || text === '') throw new CommandFailed(`secret: the variable ${name} is not set`)
+    return { text, from: secret }
+  }
+  const from = secretFile ?? newSecretFile
+  if (from === undefined) return undefined
+  const path = resolve(folder, from)
+  if (newSecretFile !== undefined && !existsSync(path)) return { from, target: path }
+  try {
+    return { text: readSecret(path, named[0] ?? ''), from }
+  } catch (error) {
+    throw error instanceof ConfigError ? new CommandFailed(error.message) : error
+  }
 }

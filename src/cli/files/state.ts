@@ -1,12 +1,38 @@
+import { isDeepStrictEqual } from 'node:util'
 import { configuredOf } from '../../clients/describe.ts'
+import type { Known } from '../../clients/members.ts'
+import type { Attribute } from '../../domain/attributes.ts'
 import { textClaims } from '../../domain/claims.ts'
 import type { Group } from '../../domain/group.ts'
+import { isObject } from '../../domain/is-object.ts'
 import type { Client, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { inOrder, namesOf } from '../../users/groups.ts'
 import { mapRoles } from '../client-access.ts'
 import type { ClientEntry, Entries, GroupEntry, UserEntry } from './schema.ts'
-import type { State } from './target.ts'
+
+/** What a server or its store has of what files describe. */
+export interface State {
+  readonly groups: readonly Group[]
+  readonly users: readonly User[]
+  /** Those that an operator added. */
+  readonly clients: readonly Client[]
+  /** The client ids that others have: of clients that registered themselves, or publish their metadata. */
+  readonly otherClientIds: ReadonlySet<string>
+  /** The ids of the groups that a user was added to, by the `sub` of the user. */
+  readonly memberships: ReadonlyMap<string, readonly string[]>
+  /** What clients may refer to. */
+  readonly known: Known
+  /** The attributes of users that are declared. */
+  readonly attributes: readonly Attribute[]
+}
+
+/** A member of an entry before and after; absent: the entry has none. */
+export interface Difference {
+  readonly member: string
+  readonly before?: unknown
+  readonly after?: unknown
+}
 
 /** Writes a group as an entry of a file. */
 export function groupEntry(
@@ -66,4 +92,24 @@ export function entriesOf({ groups, users, clients, memberships }: State): {
     users: users.toSorted(by(({ username }) => username)).map((user) => userEntry(user, groupsOf(user))),
     clients: clients.toSorted(by(({ id }) => id)).map((client) => clientEntry(client, nameOf)),
   }
+}
+
+/** Returns what two entries differ in. Members of objects, such as claims, are compared one by one. */
+export function differences(before: object, after: object): readonly Difference[] {
+  const [old, wanted] = [membersOf(before), membersOf(after)]
+  return [...new Set([...wanted.keys(), ...old.keys()])].flatMap((member) => {
+    const [from, to] = [old.get(member), wanted.get(member)]
+    if (isDeepStrictEqual(from, to)) return []
+    return [{ member, ...(from !== undefined && { before: from }), ...(to !== undefined && { after: to }) }]
+  })
+}
+
+function membersOf(entry: object): ReadonlyMap<string, unknown> {
+  return new Map(
+    Object.entries(entry).flatMap(([name, value]): [string, unknown][] =>
+      isObject(value)
+        ? Object.entries(value).map(([inner, one]) => [`${name}.${inner}`, one])
+        : [[name, value]],
+    ),
+  )
 }

@@ -1,5 +1,4 @@
 import type { TextClaim } from '../../domain/claims.ts'
-import { accept, type Decision, type Write } from '../../domain/decision.ts'
 import type { Group } from '../../domain/group.ts'
 import type { User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
@@ -9,22 +8,12 @@ import { editProfile } from '../../users/rules/edit-profile.ts'
 import { claimFault } from '../../users/rules/editable-claims.ts'
 import { canonicalUsername, createUser, lockUser, unlockUser } from '../../users/rules/user.ts'
 import { CommandFailed } from '../failure.ts'
-import { demands, requireUser, taken } from '../find.ts'
+import { demands, taken } from '../find.ts'
 import { requireAmong } from './groups.ts'
-import {
-  attempt,
-  type Batch,
-  contextOf,
-  differences,
-  membersOfNew,
-  pruningContext,
-  resultOf,
-  type Setting,
-} from './plan.ts'
+import { attempt, type Batch, contextOf, membersOfNew, pruningFile, resultOf, type Setting } from './plan.ts'
 import type { Placed, Wanted } from './read.ts'
 import type { UserEntry } from './schema.ts'
-import { userEntry } from './state.ts'
-import type { State } from './target.ts'
+import { differences, type State, userEntry } from './state.ts'
 
 type Entry = Placed<UserEntry>
 
@@ -48,11 +37,11 @@ export function planUsers(
       attempt(setting, placed, () => {
         const wanted = (placed.entry.groups ?? []).map((name) => requireAmong(groups, name, 'groups'))
         const after =
-          before === undefined ? newUser(attributes, placed) : settle(attributes, before, placed).user
+          before === undefined ? newUser(attributes, placed) : changedUser(attributes, before, placed)
         if (before !== undefined) for (const login of loginsOf(before)) logins.delete(login)
         if (loginsOf(after).some((login) => logins.has(login))) throw taken()
         for (const login of loginsOf(after)) logins.set(login, after.id)
-        return planUser(setting, placed, before, after, { groups, known, wanted, attributes })
+        return planUser(setting, placed, before, after, { groups, known, wanted })
       }) ?? []
     )
   })
@@ -69,7 +58,6 @@ interface Around {
   /** The ids of the groups that the user was added to. */
   readonly known: readonly string[]
   readonly wanted: readonly string[]
-  readonly attributes: State['attributes']
 }
 
 function planUser(
@@ -77,7 +65,7 @@ function planUser(
   placed: Entry,
   before: User | undefined,
   after: User,
-  { groups, known, wanted, attributes }: Around,
+  { groups, known, wanted }: Around,
 ): Batch | [] {
   const nameOf = namesOf(groups)
   const entryOf = (user: User, ids: readonly string[]) => userEntry(user, [...new Set(ids)].map(nameOf))
@@ -90,23 +78,21 @@ function planUser(
   ]
   const groupsOf = (ids: readonly string[]) => groups.filter(({ id }) => ids.includes(id))
   const { target, tell } = setting
+  const { file } = placed
   return {
     changes: [
       { action: before === undefined ? 'add' : 'change', kind: 'user', name: after.username, members },
     ],
     write: async () => {
       if (before === undefined) {
-        const invited = await target.addUser(after, contextOf(placed))
+        const invited = await target.addUser(after, file)
         if (invited !== undefined) tell({ username: after.username, ...invited })
-      } else {
-        const decide = (user: User | undefined) => changeUser(attributes, requireUser(user), placed)
-        await target.changeUser({ before, after, context: contextOf(placed), decide })
-      }
-      for (const group of groupsOf(added)) await target.addMember(group, after, contextOf(placed))
+      } else await target.changeUser({ before, after, file })
+      for (const group of groupsOf(added)) await target.addMember(group, after, file)
     },
     // After all additions: another user may be the next administrator.
     finish: async () => {
-      for (const group of groupsOf(left)) await target.removeMember(group, after, contextOf(placed))
+      for (const group of groupsOf(left)) await target.removeMember(group, after, file)
     },
   }
 }
@@ -121,34 +107,19 @@ function newUser(declared: State['attributes'], placed: Entry): User {
   return locked === true ? resultOf(lockUser(user, context)) : user
 }
 
-/** Decides what an entry changes about an existing user, apart from their groups. */
-function changeUser(declared: State['attributes'], user: User, placed: Entry): Decision<User> {
-  const { user: after, writes } = settle(declared, user, placed)
-  return accept(after, ...writes)
-}
-
-function settle(
-  declared: State['attributes'],
-  user: User,
-  placed: Entry,
-): { readonly user: User; readonly writes: readonly Write[] } {
+/** Returns a user as an entry changes them, apart from their groups. */
+function changedUser(declared: State['attributes'], user: User, placed: Entry): User {
   const { username, email, email_verified: emailVerified, locked } = placed.entry
   const context = contextOf(placed)
   const attributes = { declared, given: placed.entry.attributes ?? {} }
   const change = { claims: claimsOf(placed.entry), attributes, ...omitUndefined({ email, emailVerified }) }
-  const profile = editProfile(user, change, context)
-  let after = resultOf(profile)
+  const after = resultOf(editProfile(user, change, context))
   if (after.username !== canonicalUsername(username))
     throw new CommandFailed(
       `username: the user with this sub is ${after.username}, and user names never change`,
     )
-  const writes = [...profile.writes]
-  if (locked !== undefined && locked !== (user.lockedAt !== undefined)) {
-    const decision = locked ? lockUser(after, context) : unlockUser(after, context)
-    after = resultOf(decision)
-    writes.push(...decision.writes)
-  }
-  return { user: after, writes }
+  if (locked === undefined || locked === (user.lockedAt !== undefined)) return after
+  return resultOf(locked ? lockUser(after, context) : unlockUser(after, context))
 }
 
 function claimsOf({ claims = {} }: UserEntry): Readonly<Record<string, string>> {
@@ -172,6 +143,6 @@ export function pruneUsers(
     .filter(({ id }) => !named.has(id))
     .map((user) => ({
       changes: [{ action: 'delete', kind: 'user', name: user.username, members: [] }],
-      write: () => target.deleteUser(user, pruningContext(wanted, 'users')),
+      write: () => target.deleteUser(user, pruningFile(wanted, 'users')),
     }))
 }
