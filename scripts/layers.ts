@@ -27,6 +27,7 @@ export const order = [
   'doctor',
   'app',
   'dev',
+  'prove',
   'cli',
   'main.ts',
   'one-file.ts',
@@ -53,6 +54,11 @@ const walls: readonly { files: string; not: readonly string[]; why: string }[] =
     files: 'src/!(storage)/**',
     not: ['src/storage/{postgres/**,sqlite/!(backup).ts}'],
     why: 'storage/open.ts chooses the adapter',
+  },
+  {
+    files: 'src/prove/**',
+    not: ['src/!(domain|system|outbound|prove)/**'],
+    why: 'it judges other servers, and knows this one only as they are known',
   },
   {
     files: 'src/{admin,dev,cli,doctor,settings}/**',

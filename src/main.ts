@@ -18,6 +18,7 @@ Examples:
   lychgate keys rotate                               new keys, published before they sign
   lychgate backup /backup/lychgate.db                a copy of the database, while the server runs
   lychgate doctor                                    what is wrong with this set-up?
+  lychgate prove http://localhost:9400               does this server do what the clauses say?
   lychgate explain - < token.txt                     why is this token not active? or: this request id
   lychgate audit --since 1d                          who signed in, consented, revoked or changed what
 
@@ -50,6 +51,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   audit: async () => (await import('./cli/audit.ts')).addAuditCommand,
   config: async () => (await import('./cli/config.ts')).addConfigCommands,
   healthcheck: async () => (await import('./cli/healthcheck.ts')).addHealthcheckCommand,
+  prove: async () => (await import('./cli/prove.ts')).addProveCommand,
   doctor: async () => (await import('./cli/doctor/command.ts')).addDoctorCommand,
   completion: async () => (await import('./cli/completion.ts')).addCompletionCommand,
 }

@@ -105,9 +105,9 @@ async function exchange(url: URL, options: ExchangeOptions, signal: AbortSignal)
  * Connects to an address that the rule allows. The name is resolved once: the checked addresses are the ones that
  * are connected to, and the address of the socket is checked again before the first byte is sent.
  */
-async function connect(
+export async function connect(
   url: URL,
-  { rule, resolve = everyAddress, authorities }: ExchangeOptions,
+  { rule, resolve = everyAddress, authorities }: Pick<ExchangeOptions, 'rule' | 'resolve' | 'authorities'>,
   signal: AbortSignal,
 ): Promise<Socket> {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')

@@ -1,0 +1,192 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { isObject } from '../domain/is-object.ts'
+import type { Result } from '../prove/check.ts'
+import { type Client, clientOf } from '../prove/clients.ts'
+import { NotTestable } from '../prove/observation.ts'
+import { presets, type Recording } from '../prove/presets.ts'
+import { checksOf, profileFor, profileNamed, profiles } from '../prove/profiles.ts'
+import { newFailures } from '../prove/reports/baseline.ts'
+import { jsonReport } from '../prove/reports/json.ts'
+import { terminalReport } from '../prove/reports/terminal.ts'
+import { prove, type Run } from '../prove/runner.ts'
+import { isLoopbackIssuer } from '../settings/checks.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
+import { jsonText, printJson, visibleLines } from './print.ts'
+
+interface ProveFlags {
+  readonly profile?: string
+  readonly only?: RegExp
+  readonly client?: readonly string[]
+  readonly initialAccessToken?: string
+  readonly username?: string
+  readonly passwordFile?: string
+  readonly forms?: string
+  readonly allowHost?: readonly string[]
+  readonly iOwnThis?: true
+  readonly maxRequests: number
+  readonly rate?: number
+  readonly baseline?: string
+  readonly report?: string
+  readonly json?: true
+  readonly verbose?: true
+}
+
+const help = `
+Sends requests as clients and browsers do, correct ones and wrong ones, and judges what comes by the text of each clause:
+  fail             the server does not do what the clause demands
+  warning          the same, for what should be done
+  not applicable   the server does not offer what the clause is about
+  not testable     the clause applies, and could not be observed
+Only loopback and private addresses are asked, unless you say that the server is yours. Clients are registered for the
+run and deleted after it. Signs in as the user of --username.
+The exit code is 1 if a clause failed, or with --baseline if one failed that did not fail there.
+
+Examples:
+  lychgate prove http://localhost:9400
+  lychgate prove http://localhost:9400 --profile oauth21 --only rfc7636
+  lychgate prove http://localhost:9400 --json > before.json
+  lychgate prove http://localhost:9400 --baseline before.json
+  lychgate prove https://id.example.test --i-own-this --username tester --password-file password.txt
+`
+
+/** Adds `lychgate prove`, which judges a server from outside. */
+export function addProveCommand(program: Command): void {
+  const names = profiles.map(({ name }) => name)
+  program
+    .command('prove')
+    .description('check from outside whether a server does what the specifications say, clause by clause')
+    .argument('<issuer>', 'the issuer, as clients know it')
+    .addOption(
+      new Option('--profile <name>', 'the clauses to check; the metadata choose if absent').choices(names),
+    )
+    .option('--only <pattern>', 'check only clauses whose id matches this expression', parsePattern)
+    .option(
+      '--client <file...>',
+      'JSON of a client to use, as its registration returned it; jwks may have a private key',
+    )
+    .option('--initial-access-token <token>', 'register clients with this token')
+    .option('--username <name>', 'the user who signs in')
+    .option('--password-file <file>', 'the password of that user, in a file')
+    .option('--forms <file>', 'JSON with the names of the fields of the sign-in and consent pages')
+    .option('--allow-host <host...>', 'send requests to these hosts, too')
+    .option('--i-own-this', 'the server is yours, and may be on the internet')
+    .option('--max-requests <number>', 'send at most so many requests', parseCount, 10_000)
+    .option('--rate <number>', 'requests in a second (10; no limit on loopback)', parseCount)
+    .option('--baseline <file>', 'JSON of a run before: only what is new counts as failed')
+    .option('--report <file>', 'write the report to this file as JSON')
+    .option('--json', 'print JSON')
+    .option('--verbose', 'show clauses that passed, too')
+    .addHelpText('after', help)
+    .action(run)
+}
+
+async function run(issuer: string, flags: ProveFlags): Promise<void> {
+  if (URL.parse(issuer) === null)
+    throw new WrongUsage('the issuer must be a URL, such as http://localhost:9400')
+  const baseline = flags.baseline === undefined ? undefined : readJson(flags.baseline)
+  const found = await proved(issuer, flags)
+  if (flags.report !== undefined) writeFileSync(flags.report, `${jsonText(jsonReport(found), 2)}\n`)
+  if (flags.json) printJson(jsonReport(found))
+  else process.stdout.write(visibleLines(terminalReport(found, { verbose: flags.verbose === true })))
+  const failed = newFailures(found.results, baseline)
+  if (failed.length > 0)
+    throw new CommandFailed(
+      `${failed.length} failed${baseline === undefined ? '' : ` that did not fail before: ${failed.join(', ')}`}`,
+    )
+  if (found.isInterrupted) throw new CommandFailed('interrupted')
+}
+
+async function proved(issuer: string, flags: ProveFlags): Promise<Run> {
+  const ending = new AbortController()
+  const stop = () => ending.abort()
+  process.once('SIGINT', stop).once('SIGTERM', stop)
+  const progress = createProgress()
+  try {
+    return await prove({
+      issuer,
+      allowedHosts: flags.allowHost ?? [],
+      isOwn: flags.iOwnThis === true,
+      mostRequests: flags.maxRequests,
+      perSecond: flags.rate ?? (isLoopbackIssuer(issuer) ? 0 : politeRate),
+      signal: ending.signal,
+      plan(server) {
+        const profile = flags.profile === undefined ? profileFor(server) : profileNamed(flags.profile)
+        return { checks: checksOf(profile, flags.only), traits: profile.traits, profile: profile.name }
+      },
+      provided: (flags.client ?? []).map(readClient),
+      initialToken: flags.initialAccessToken,
+      recordings: flags.forms === undefined ? presets : [readJson(flags.forms) as unknown as Recording], // its fields are looked for on pages
+      credentials: credentialsOf(flags),
+      ...progress,
+    })
+  } catch (error) {
+    if (error instanceof NotTestable) throw new CommandFailed(error.message)
+    if (ending.signal.aborted) throw new CommandFailed('interrupted')
+    throw error
+  } finally {
+    progress.end()
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+  }
+}
+
+const politeRate = 10
+
+/** Shows on a terminal how far the run is. */
+function createProgress() {
+  const { stderr } = process
+  let [done, count] = [0, 0]
+  const show = (text: string) => {
+    if (stderr.isTTY) stderr.write(`\r\u001b[K${text}`)
+  }
+  return {
+    onBegin(total: number, profile: string) {
+      count = total
+      show(`${profile}: ${total} checks`)
+    },
+    onResult({ check }: Result) {
+      done += 1
+      show(`${done}/${count} ${check.id}`)
+    },
+    end: () => show(''),
+  }
+}
+
+function credentialsOf({
+  username,
+  passwordFile,
+}: ProveFlags): { username: string; password: string } | undefined {
+  if (username === undefined && passwordFile === undefined) return undefined
+  if (username === undefined || passwordFile === undefined)
+    throw new WrongUsage('--username and --password-file go together')
+  return { username, password: readFileSync(passwordFile, 'utf8').replace(/\r?\n$/, '') }
+}
+
+function readClient(file: string): Client {
+  const client = clientOf(readJson(file))
+  if (typeof client === 'string') throw new WrongUsage(`${file}: ${client}`)
+  return client
+}
+
+function readJson(file: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, 'utf8'))
+    if (isObject(value)) return value
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  throw new WrongUsage(`${file}: is not a JSON object`)
+}
+
+function parsePattern(text: string): RegExp {
+  try {
+    return new RegExp(text)
+  } catch {
+    throw new InvalidArgumentError('It must be a regular expression, such as rfc7636.')
+  }
+}
+
+function parseCount(text: string): number {
+  if (/^\d{1,7}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a number.')
+}

@@ -1,0 +1,84 @@
+import type { Lab } from './lab.ts'
+import type { Judgement, Seen } from './observation.ts'
+
+/** How the requirement levels of RFC 2119 count: what breaks a SHOULD is a warning. */
+export type Level = 'MUST' | 'SHOULD'
+
+export type Verdict = 'pass' | 'fail' | 'warning' | 'not applicable' | 'not testable'
+
+/** One clause that can be observed from outside. */
+export interface Check {
+  /** The clause of the ledger, `test/requirements`; its beginning names the document and the section. */
+  readonly id: string
+  /** Tells checks of one clause apart: the clause is met if each of them passes. */
+  readonly part?: string
+  readonly level: Level
+  /** What the clause wants, as a fact in the present tense. */
+  readonly wants: string
+  /** Sends requests and judges what came. May throw NotApplicable and NotTestable. */
+  readonly run: (lab: Lab) => Promise<Judgement>
+}
+
+/** @param name The clause, and after a slash the part of it that tells checks of one clause apart. */
+function checkOf(level: Level, name: string, wants: string, run: Check['run']): Check {
+  const [id = '', part] = name.split('/')
+  return { id, ...(part !== undefined && { part }), level, wants, run }
+}
+
+/** A check of what a clause demands; `wants` is its fact, `run` the requests and the judgement. */
+export const must = (name: string, wants: string, run: Check['run']) => checkOf('MUST', name, wants, run)
+/** A check of what a clause recommends. */
+export const should = (name: string, wants: string, run: Check['run']) => checkOf('SHOULD', name, wants, run)
+
+/** The result of a check, for the reports. */
+export interface Result {
+  readonly check: Check
+  readonly verdict: Verdict
+  /** Why the verdict is not pass. */
+  readonly because?: string
+  readonly seen: readonly Seen[]
+  readonly milliseconds: number
+}
+
+/** The name of a check in reports and baselines. */
+export function nameOf({ id, part }: Check): string {
+  return part === undefined ? id : `${id}/${part}`
+}
+
+const documents: readonly (readonly [prefix: RegExp, title: string, url: string])[] = [
+  [/^oidc-core-/, 'OpenID Connect Core', 'https://openid.net/specs/openid-connect-core-1_0.html'],
+  [/^oidc-disc-/, 'OpenID Connect Discovery', 'https://openid.net/specs/openid-connect-discovery-1_0.html'],
+  [
+    /^oidc-reg-/,
+    'OpenID Connect Registration',
+    'https://openid.net/specs/openid-connect-registration-1_0.html',
+  ],
+  [/^oidc-rpl-/, 'RP-Initiated Logout', 'https://openid.net/specs/openid-connect-rpinitiated-1_0.html'],
+  [/^oidc-bcl-/, 'Back-Channel Logout', 'https://openid.net/specs/openid-connect-backchannel-1_0.html'],
+  [/^fapi2-ms-/, 'FAPI 2.0 Message Signing', 'https://openid.net/specs/fapi-message-signing-2_0.html'],
+  [/^fapi2-/, 'FAPI 2.0 Security Profile', 'https://openid.net/specs/fapi-security-profile-2_0-final.html'],
+  [/^jarm-/, 'JARM', 'https://openid.net/specs/oauth-v2-jarm.html'],
+  [/^oauth21-/, 'OAuth 2.1', 'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-v2-1'],
+  [/^rfc7523bis-/, 'RFC 7523bis', 'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-rfc7523bis'],
+  [
+    /^mcp-/,
+    'MCP authorization',
+    'https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization',
+  ],
+]
+
+/** The place of a clause in its text: `RFC 7636 §4.6`, and where to read it. */
+export function placeOf(id: string): { readonly title: string; readonly url: string } {
+  const rfc = /^rfc(\d+)-([\dA-Z][\d.]*)-/.exec(id)
+  if (rfc !== null) {
+    const [, number, section = ''] = rfc
+    const anchor = `${/^[A-Z]/.test(section) ? 'appendix' : 'section'}-${section}`
+    return {
+      title: `RFC ${number} §${section}`,
+      url: `https://www.rfc-editor.org/rfc/rfc${number}.html#${anchor}`,
+    }
+  }
+  const [prefix, title, url] = documents.find(([known]) => known.test(id)) ?? [/^/, id, '']
+  const section = /^([\d.]+)-/.exec(id.replace(prefix, ''))?.[1]
+  return { title: section === undefined ? title : `${title} §${section}`, url }
+}

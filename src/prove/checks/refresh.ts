@@ -1,0 +1,210 @@
+import { type Check, must } from '../check.ts'
+import { noStore, noToken, observe, rejected, tokens } from '../expect.ts'
+import type { Grant } from '../flow.ts'
+import type { Lab } from '../lab.ts'
+import { judge, judgeEach, NotApplicable, NotTestable } from '../observation.ts'
+import { membersOf } from '../server.ts'
+
+/** RFC 6749 §6 and RFC 9700 §4.14: refresh tokens. */
+export const refreshChecks: readonly Check[] = [
+  must('rfc6749-6-scope-omitted-original', 'a refresh without scope gets what was granted', async (lab) => {
+    const { client, refreshToken, members } = await lab.refreshable()
+    const seen = await lab.refresh(client, refreshToken)
+    const scope = membersOf(seen)?.['scope']
+    const same =
+      scope === undefined ||
+      members['scope'] === undefined ||
+      isSameScope(String(scope), String(members['scope']))
+    return judgeEach(
+      judge(seen, tokens, noStore),
+      observe(same, `scope is ${String(scope)} instead of ${String(members['scope'])}`, seen),
+    )
+  }),
+  must(
+    'rfc6749-6-missing-refresh-param',
+    'a request without refresh_token is invalid_request',
+    async (lab) => {
+      const client = await lab.client()
+      return judge(
+        await lab.refresh(client, '', { refresh_token: undefined }),
+        noToken,
+        rejected('invalid_request'),
+      )
+    },
+  ),
+  must('rfc6749-6-invalid-refresh', 'a changed refresh token is invalid_grant', async (lab) => {
+    const { client, refreshToken } = await lab.refreshable()
+    const judged = []
+    for (const value of ['lychgate-prove', `${refreshToken}A`, refreshToken.slice(0, -1)])
+      judged.push(judge(await lab.refresh(client, value), noToken, rejected('invalid_grant')))
+    return judgeEach(...judged)
+  }),
+  must('rfc6749-6-invalid-refresh/access-token', 'an access token is no refresh token', async (lab) => {
+    const { client, accessToken } = await lab.grant()
+    return judge(await lab.refresh(client, accessToken), noToken, rejected('invalid_grant'))
+  }),
+  must('rfc6749-6-bound-to-client', 'the refresh token of another client is invalid_grant', async (lab) => {
+    const { refreshToken } = await lab.refreshable()
+    const stolen = await lab.refresh(await lab.client('other'), refreshToken)
+    return judge(stolen, noToken, rejected('invalid_grant'))
+  }),
+  must('rfc6749-6-scope-exceed', 'a refresh does not get a scope that was not granted', async (lab) => {
+    const extra = lab.server
+      .list('scopes_supported')
+      ?.find((name) => !String(lab.scope()).split(' ').includes(name))
+    if (extra === undefined) throw new NotApplicable('no other scope is known')
+    const { client, refreshToken, members } = await lab.refreshable()
+    const seen = await lab.refresh(client, refreshToken, {
+      scope: `${String(members['scope'] ?? lab.scope())} ${extra}`,
+    })
+    const granted = String(membersOf(seen)?.['scope'] ?? '').split(' ')
+    const got = membersOf(seen)?.['access_token'] !== undefined
+    return judgeEach(
+      observe(!(got && granted.includes(extra)), `scope ${extra} is granted`, seen),
+      got ? observe(false, 'the request is accepted', seen) : judge(seen, rejected('invalid_scope')),
+    )
+  }),
+  must('rfc6749-6-scope-narrow', 'a refresh for a part of the scope gets that part alone', async (lab) => {
+    const { client, refreshToken, members } = await lab.refreshable()
+    const [one, ...others] = String(members['scope'] ?? lab.scope()).split(' ')
+    if (one === undefined || others.length === 0)
+      throw new NotApplicable('one scope was granted, which has no part')
+    const seen = await lab.refresh(client, refreshToken, { scope: one })
+    const scope = membersOf(seen)?.['scope']
+    return judgeEach(
+      judge(seen, tokens),
+      observe(scope === one, `scope is ${String(scope)} instead of ${one}`, seen),
+    )
+  }),
+  must(
+    'rfc6749-6-rotated-same-scope',
+    'after a refresh for a part of the scope the next one gets all of it',
+    async (lab) => {
+      const { client, refreshToken, members } = await lab.refreshable()
+      const whole = String(members['scope'] ?? lab.scope())
+      const narrow = await lab.refresh(client, refreshToken, { scope: whole.split(' ')[0] })
+      const next = membersOf(narrow)?.['refresh_token'] ?? refreshToken
+      const seen = await lab.refresh(client, String(next))
+      const scope = membersOf(seen)?.['scope']
+      return judgeEach(
+        judge(seen, tokens),
+        observe(
+          scope === undefined || isSameScope(String(scope), whole),
+          `scope is ${String(scope)} instead of ${whole}`,
+          narrow,
+          seen,
+        ),
+      )
+    },
+  ),
+  must(
+    'rfc9700-2.2.2-public-refresh-protection',
+    'the refresh token of a client without a secret is replaced at each use',
+    async (lab) => {
+      const { first, second } = await rotated(lab)
+      return observe(
+        second !== undefined && second !== first.refreshToken,
+        'the same refresh token goes on',
+        first.rotation,
+      )
+    },
+  ),
+  must(
+    'mcp-security-refresh-rotation',
+    'refresh tokens of clients without a secret are rotated',
+    async (lab) => {
+      const { first, second } = await rotated(lab)
+      return observe(
+        second !== undefined && second !== first.refreshToken,
+        'the same refresh token goes on',
+        first.rotation,
+      )
+    },
+  ),
+  must(
+    'rfc9700-4.14.2-reuse-revokes-family',
+    'the use of a replaced refresh token revokes the one that replaced it',
+    async (lab) => {
+      const { first, second } = await rotated(lab)
+      if (second === undefined || second === first.refreshToken)
+        throw new NotTestable('refresh tokens are not replaced')
+      // A second rotation, so that a retry of the first that a server forgives is none.
+      const third = membersOf(await lab.refresh(first.client, second))?.['refresh_token']
+      if (typeof third !== 'string') throw new NotTestable('the replacement does not work')
+      const reused = await lab.refresh(first.client, first.refreshToken)
+      const after = await lab.refresh(first.client, third)
+      return judgeEach(
+        judge(reused, noToken, rejected('invalid_grant')),
+        judge(after, noToken, rejected('invalid_grant')),
+      )
+    },
+  ),
+  must(
+    'rfc9700-4.14.2-reuse-revokes-family/race',
+    'ten refreshes at the same time do not become two families: one next token works at most',
+    async (lab) => {
+      const client = await lab.client('none')
+      const { refreshToken } = await lab.refreshable({ client })
+      const all = await Promise.all(Array.from({ length: 10 }, () => lab.refresh(client, refreshToken)))
+      const next = [
+        ...new Set(
+          all.map((seen) => membersOf(seen)?.['refresh_token']).filter((token) => typeof token === 'string'),
+        ),
+      ]
+      if (next.includes(refreshToken)) throw new NotTestable('refresh tokens are not replaced')
+      const used = []
+      for (const token of next) used.push(await lab.refresh(client, token))
+      const live = used.filter((seen) => seen.status === 200)
+      return observe(
+        live.length <= 1,
+        `${live.length} refresh tokens work after it`,
+        ...all.slice(0, 1),
+        ...live.slice(0, 2),
+      )
+    },
+  ),
+  must('fapi2-5.3.2.1-no-rotation', 'refresh tokens are not rotated', async (lab) => {
+    const { client, refreshToken } = await lab.refreshable()
+    const seen = await lab.refresh(client, refreshToken)
+    const next = membersOf(seen)?.['refresh_token']
+    return judgeEach(
+      judge(seen, tokens),
+      observe(next === undefined || next === refreshToken, 'another refresh token comes', seen),
+    )
+  }),
+  must(
+    'rfc6749-3.2.1-confidential-must-authenticate/refresh',
+    'a client with a secret does not refresh without it',
+    async (lab) => {
+      const client = await confidential(lab)
+      const { refreshToken } = await lab.refreshable({ client })
+      const seen = await lab.post('token_endpoint', {
+        grant_type: 'refresh_token',
+        refresh_token: refreshToken,
+        client_id: client.id,
+      })
+      return judge(seen, noToken, rejected('invalid_client'))
+    },
+  ),
+]
+
+/** A client that authenticates, by the first method that the server registers. */
+export async function confidential(lab: Lab): ReturnType<Lab['client']> {
+  const method = (['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const).find((one) =>
+    lab.server.supports('token_endpoint_auth_methods_supported', one),
+  )
+  return lab.client(lab.traits.methods.includes('none') ? (method ?? 'client_secret_basic') : 'main')
+}
+
+async function rotated(lab: Lab) {
+  const client = await lab.client('none')
+  const grant: Grant & { readonly refreshToken: string } = await lab.refreshable({ client })
+  const rotation = await lab.refresh(client, grant.refreshToken)
+  const { access_token: token, refresh_token: second } = membersOf(rotation) ?? {}
+  if (typeof token !== 'string') throw new NotTestable(`a correct refresh gets status ${rotation.status}`)
+  return { first: { ...grant, rotation }, second: typeof second === 'string' ? second : undefined }
+}
+
+function isSameScope(one: string, other: string): boolean {
+  return one.split(' ').sort().join(' ') === other.split(' ').sort().join(' ')
+}
