@@ -61,6 +61,7 @@ const short = {
     'src/admin/pages/version.ts',
     'src/dev/list-page.ts',
   ],
+  'the list of what its folder has': ['src/prove/checks.ts'],
   'a page is a file': ['src/pages/home.ts'],
   'loaded alone, before or instead of the rest': [
     'src/{system/thread-pool,one-file}.ts',
