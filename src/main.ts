@@ -76,7 +76,7 @@ function untilUnknown(program: Command, argv: readonly string[]): readonly strin
   for (const [at, name] of argv.entries()) {
     if (at < 2 || (name === 'help' && command.commands.length > 0)) continue
     if (command.commands.length === 0 || name.startsWith('-')) break
-    const next = command.commands.find((one) => one.name() === name)
+    const next = command.commands.find((one) => one.name() === name || one.aliases().includes(name))
     if (next === undefined) return argv.slice(0, at + 1).filter((word) => word !== 'help')
     command = next
   }

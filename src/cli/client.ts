@@ -76,8 +76,8 @@ Examples:
 
 const removeHelp = `
 Examples:
-  lychgate client remove client_x1f8…
-  lychgate client remove client_x1f8… --yes
+  lychgate client delete client_x1f8…
+  lychgate client delete client_x1f8… --yes
 `
 
 const unusedHelp = `
@@ -86,12 +86,12 @@ Deletes only self-registered clients. The server itself deletes the ones that ne
 
 Examples:
   lychgate client list --origin registered --unused 180d
-  lychgate client remove-unused 180d --yes
+  lychgate client delete-unused 180d --yes
 `
 
 /** Adds `lychgate client …`: clients that an operator adds, and a view of self-registered ones. */
 export function addClientCommands(program: Command): void {
-  const group = program.command('client').description('add, list, show, change and remove clients')
+  const group = program.command('client').description('add, list, show, change and delete clients')
   const command = (name: string, description: string) => group.command(name).description(description)
   const add = command('add', 'add a client with https callbacks, or a resource server')
   addAnywhereFlags(addRecipeFlags(addMetadataFlags(add)), addHelp).action(clientAdd)
@@ -123,12 +123,11 @@ export function addClientCommands(program: Command): void {
   addAnywhereFlags(addYesFlag(lock), lockHelp).action(clientLock)
   const unlock = command('unlock <client_id>', 'unlock a client')
   addAnywhereFlags(unlock, '\nExample:\n  lychgate client unlock client_x1f8…\n').action(clientUnlock)
-  const removal = command('remove <client_id>', 'remove a client and its tokens')
+  const removal = command('delete <client_id>', 'delete a client and its tokens').alias('remove')
   addAnywhereFlags(addYesFlag(removal), removeHelp).action(clientRemove)
-  const unused = command(
-    'remove-unused',
-    'remove clients that registered themselves and are not used',
-  ).argument('<duration>', 'how long they got no token: 12h, 30d or 26w', parseSpan)
+  const unused = command('delete-unused', 'delete self-registered clients that are not used')
+    .alias('remove-unused')
+    .argument('<duration>', 'how long they got no token: 12h, 30d or 26w', parseSpan)
   addAnywhereFlags(addYesFlag(unused), unusedHelp).action(clientRemoveUnused)
 }
 
@@ -224,26 +223,26 @@ async function clientUnlock(clientId: string, flags: ServerFlags): Promise<void>
   })
 }
 
-/** `lychgate client remove`: removes a client and every token it has. */
+/** `lychgate client delete`: deletes a client and every token it has. */
 async function clientRemove(clientId: string, flags: ActFlags): Promise<void> {
   await withOperator(flags, changesClients, async (operator) => {
     const client = await readClient(operator, clientId)
-    await confirmOrAbort(flags, `Remove ${nameOf(client)}? All its tokens end.`, 'nothing was removed')
+    await confirmOrAbort(flags, `Delete ${nameOf(client)}? All its tokens end.`, 'nothing was deleted')
     const { remove } = await clientOperations()
     await ofClient(operator.perform(remove, { client_id: clientId }))
     printResult(flags, { client_id: clientId, removed: true }, { removed: clientId })
   })
 }
 
-/** `lychgate client remove-unused`: removes clients that registered themselves and got no token for this long. */
+/** `lychgate client delete-unused`: removes self-registered clients that got no token for this long. */
 async function clientRemoveUnused(unused: Seconds, flags: ActFlags): Promise<void> {
   await withOperator(flags, changesClients, async (operator) => {
     const since = systemClock() - unused
     const due = await listClients(operator, since, 'registered')
     if (due.length > 0) {
       const what = due.length === 1 ? 'one client' : `${due.length} clients`
-      const question = `Remove ${what} that registered themselves? Their tokens end.`
-      await confirmOrAbort(flags, question, 'nothing was removed')
+      const question = `Delete ${what} that registered themselves? Their tokens end.`
+      await confirmOrAbort(flags, question, 'nothing was deleted')
     }
     const { remove } = await clientOperations()
     const removed: string[] = []

@@ -49,7 +49,7 @@ export async function serve({ config: file, ...flags }: ServeFlags): Promise<voi
     const { seeded } = await store.population()
     if (seeded.length > 0) {
       throw new ConfigError(
-        `store: made by the development server, with known passwords: ${seeded.join(', ')}; lychgate user remove ${seeded[0]}`,
+        `store: made by the development server, with known passwords: ${seeded.join(', ')}; lychgate user delete ${seeded[0]}`,
       )
     }
     const link = await linkForFirstUser(config, store, clock, random)

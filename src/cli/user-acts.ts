@@ -48,12 +48,12 @@ export async function userRevoke(login: string, flags: ActFlags): Promise<void> 
   })
 }
 
-/** `lychgate user remove`: removes a user, with sessions, tokens and every way to sign in. */
+/** `lychgate user delete`: deletes a user, with sessions, tokens and every way to sign in. */
 export async function userRemove(login: string, flags: ActFlags): Promise<void> {
   await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
     const { sub, username } = await findUser(login)
-    const question = `Remove ${username}? Their sessions and tokens end.`
-    await confirmOrAbort(flags, question, 'nothing was removed')
+    const question = `Delete ${username}? Their sessions and tokens end.`
+    await confirmOrAbort(flags, question, 'nothing was deleted')
     await perform((await operations()).remove, { sub })
     printResult(flags, { sub, removed: true }, { removed: username })
   })

@@ -83,7 +83,7 @@ const example = (line: string) => `\nExample:\n  lychgate user ${line}\n`
 
 /** Adds `lychgate user …`: the users who can sign in. */
 export function addUserCommands(program: Command): void {
-  const group = program.command('user').description('add, invite, change, lock and remove users')
+  const group = program.command('user').description('add, invite, change, lock and delete users')
   const command = (name: string, description: string) => group.command(name).description(description)
   const add = command('add <username>', 'add a user with a password')
     .option('--email <address>', 'the email address, with which the user can sign in as well')
@@ -136,8 +136,10 @@ export function addUserCommands(program: Command): void {
     command('remove-passkeys <user>', 'remove the passkeys of a user and end their sessions'),
   )
   addAnywhereFlags(addForceFlag(passkeys), example('remove-passkeys carol')).action(userRemovePasskeys)
-  const remove = addYesFlag(command('remove <user>', 'remove a user with their sessions and tokens'))
-  addAnywhereFlags(addForceFlag(remove), example('remove carol --yes')).action(userRemove)
+  const remove = addYesFlag(
+    command('delete <user>', 'delete a user with their sessions and tokens').alias('remove'),
+  )
+  addAnywhereFlags(addForceFlag(remove), example('delete carol --yes')).action(userRemove)
 }
 
 function addClaimFlags(command: Command): Command {

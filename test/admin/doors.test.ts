@@ -290,7 +290,7 @@ const acts: Readonly<Record<string, Act>> = {
     of: () => aUser(),
     api: ({ user }) => call('DELETE', path('users', user)),
     page: ({ user, username = '' }) => submit(`${path('users', user)}/remove`, { confirm: username }),
-    command: ({ username = '' }) => command(['user', 'remove', username, '--yes']),
+    command: ({ username = '' }) => command(['user', 'delete', username, '--yes']),
   },
   lockUser: {
     ...onUser('lock', 'lock', 'user lock --yes'),
@@ -440,7 +440,7 @@ const acts: Readonly<Record<string, Act>> = {
     of: () => aClient(),
     api: ({ client }) => call('DELETE', path('clients', client)),
     page: ({ client, name = '' }) => submit(`${path('clients', client)}/remove`, { confirm: name }),
-    command: ({ client = '' }) => command(['client', 'remove', client, '--yes']),
+    command: ({ client = '' }) => command(['client', 'delete', client, '--yes']),
   },
   rotateClientSecret: {
     of: () => aClient(),

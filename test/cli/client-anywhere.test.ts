@@ -118,7 +118,7 @@ const sameOnBoth: Readonly<
     const issuedAt = registered.issuedAt - 31 * 86_400
     await store.write(update('client', { ...registered, issuedAt, usedAt: issuedAt }))
     yield command('remove-unused', '30d')
-    yield command('remove-unused', '30d', '--yes', '--json')
+    yield command('delete-unused', '30d', '--yes', '--json')
   },
   async *'client access'(name) {
     const command = (...line: readonly string[]) => ['client', ...line]

@@ -176,7 +176,7 @@ t.test('a removed client is gone, and cannot be removed twice', async (t) => {
     '--redirect-uri',
     'https://app.example.com/callback',
   )
-  const remove = ['client', 'remove', client.client_id, '--data', data]
+  const remove = ['client', 'delete', client.client_id, '--data', data]
   t.match(await run([...remove, '--yes']), { code: 0, stdout: `removed  ${client.client_id}\n` })
   t.equal(await storedClient(t, data, client.client_id), undefined)
   for (const args of [remove, ['client', 'show', 'client_x', '--data', data]]) {

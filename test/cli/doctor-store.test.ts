@@ -345,7 +345,7 @@ t.test('users of the development server in a production store are found', async 
       check: 'users',
       level: 'problem',
       found: 'alice, bob',
-      change: ['lychgate user remove alice', 'lychgate user remove bob'],
+      change: ['lychgate user delete alice', 'lychgate user delete bob'],
     },
   ])
 })

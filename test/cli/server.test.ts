@@ -192,7 +192,7 @@ t.test('a production server rejects development users until they are removed', a
     t.match(await run(['serve', '--data', data, '--port', port], { environment }), {
       code: 78,
       stdout: '',
-      stderr: new RegExp(`^lychgate: store: made by [^\\n]*; lychgate user remove ${name}\\n$`),
+      stderr: new RegExp(`^lychgate: store: made by [^\\n]*; lychgate user delete ${name}\\n$`),
     })
     t.equal((await run(['user', 'remove', name, '--yes', '--data', data])).code, 0)
   }

@@ -115,7 +115,7 @@ t.test('a user who is removed and added again is a new user', async (t) => {
     return JSON.parse(stdout).sub
   }
   const first = await add()
-  const remove = ['user', 'remove', 'heidi', '--data', data]
+  const remove = ['user', 'delete', 'heidi', '--data', data]
   t.match(await run(remove), {
     code: 1,
     stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n',

@@ -88,7 +88,7 @@ function* judgeContents(
   if (seeded.length > 0) {
     yield problem`users: the store has users of the development server, whose passwords are public
       found  ${seeded}
-      change  ${seeded.map((name) => `lychgate user remove ${name}`)}`
+      change  ${seeded.map((name) => `lychgate user delete ${name}`)}`
   }
   if (!needsAdministrator(config)) return
   if (isAdministered) yield ok`administrators: there is one who can sign in`
