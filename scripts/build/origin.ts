@@ -1,5 +1,5 @@
 /** What a build is named after: the version of package.json, and the commit with its time. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { originOfSources } from '../../src/system/version.ts'
 import { root } from './bundle.ts'
@@ -20,4 +20,13 @@ export function buildInstant(): number {
   const given = process.env['SOURCE_DATE_EPOCH']
   if (given !== undefined && /^\d{1,10}$/.test(given)) return Number(given)
   return Number(execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' }))
+}
+
+/** Whether these sources are the ones of a release: the commit has the tag of its version. */
+export function isRelease(): boolean {
+  const { status, stdout } = spawnSync('git', ['describe', '--exact-match', '--match', `v${version}`], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return status === 0 && stdout.trim() === `v${version}` && !commit().endsWith('-dirty')
 }

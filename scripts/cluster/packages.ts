@@ -95,6 +95,15 @@ export function getContainerPrograms(folder: string): ContainerPrograms {
   }
 }
 
+/**
+ * Returns the command line of mmdebstrap, which makes a Debian system in a folder.
+ * @throws {ProgramsMissing}
+ */
+export function getMmdebstrap(folder: string): readonly string[] {
+  const roots = getPackages(folder, (roots) => (find(roots, 'usr/bin/mmdebstrap') ? [] : ['mmdebstrap']))
+  return ['perl', find(roots, 'usr/bin/mmdebstrap') ?? '']
+}
+
 /** Gets what `missing` names until it names nothing, and returns where to search. */
 function getPackages(folder: string, missing: (roots: Roots) => readonly string[]): Roots {
   const roots: Roots = [join(folder, 'packages'), '/']

@@ -57,6 +57,15 @@ export function downloadPackages(
   return globSync(`${apt}/cache/archives/*.deb`).sort()
 }
 
+/** Returns the mirrors of Debian that the apt of this machine uses, as lines of a sources.list. */
+export function debianSources(): string {
+  const format = 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)'
+  const args = ['indextargets', '--format', format, 'Created-By: Packages', 'Origin: Debian']
+  const { stdout } = spawnSync('apt-get', args, { encoding: 'utf8' })
+  if (!stdout) throw new ProgramsMissing('Debian mirrors: apt has none here; run apt-get update')
+  return stdout
+}
+
 /** Unpacks package files into a folder, with the same layout as `/`. */
 export function unpackPackages(files: readonly string[], folder: string): void {
   mkdirSync(folder, { recursive: true })
