@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { addOperatorClient } from '../clients/operator-client.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { redeemCode } from '../domain/authorization-code.ts'
-import { parseAuthorizationRequest, resolveRedirectUri } from '../domain/authorization-request.ts'
+import { resolveRedirectUri } from '../domain/authorization-request.ts'
 import { check } from '../domain/check.ts'
 import { insert } from '../domain/decision.ts'
 import { openHandle } from '../domain/handle.ts'
@@ -77,7 +77,7 @@ function tokenMint(
     }
     const [redirectUri = ownRedirectUri] = client.redirectUris
     const redirect = resolveRedirectUri({ redirect_uri: redirectUri }, client)
-    const asked = parseAuthorizationRequest(parameters, client, redirect, service, undefined)
+    const asked = await app.authorizationRequests.parse({ parameters }, client, redirect)
     const span = requireSpan(order, usualSeconds(asked.resource, service.resources), now)
     const at = span.issuedAt
     const policy = { ...service, resources: withLifetime(service.resources, span.seconds) }

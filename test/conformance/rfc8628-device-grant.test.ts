@@ -4,6 +4,7 @@ import { endSession, update } from '../../src/domain/decision.ts'
 import type { Session } from '../../src/domain/model.ts'
 import { grantType, parseUserCode } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import { deviceKind } from '../../src/specs/rfc8628-device-grant/rules/device.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import {
   addDeviceClient,
   decide,
@@ -16,6 +17,7 @@ import {
   typeCode,
 } from '../helpers/device.ts'
 import { callApi, claimsOf, pkce, refresh, register, type TestClient } from '../helpers/flow.ts'
+import { postProven, signProof, thumbprintOf, tokenPath } from '../helpers/proofs.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { assertRejected, json } from '../helpers/wire.ts'
@@ -59,6 +61,23 @@ t.test('[rfc8628-3.1-request] a device authorization begins with a form of the c
   await assertRejected(t, await requestDevice(server, other), 'unauthorized_client', 400, 'not registered')
   const get = await fetch(`${server.issuer}/oauth/device_authorization`)
   t.equal(get.status, 405)
+})
+
+t.test('a device that names a key in its request redeems its code with a proof by that key', async (t) => {
+  const key = makeClientKey()
+  await assertRejected(t, await requestDevice(server, client, { dpop_jkt: 'short' }), 'invalid_request')
+  const device = await start(client, { dpop_jkt: thumbprintOf(key) })
+  await decide(server, device.user_code)
+  const fields = { grant_type: grantType, device_code: device.device_code }
+  const proofBy = (by: typeof key) => signProof(by, { url: server.issuer + tokenPath, now: server.now() })
+  const by = (...proofs: string[]) => postProven(server, client, tokenPath, fields, ...proofs)
+  await assertRejected(t, await by(), 'invalid_grant', 400, 'no proof')
+  server.advance(10)
+  await assertRejected(t, await by(proofBy(makeClientKey())), 'invalid_grant')
+  server.advance(10)
+  const response = await by(proofBy(key))
+  t.equal(response.status, 200, 'the code still works')
+  t.equal((await json(response))['token_type'], 'DPoP')
 })
 
 t.test('[rfc8628-3.2-response] the response has both codes, and where to type one of them', async (t) => {

@@ -191,4 +191,11 @@ export const deviceGrantFaults = [
     find: '      ...(requestedFrom && { requestedFrom }),\n',
     replace: '',
   },
+  {
+    id: 'device-code-without-its-key',
+    tests: ['test/conformance/rfc8628-device-grant.test.ts'],
+    file: plugin,
+    find: 'app.tokenBindings.assertKey(undefined, grant, client, request.confirmation)',
+    replace: '',
+  },
 ] satisfies readonly Fault[]

@@ -25,9 +25,12 @@ export interface TokenBindings {
   prove: TokenBinding['prove']
   /** Returns the key that the request of a client proves, if it has a proof: a client that must prove a key, does. */
   confirm(request: FastifyRequest, reply: FastifyReply, client: Client): ReturnType<TokenBinding['prove']>
-  /** Checks the key of a code or a refresh token, if it is bound and the client's own. */
+  /**
+   * Checks the key of a code or a refresh token, if it is bound and the client's own.
+   * @param handle Absent for a grant that the client redeems without a code of RFC 6749.
+   */
   assertKey(
-    handle: OpenedHandle,
+    handle: OpenedHandle | undefined,
     grant: Grant | undefined,
     client: Client,
     used: Confirmation | undefined,
@@ -69,14 +72,16 @@ export const tokenBindings = fp<Needs<'declared'>>(
         })
       },
       assertKey(handle, grant, client, used) {
+        const kind = handle?.kind ?? 'code'
         const bound =
-          handle.kind === 'code' ? confirmationOf(grant?.extra?.[grantConfirmation]) : handle.confirmation
+          kind === 'code' ? confirmationOf(grant?.extra?.[grantConfirmation]) : handle?.confirmation
         if (grant === undefined || bound === undefined) return
         // What is not the client's is rejected later, and its binding says nothing to others.
-        if (!handleBelongsTo(handle, grant) || grant.clientId !== client.id) return
+        const isOwn = handle === undefined || handleBelongsTo(handle, grant)
+        if (!isOwn || grant.clientId !== client.id) return
         for (const [member, binding] of tokenBindings.added)
-          if (member in bound) return binding.assertKey(bound, used, handle.kind)
-        throw new Error(`a ${handle.kind} is bound by ${Object.keys(bound)}, which no feature proves`)
+          if (member in bound) return binding.assertKey(bound, used, kind)
+        throw new Error(`a ${kind} is bound by ${Object.keys(bound)}, which no feature proves`)
       },
     })
   },

@@ -25,7 +25,14 @@ import {
 } from './rules/device.ts'
 
 /** The parameters of an authorization request that a device sends, too. */
-const parameterNames = ['client_id', 'scope', 'resource', 'code_challenge', 'code_challenge_method']
+const parameterNames = [
+  'client_id',
+  'scope',
+  'resource',
+  'code_challenge',
+  'code_challenge_method',
+  'dpop_jkt',
+]
 
 const DeviceAuthorizationResponse = Type.Object(
   {
@@ -68,9 +75,10 @@ export const deviceGrant: FastifyPluginAsyncTypebox<
     const poll = { deviceCode, client, codeVerifier: single(parameters, 'code_verifier') }
     const device = await store.transact(deviceKind, userCode, (found) => pollDevice(found, poll, clock()))
     const resource = every(parameters, 'resource')
-    return app.issueFromGrant(device.grantId, client, request, (grant, now) =>
-      redeemDevice(grant, device, client, resource, service, lifetimes, now),
-    )
+    return app.issueFromGrant(device.grantId, client, request, (grant, now) => {
+      app.tokenBindings.assertKey(undefined, grant, client, request.confirmation)
+      return redeemDevice(grant, device, client, resource, service, lifetimes, now)
+    })
   })
 
   /** A development server that signs in and consents by itself needs no browser for a device. */
@@ -111,13 +119,17 @@ export const deviceGrant: FastifyPluginAsyncTypebox<
     },
     async (request) => {
       const client = clientOf(request)
+      const sent = parametersOf(request.body)
       const from = addressPrefix(request.ip)
       const start = async (attempt = 1): Promise<ReturnType<typeof startDevice>> => {
         const fresh = { userCode: random(secretBytes), secret: random(secretBytes), from }
-        const started = startDevice(parametersOf(request.body), client, service, limits, fresh, clock())
+        const started = startDevice(sent, client, service, limits, fresh, clock())
+        const extra = app.seams.requestReaders.collect(sent, {}, client)
+        const { device } = started
+        const read = extra === undefined ? device : { ...device, request: { ...device.request, extra } }
         try {
-          await store.write(insert(deviceKind, started.device))
-          return started
+          await store.write(insert(deviceKind, read))
+          return { ...started, device: read }
         } catch (error) {
           if (!(error instanceof RecordExists) || attempt >= attempts) throw error
           return start(attempt + 1)
