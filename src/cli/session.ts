@@ -47,19 +47,21 @@ type OwnedSession = Json & { readonly username: string }
 async function sessionList({ user, ...flags }: ServerFlags & { readonly user?: string }): Promise<void> {
   await withOperator(flags, readsUsers, async ({ findUser, list }) => {
     const { listAllSessions, listSessions } = await operations()
-    const { listUsers } = await import('../admin/operations/users.ts')
-    const named = user === undefined ? undefined : await findUser(user)
     const sessions =
-      named === undefined ? await list(listAllSessions, {}) : await list(listSessions, { sub: named.sub })
-    const bySub = Map.groupBy(sessions, ({ sub }) => sub)
-    const users = named === undefined ? await list(listUsers, {}) : [named]
-    const owned = users.flatMap(({ sub, username }) =>
-      (bySub.get(sub) ?? [])
-        .toSorted((one, other) => Number(one['created_at']) - Number(other['created_at']))
-        .map((session) => ({ ...session, username: String(username) })),
-    )
+      user === undefined
+        ? await list(listAllSessions, {})
+        : await list(listSessions, { sub: (await findUser(user)).sub })
+    const owned = sessions
+      // A server of an earlier version does not say it.
+      .map((session) => ({ ...session, username: String(session['username'] ?? session['sub']) }))
+      .toSorted(byUser)
     printList(flags, owned, describe, lineOf)
   })
+}
+
+function byUser(one: OwnedSession, other: OwnedSession): number {
+  if (one.username !== other.username) return one.username < other.username ? -1 : 1
+  return Number(one['created_at']) - Number(other['created_at'])
 }
 
 function describe({ session_id: session, sub, username, ...others }: OwnedSession) {

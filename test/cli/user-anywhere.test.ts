@@ -8,6 +8,7 @@ import { integrate } from '../helpers/authorization.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere } from '../helpers/commands.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
+import { startProxy } from '../helpers/proxy.ts'
 import { bob, startServer } from '../helpers/server.ts'
 
 const data = newFolder(t)
@@ -163,8 +164,8 @@ function* linesOf(door: Door): Generator<readonly string[]> {
   yield ['user', 'revoke', name, '--yes']
   yield ['user', 'remove-second-factor', name, '--yes']
   yield ['user', 'remove-passkeys', name, '--yes']
-  yield ['user', 'remove', `guest-${name}`, '--yes']
-  yield ['user', 'remove', name, '--yes']
+  yield ['user', 'delete', `guest-${name}`, '--yes']
+  yield ['user', 'delete', name, '--yes']
 }
 
 /** Without what differs between two users, or two moments. */
@@ -181,6 +182,19 @@ async function log() {
   const events = await store.audit({ since: 0, limit: 10_000 })
   return events.filter(({ clientId }) => clientId !== pipeline.id)
 }
+
+t.test('session list reads sessions, and no list of users', async (t) => {
+  const asked: string[] = []
+  const proxy = await startProxy(t, () => Number(new URL(server.issuer).port))
+  proxy.behaviour.responses = ({ url = '' }) => {
+    asked.push(url)
+    return false
+  }
+  const [command, flags] = [['session', 'list'], doors.server]
+  const { stdout } = await runHere([...command, ...flags, '--api', `http://localhost:${proxy.port}`])
+  t.match(stdout, / {2}alice .*\n.* {2}bob /s)
+  t.strictSame(asked, ['/api/admin/v1/sessions?limit=200'])
+})
 
 t.test('what is done to a user and a group is the same', async (t) => {
   const did = async (door: Door) => {

@@ -153,6 +153,7 @@ export const SessionResource = Type.Object(
   {
     session_id: Type.String(),
     sub: Type.String(),
+    username: Type.Optional(Type.String()),
     browser: Type.Optional(Type.String()),
     from: Type.Optional(Type.String({ description: 'The network of its last sign-in.' })),
     authenticated_at: Type.Integer(),

@@ -2,6 +2,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { accept, endSession as endsSession } from '../../domain/decision.ts'
 import type { Session } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
+import type { Store } from '../../storage/store.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { pageOfTheirs } from './member-pages.ts'
 import { findUser, listed, type Operation, type Page, pageOfAll } from './operation.ts'
@@ -22,7 +23,8 @@ export const listAllSessions: Operation = {
   querystring: listQuery({}),
   async perform(call) {
     const { store, clock } = call.deps
-    const describe = async (one: Session) => (isSessionLive(one, clock()) ? describeSession(one) : undefined)
+    const describe = async (one: Session) =>
+      isSessionLive(one, clock()) ? describeSession(store, one) : undefined
     const reach = await call.reach()
     if (reach !== undefined) {
       const sessionsOf = async (userId: string, { after }: Page) => ({
@@ -50,7 +52,7 @@ export const readSession: Operation = {
   async perform({ deps, param }) {
     const session = await deps.store.find('session', param('session_id'))
     const isLive = session !== undefined && isSessionLive(session, deps.clock())
-    return { body: describeSession(requireFound(isLive ? session : undefined, 'session')) }
+    return { body: await describeSession(deps.store, requireFound(isLive ? session : undefined, 'session')) }
   },
 }
 
@@ -68,7 +70,12 @@ export const listSessions: Operation = {
     const { store, clock } = call.deps
     const all = await store.listOf('session', (await findUser(call)).id)
     const live = all.filter((one) => isSessionLive(one, clock()))
-    return listed(call, async (page) => pageOfAll(live, idOf, page), idOf, describeSession)
+    return listed(
+      call,
+      async (page) => pageOfAll(live, idOf, page),
+      idOf,
+      (one) => describeSession(store, one),
+    )
   },
 }
 
@@ -92,20 +99,13 @@ export const endSession: Operation = {
 }
 
 /** Describes a session. Its id is the hash of the cookie, and no credential. */
-function describeSession({
-  id,
-  userId,
-  browser,
-  from,
-  methods,
-  authenticatedAt,
-  createdAt,
-  ...ends
-}: Session) {
+async function describeSession(store: Pick<Store, 'find'>, session: Session) {
+  const { id, userId, browser, from, methods, authenticatedAt, createdAt, ...ends } = session
+  const { username } = (await store.find('user', userId)) ?? {}
   return {
     session_id: id,
     sub: userId,
-    ...omitUndefined({ browser, from }),
+    ...omitUndefined({ username, browser, from }),
     authenticated_at: authenticatedAt,
     amr: methods,
     created_at: createdAt,
