@@ -21,7 +21,17 @@ export interface DeadToken {
 }
 
 /** Returns the current state of a token. */
-export type TokenReader = (token: string, now: Seconds) => Promise<TokenFacts | DeadToken>
+export interface TokenReader {
+  (token: string, now: Seconds, finding?: Promise<FoundToken | undefined>): Promise<TokenFacts | DeadToken>
+  /** Reads what the state depends on, and judges nothing: it may begin before it is known who asks. */
+  find(token: string): Promise<FoundToken | undefined>
+}
+
+/** A token with its grant. */
+interface FoundToken {
+  readonly opened: OpenedToken
+  readonly grant: GrantOfToken | undefined
+}
 
 /** A token that this server made: an opened handle, or the claims of a JWT. Under its key is whether it is valid. */
 export type OpenedToken = { readonly key: string } & (
@@ -61,15 +71,24 @@ export function stateOfToken(
 export function tokenReader(deps: Needs<'keys' | 'store' | 'service'>): TokenReader {
   const { store, service } = deps
   const open = tokenOpener(deps)
-  return async (token, now) => {
+  const find = async (token: string): Promise<FoundToken | undefined> => {
     const opened = await open(token)
-    if (opened === undefined) return foreign
-    const facts = stateOfToken(opened, await store.find('grantOfToken', opened.key), service, now)
+    return opened && { opened, grant: await store.find('grantOfToken', opened.key) }
+  }
+  const read = async (
+    token: string,
+    now: Seconds,
+    finding = find(token),
+  ): Promise<TokenFacts | DeadToken> => {
+    const found = await finding
+    if (found === undefined) return foreign
+    const facts = stateOfToken(found.opened, found.grant, service, now)
     if (facts.kind === 'dead' || facts.grant.exchangedFrom === undefined) return facts
     const part = await leftOfSubjects(facts.grant.exchangedFrom, facts, deps)
     if (isLoss(part)) return { kind: 'dead', why: part.why }
     return { ...facts, ...part, grant: { ...facts.grant, ...part } }
   }
+  return Object.assign(read, { find })
 }
 
 /** Limits what an exchanged token may do to what is left of each token that it was exchanged for. */

@@ -17,7 +17,8 @@ export function measuredStore(store: Store, metrics: Metrics): Store {
   return {
     ...store,
     find: (kind, key) => measured('find', nameOf(kind), store.find(kind, key)),
-    transact: (kind, key, decide) => measured('transact', nameOf(kind), store.transact(kind, key, decide)),
+    transact: (kind, key, decide, ahead) =>
+      measured('transact', nameOf(kind), store.transact(kind, key, decide, ahead)),
     write: (...writes) => measured('write', '', store.write(...writes)),
     sweep: (bounds) => measured('sweep', '', store.sweep(bounds)),
   }

@@ -3,13 +3,13 @@ import * as reads from './reads.ts'
 import type { Script } from './script.ts'
 import { type FindKind, type Found, locksOf, type Store, type StoreActivity } from './store.ts'
 import { sweepBy } from './sweep.ts'
-import { apply } from './writes.ts'
+import { apply, NotDecidedHere } from './writes.ts'
 
 /** The result of a transaction. A rejection leaves whatever the transaction has written in place. */
 export type Outcome<T> = { readonly result: T } | { readonly rejection: unknown }
 
 /** How a database runs scripts. */
-export interface Database extends Pick<Store, 'contents' | 'replace' | 'ping' | 'close'> {
+export interface Database extends Pick<Store, 'isFar' | 'contents' | 'replace' | 'ping' | 'close'> {
   read<T>(script: Script<T>): Promise<T>
   /**
    * Runs a script in one transaction; transactions under one of the same locks wait for each other. `script` may be called
@@ -23,9 +23,28 @@ export interface Database extends Pick<Store, 'contents' | 'replace' | 'ping' | 
 
 /** Creates the store of a database. */
 export function createStore(database: Database): Store {
-  const { read, transact, connections, contents, replace, ping, close } = database
+  const { isFar, read, transact, connections, contents, replace, ping, close } = database
   const sweep = sweepBy({ read, change: (script) => transact(() => resultOf(script())) })
+
+  /** @returns Nothing if it has to be decided under the lock. */
+  async function decideAhead<R, T>(
+    decide: (record: R | undefined) => Decision<T>,
+    ahead: Promise<R | undefined>,
+  ): Promise<{ readonly result: T } | undefined> {
+    const decision = decide(await ahead)
+    if (!comparesFirst(decision.writes)) return undefined
+    try {
+      if (decision.writes.length > 0) await transact(() => resultOf(apply(decision.writes)))
+    } catch (error) {
+      if (error instanceof NotDecidedHere) return undefined
+      throw error
+    }
+    if ('rejection' in decision) throw decision.rejection
+    return decision
+  }
+
   return {
+    isFar,
     find: (kind, key) => read(reads.load(kind, key)),
     list: (kind) => read(reads.list(kind)),
     page: (kind, page) => read(reads.page(kind, page)),
@@ -53,7 +72,11 @@ export function createStore(database: Database): Store {
       refusalsKept: await read(reads.rejectionCount()),
       ...(connections !== undefined && { connections: connections() }),
     }),
-    transact: (kind, key, decide) => transact(() => decideOn(kind, key, decide), locksOf(kind, key)),
+    transact: async (kind, key, decide, ahead) => {
+      const decided = ahead && (await decideAhead(decide, ahead))
+      if (decided !== undefined) return decided.result
+      return transact(() => decideOn(kind, key, decide), locksOf(kind, key))
+    },
     write: (...writes) => transact(() => resultOf(apply(writes)), undefined, writes.every(isBrief)),
     sweep: sweep.run,
     contents,
@@ -79,6 +102,18 @@ function* decideOn<K extends FindKind, T>(
   yield* apply(decision.writes)
   return decision
 }
+
+/** Whether the first of these writes changes the grant that was read, or nothing at all, and the others read nothing. */
+function comparesFirst([first, ...others]: readonly Write[]): boolean {
+  return first === undefined || (comparing.has(first.op) && others.every(({ op }) => plain.has(op)))
+}
+
+const comparing: ReadonlySet<Write['op']> = new Set<Write['op']>([
+  'redeemGrant',
+  'rotateGrant',
+  'extendGrant',
+])
+const plain: ReadonlySet<Write['op']> = new Set<Write['op']>(['insert', 'update', 'touchClient'])
 
 function isBrief(write: Write): boolean {
   return 'record' in write && write.kind === 'record' && write.record.isBrief === true

@@ -448,6 +448,8 @@ export interface StoreOptions {
 
 /** Where all state lives. A resolved promise means committed and on disk. */
 export interface Store {
+  /** Whether a read is a trip to another process. Then what is likely needed is read ahead, together with something else. */
+  readonly isFar: boolean
   find<K extends FindKind>(kind: K, key: string): Promise<Found<K> | undefined>
   /** Every row of the kind, oldest first. For operators' commands, not for requests. */
   list<K extends ListKind>(kind: K): Promise<readonly Rows[K][]>
@@ -464,11 +466,14 @@ export interface Store {
    * Loads the record, lets `decide` judge it, and commits its writes, all in one transaction. `decide` must be
    * synchronous and pure: it may run more than once. What it throws is thrown, with nothing written; a rejection
    * it returns is thrown after its writes are committed.
+   * @param ahead What was read before. It is decided about without a lock, if the decision writes only where the record
+   *   is still as it was then, or nothing; otherwise the record is loaded again.
    */
   transact<K extends FindKind, T>(
     kind: K,
     key: string,
     decide: (record: Found<K> | undefined) => Decision<T>,
+    ahead?: Promise<Found<K> | undefined>,
   ): Promise<T>
   /**
    * One page of the clients a user is connected with, the one used last first, and how many there are. The database

@@ -21,9 +21,15 @@ import type { QueuedWrite, Script, Step } from './script.ts'
 import type { WriteName } from './statements.ts'
 import { Overtaken } from './store.ts'
 
-/** The write follows from what was read in the same transaction. */
-const notDecidedHere = (statement: string) =>
-  new Error(`${statement} met no row: its decision was not made here`)
+/** The write follows from what was read in the same transaction, or is compared with it. */
+export class NotDecidedHere extends Error {
+  constructor(statement: string) {
+    super(`${statement} met no row: its decision was not made here`)
+    this.name = 'NotDecidedHere'
+  }
+}
+
+const notDecidedHere = (statement: string) => new NotDecidedHere(statement)
 /** The write follows from what was read before the transaction. */
 const overtaken = (statement: string) => new Overtaken(statement)
 

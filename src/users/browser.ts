@@ -29,7 +29,13 @@ declare module 'fastify' {
  */
 export interface Browser {
   /** Returns the active session of this browser if it is live; use moves its idle end. */
-  session(request: FastifyRequest, now: Seconds): Promise<Session | undefined>
+  session(
+    request: FastifyRequest,
+    now: Seconds,
+    reading?: Promise<Session | undefined>,
+  ): Promise<Session | undefined>
+  /** Begins to read that session where the database is far. */
+  readSessionAhead(request: FastifyRequest): Promise<Session | undefined> | undefined
   hasSessionCookie(request: FastifyRequest): boolean
   /** Returns the id of the session that the browser names, whether it is live or not. */
   namedSession(request: FastifyRequest): string | undefined
@@ -86,13 +92,15 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
       keepOthers(reply, keep)
       cookies.set(reply, 'session', secret)
     }
-    const sessionOf = async (secret: string | undefined, now: Seconds) => {
-      const session = secret === undefined ? undefined : await store.find('session', hashSecret(secret))
+    const findSession = async (secret: string | undefined) =>
+      secret === undefined ? undefined : await store.find('session', hashSecret(secret))
+    const sessionOf = async (secret: string | undefined, now: Seconds, reading = findSession(secret)) => {
+      const session = await reading
       return session !== undefined && isSessionLive(session, now) ? session : undefined
     }
 
-    const live = async (request: FastifyRequest, now: Seconds) => {
-      const session = await sessionOf(secretIn(request, 'session'), now)
+    const live: Browser['session'] = async (request, now, reading) => {
+      const session = await sessionOf(secretIn(request, 'session'), now, reading)
       if (session === undefined) return undefined
       const idleExpiresAt = extendedIdleEnd(session, config.lifetimes, now)
       if (idleExpiresAt !== undefined)
@@ -131,6 +139,13 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
 
     app.decorate('browser', {
       session: live,
+      readSessionAhead: (request) => {
+        if (!store.isFar) return undefined
+        const reading = findSession(secretIn(request, 'session'))
+        // The request that awaits it gets the error. For a rejected client none does.
+        reading.catch(() => undefined)
+        return reading
+      },
       sessions: async (request, now) => {
         const others = await Promise.all(othersOf(request).map((secret) => sessionOf(secret, now)))
         return [await live(request, now), ...others].filter((session) => session !== undefined)

@@ -37,10 +37,10 @@ export const introspectionFaults = [
     id: 'introspection-without-authentication',
     rule: 'rfc7662-2.1-caller-authorised',
     file: plugin,
-    find: '      preHandler: app.requireClient({ alwaysUnauthorized: true }),',
-    replace: `      preHandler: async (request) => {
+    find: 'app.requireClient({ alwaysUnauthorized: true })],',
+    replace: `async (request) => {
         request.client = await app.resolveClient(request.body.client_id ?? '')
-      },`,
+      }],`,
   },
   {
     id: 'rotated-refresh-token-is-active',

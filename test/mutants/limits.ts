@@ -180,6 +180,20 @@ export const limitFaults = [
     tests: ['test/storage/sqlite.test.ts'],
   },
   {
+    id: 'decided-ahead-without-comparing',
+    file: 'src/storage/create-store.ts',
+    find: 'if (!comparesFirst(decision.writes)) return undefined',
+    replace: '',
+    tests: ['test/storage/pipeline.test.ts'],
+  },
+  {
+    id: 'overtaken-decision-reported-as-made',
+    file: 'src/storage/create-store.ts',
+    find: 'if (error instanceof NotDecidedHere) return undefined',
+    replace: '',
+    tests: ['test/storage/pipeline.test.ts'],
+  },
+  {
     id: 'grants-of-a-client-not-limited',
     file: 'src/users/sessions.ts',
     find: 'return count % turn === 0 ?',

@@ -2,7 +2,8 @@
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
-import { accept, insert } from '../../src/domain/decision.ts'
+import { accept, insert, type Write } from '../../src/domain/decision.ts'
+import type { Grant } from '../../src/domain/model.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { RecordExists, StoreUnavailable } from '../../src/storage/store.ts'
 import { patient } from '../helpers/nodes.ts'
@@ -91,6 +92,71 @@ t.test('a write that has to change a row and changes none', async (t) => {
   await t.rejects(store.write(insert('key', keyOf('one')), rotation), /rotateGrant met no row/)
   await t.rejects(store.write(rotation), /rotateGrant met no row/)
   t.strictSame(await ids(), ['known'])
+})
+
+t.test('a grant that was read ahead is decided about again if it has changed since', async (t) => {
+  const other = await openStore(url, patient)
+  t.teardown(() => other.close())
+  const end = sample.grant.absoluteExpiresAt
+  await store.write(insert('client', sample.client), insert('user', sample.user))
+  const { id: grantId } = sample.grant
+  const rotation = (fromSeq: number) =>
+    ({ op: 'rotateGrant', grantId, fromSeq, at: 1, refreshExpiresAt: end, expiresAt: end }) as const
+  const revocation = { op: 'revokeGrant', grantId, at: 1, rule: 'a-rule' } as const
+  await store.write({ op: 'insertGrant', grant: sample.grant })
+  const { seq: first } = sample.grant
+
+  /** Decides by what was read ahead, while another node changes the grant. @returns What was seen, and the trips. */
+  const decideWhile = async (change: () => Promise<unknown>, writes: (seq: number) => readonly Write[]) => {
+    const ahead = store.find('grant', grantId)
+    await ahead
+    await change()
+    const seen: unknown[] = []
+    proxy.take()
+    await store.transact(
+      'grant',
+      grantId,
+      (grant) => {
+        seen.push([grant?.seq, grant?.revokedBy])
+        return grant?.revokedAt === undefined ? accept(0, ...writes(grant?.seq ?? -1)) : accept(0)
+      },
+      ahead,
+    )
+    return { seen, trips: proxy.take().trips }
+  }
+  const nothing = async () => undefined
+  const rotate = (seq: number) => [rotation(seq)]
+
+  t.strictSame(await decideWhile(nothing, rotate), { seen: [[first, undefined]], trips: 1 })
+  const withKey = (seq: number) => [rotation(seq), insert('key', keyOf(`at ${seq}`))]
+  t.strictSame(await decideWhile(nothing, withKey), { seen: [[first + 1, undefined]], trips: 1 })
+  const overtaken = await decideWhile(() => other.write(rotation(first + 2)), withKey)
+  t.strictSame(
+    overtaken.seen,
+    [first + 2, first + 3].map((seq) => [seq, undefined]),
+  )
+  t.strictSame(
+    await ids(),
+    [`at ${first + 1}`, `at ${first + 3}`, 'known'],
+    'nothing of the first one is written',
+  )
+  t.strictSame(await decideWhile(nothing, () => []), { seen: [[first + 4, undefined]], trips: 0 })
+  const atOnce = await Promise.all(
+    Array.from({ length: 20 }, () => {
+      const ahead = store.find('grant', grantId)
+      const decide = (grant: Grant | undefined) => accept(grant?.seq, ...rotate(grant?.seq ?? -1))
+      return store.transact('grant', grantId, decide, ahead)
+    }),
+  )
+  const inTurn = Array.from({ length: 20 }, (_, index) => first + 4 + index)
+  t.strictSame(
+    atOnce.toSorted((one = 0, another = 0) => one - another),
+    inTurn,
+    'each of 20 at once sees the one before',
+  )
+  const revoke = await decideWhile(nothing, () => [revocation])
+  t.equal(revoke.seen.length, 2, 'what compares nothing is decided under the lock')
+  await forget()
 })
 
 t.test('a commit that the database cannot confirm is StoreUnavailable', async (t) => {

@@ -60,6 +60,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
     const loading = taking ? taking.then(asHeld) : requests.load(parameters, from)
     const loaded = loading instanceof Promise ? await loading : loading
     request.uiLocales = parseUiLocales(loaded.parameters)
+    const reading = app.browser.readSessionAhead(request)
     const client = await provenClient(loaded.parameters, from)
     const redirect = requests.proveRedirect(loaded, client)
     try {
@@ -71,7 +72,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
         const again = `${service.prefix}/oauth/authorize?${formatParameters(query)}`
         if (again.length < longestUrl) return reply.redirect(again, 303)
       }
-      return await begin(request, reply, client, parsed, redirect)
+      return await begin(request, reply, client, parsed, redirect, reading)
     } catch (error) {
       const rejection = error instanceof RecordExists ? endedBefore() : toOAuthError(error, request)
       return await reply.authorizationError(redirect, client, rejection)
@@ -96,10 +97,11 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
     client: Client,
     parsed: AuthorizationRequest,
     redirect: ProvenRedirect,
+    reading?: Promise<Session | undefined>,
     attempt = 1,
   ): Promise<FastifyReply> => {
     const now = clock()
-    const session = await app.browser.session(request, now)
+    const session = await app.browser.session(request, now, reading)
     const availableAcrs = await loadAvailableAcrs({ store, service }, parsed, session)
     const next = (consent?: Consent) =>
       nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
@@ -117,7 +119,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
     if (step === 'inserted') return reply.authorizationResponse(redirect, client, { code: approval.code })
     if (step !== 'respond' && (await isSignedIn(request, session, now)))
       return show(reply, parsed, session, step)
-    if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)
+    if (attempt < attempts) return begin(request, reply, client, parsed, redirect, undefined, attempt + 1)
     throw overtakenTooOften()
   }
 

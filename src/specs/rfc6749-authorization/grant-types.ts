@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import { noteUse } from '../../clients/use.ts'
 import { auditGrant } from '../../domain/audit.ts'
 import { type Issued, redeemCode } from '../../domain/authorization-code.ts'
@@ -13,9 +13,14 @@ import { refresh } from '../../domain/refresh-token.ts'
 import type { TokenResponse } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
+import { parametersOf } from '../../http/parameters.ts'
 import { Overtaken } from '../../storage/store.ts'
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** The opened code or refresh token of the request, and its grant, if that is read ahead. */
+    ahead: { readonly handle: OpenedHandle; readonly grant: Promise<Grant | undefined> } | undefined
+  }
   interface FastifyInstance {
     /**
      * Decides about a grant in a transaction, together with what the grant depends on, and issues tokens from it.
@@ -24,7 +29,7 @@ declare module 'fastify' {
     issueFromGrant(
       grantId: string,
       client: Client,
-      request: Pick<FastifyRequest, 'ip' | 'confirmation'>,
+      request: Pick<FastifyRequest, 'ip' | 'confirmation' | 'ahead'>,
       decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
     ): Promise<TokenResponse>
   }
@@ -45,7 +50,7 @@ export function addGrantTypes(
     check(code !== undefined, 'rfc6749-4.1.3-code-required', 'invalid_request', 'code is missing', {
       passed: 'code is present',
     })
-    const handle = await keys.open(code, 'code')
+    const handle = request.ahead?.handle ?? (await keys.open(code, 'code'))
     check(handle !== undefined, 'rfc6749-4.1.3-code-valid', 'invalid_grant', 'the code is unknown', {
       passed: 'the code is genuine',
     })
@@ -70,7 +75,7 @@ export function addGrantTypes(
       'refresh_token is missing',
       { passed: 'refresh_token is present' },
     )
-    const handle = await keys.open(refreshToken, 'refresh')
+    const handle = request.ahead?.handle ?? (await keys.open(refreshToken, 'refresh'))
     check(
       handle !== undefined,
       'rfc6749-6-invalid-refresh',
@@ -97,7 +102,8 @@ export function addGrantTypes(
       return decide(grant, now)
     })
 
-  app.decorate('issueFromGrant', async (grantId, client, { ip, confirmation }, decide) => {
+  app.decorateRequest('ahead', undefined)
+  app.decorate('issueFromGrant', async (grantId, client, { ip, confirmation, ahead }, decide) => {
     const now = clock()
     const contextOf = () => ({ at: now, from: addressPrefix(ip) })
     const decideWithConditions = (grant: Grant | undefined) => {
@@ -111,7 +117,8 @@ export function addGrantTypes(
     }
     let issued: Issued
     try {
-      issued = await store.transact('grant', grantId, decideWithConditions)
+      const known = ahead?.handle.grantId === grantId ? ahead.grant : undefined
+      issued = await store.transact('grant', grantId, decideWithConditions, known)
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error
       return store.transact('grant', grantId, (grant) =>
@@ -120,6 +127,22 @@ export function addGrantTypes(
     }
     return await app.issueTokens(issued, { client, now, confirmation })
   })
+}
+
+/** Returns a hook that reads the grant of a code or a refresh token while the client is found and authenticated. */
+export function readGrantAhead({ store, keys }: Needs<'store' | 'keys'>): preHandlerAsyncHookHandler {
+  return async (request) => {
+    const { grant_type: grantType, code, refresh_token: refreshToken } = parametersOf(request.body)
+    const isRefresh = grantType === 'refresh_token'
+    const token = isRefresh ? refreshToken : grantType === 'authorization_code' ? code : undefined
+    if (typeof token !== 'string') return
+    const handle = await keys.open(token, isRefresh ? 'refresh' : 'code')
+    if (handle === undefined) return
+    const grant = store.find('grant', handle.grantId)
+    // The request that awaits it gets the error. For a rejected client none does.
+    grant.catch(() => undefined)
+    request.ahead = { handle, grant }
+  }
 }
 
 /** What the grant depends on if no feature says more. */

@@ -8,7 +8,7 @@ import { repeatableOf } from '../../feature/feature.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
-import { clientOfRefreshToken } from './grant-types.ts'
+import { clientOfRefreshToken, readGrantAhead } from './grant-types.ts'
 import { tokenRequest, tokenResponse } from './schema.ts'
 
 /**
@@ -44,7 +44,10 @@ export const token: FastifyPluginAsyncTypebox<Needs<'config' | 'store' | 'keys' 
         },
       },
       preValidation: assertForm,
-      preHandler: app.requireClient({ alwaysUnauthorized: false }, clientOfRefreshToken({ store, keys })),
+      preHandler: [
+        ...(store.isFar ? [readGrantAhead({ store, keys })] : []),
+        app.requireClient({ alwaysUnauthorized: false }, clientOfRefreshToken({ store, keys })),
+      ],
     },
     async (request, reply) => {
       const client = clientOf(request)

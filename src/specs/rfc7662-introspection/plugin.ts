@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
 import { mayPresent, type TokenFacts } from '../../domain/access-token.ts'
 import { check, recordCheck } from '../../domain/check.ts'
 import { type DeclaredBindings, tokenTypeOf } from '../../domain/confirmation.ts'
@@ -8,9 +9,16 @@ import { formatScope } from '../../domain/scope.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { type Service, tokenClaimsOf } from '../../feature/service.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
-import { assertForm, formBodies } from '../../http/parameters.ts'
+import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
-import { tokenReader } from '../../http/token-reader.ts'
+import { type TokenReader, tokenReader } from '../../http/token-reader.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The token that is introspected, if it is read ahead. */
+    foundToken: ReturnType<TokenReader['find']> | undefined
+  }
+}
 
 const IntrospectionRequest = Type.Object({
   token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
@@ -60,13 +68,22 @@ function introspectionResponse({ tokenClaims }: Service) {
 export const introspection: FastifyPluginAsyncTypebox<
   Needs<'config' | 'store' | 'keys' | 'clock' | 'service' | 'declared'>
 > = async (app, deps) => {
-  const { config, service, clock, declared } = deps
+  const { config, service, store, clock, declared } = deps
   app.seams.metadata.add({
     introspection_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
     ...signingAlgorithmsAt('introspection', declared),
   })
   await app.register(formBodies, { config })
   const readToken = tokenReader(deps)
+  app.decorateRequest('foundToken', undefined)
+  /** Reads the token while the client is found and authenticated. */
+  const readAhead = async (request: FastifyRequest) => {
+    const { token } = parametersOf(request.body)
+    if (typeof token !== 'string') return
+    request.foundToken = readToken.find(token)
+    // The request that awaits it gets the error. For a rejected client none does.
+    request.foundToken.catch(() => undefined)
+  }
 
   app.post(
     '/api/oauth/introspect',
@@ -87,14 +104,14 @@ export const introspection: FastifyPluginAsyncTypebox<
         },
       },
       preValidation: assertForm,
-      preHandler: app.requireClient({ alwaysUnauthorized: true }),
+      preHandler: [...(store.isFar ? [readAhead] : []), app.requireClient({ alwaysUnauthorized: true })],
     },
     async (request) => {
       const { token } = request.body
       check(token !== undefined, 'rfc7662-2.1-token-required', 'invalid_request', 'token is missing', {
         passed: 'token is present',
       })
-      const facts = await readToken(token, clock())
+      const facts = await readToken(token, clock(), request.foundToken)
       if (facts.kind === 'dead')
         recordCheck(
           'rfc7662-2.2-inactive-form',

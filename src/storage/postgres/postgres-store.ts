@@ -64,17 +64,19 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
 
   let reads: Reading[] | undefined
 
-  /** Reads that begin in one go share a connection, and a trip to the database. */
+  /** Reads that begin before the process waits for anything else share a connection, and a trip to the database. */
   function read<T>(script: Script<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const reading = { script, resolve, reject } as Reading // its own result
       if (reads !== undefined) return void reads.push(reading)
       const shared = [reading]
       reads = shared
-      queueMicrotask(() => {
+      const send = () => {
         reads = undefined
         void runTogether(shared)
-      })
+      }
+      // From within the queue of microtasks: at its end, when every promise that could be settled is.
+      queueMicrotask(() => process.nextTick(send))
     })
   }
 
@@ -101,6 +103,7 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
     withConnection((client) => transaction(client, begin, script), longestMilliseconds)
 
   return createStore({
+    isFar: true,
     read,
     transact: async (script, locks = []) => {
       const begin = beginLocked(locks)

@@ -31,6 +31,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
   }
 
   const store = createStore({
+    isFar: false,
     read: (script) => read(() => run(script)),
     transact: (script, _lock, isBrief) => commits.submit(() => run(script()), isBrief),
     contents: () => read(() => run(readContents(dialect))),
