@@ -23,9 +23,10 @@ export interface Visit {
 export interface Browser {
   /** Sends a request, follows redirects, and does on pages what the user would do. */
   readonly visit: (request: Pick<Sent, 'url'> & Partial<Sent>, visit: Visit) => Promise<Ended>
-  /** The pages that were shown since the last visit began. */
-  readonly pages: () => readonly Seen[]
-  readonly cookies: () => readonly string[]
+  /** The responses to the forms of the last visit. */
+  readonly afterForms: () => readonly Seen[]
+  /** Sends the form of a page that another browser was shown, and goes on. */
+  readonly decide: (page: Seen, redirectUri: string) => Promise<Ended>
 }
 
 export interface Credentials {
@@ -50,7 +51,7 @@ export interface BrowserOptions {
 export function openBrowser(options: BrowserOptions): Browser {
   const { wire, recordings, credentials } = options
   const cookies = new Map<string, string>()
-  let pages: Seen[] = []
+  let afterForms: Seen[] = []
   /** Whether the password was sent in this visit. */
   let hasSignedIn = false
 
@@ -72,11 +73,12 @@ export function openBrowser(options: BrowserOptions): Browser {
   }
 
   async function visit(request: Pick<Sent, 'url'> & Partial<Sent>, how: Visit): Promise<Ended> {
-    pages = []
+    afterForms = []
     hasSignedIn = false
     let next: (Pick<Sent, 'url'> & Partial<Sent>) | undefined = request
     for (let step = 0; next !== undefined && step < mostSteps; step += 1) {
       const seen = await load(next)
+      if (step > 0 && next.method === 'POST') afterForms.push(seen)
       const ended = endOf(seen, how)
       if (ended !== undefined) return ended
       const location = redirectOf(seen)
@@ -87,7 +89,6 @@ export function openBrowser(options: BrowserOptions): Browser {
         next = { ...(keepsBody ? next : { headers: {} }), url: location }
         continue
       }
-      pages.push(seen)
       if (how.stopsAtPage === true) return { kind: 'page', seen }
       next = actOn(seen, how.decision ?? 'approve')
       if (next === undefined) return { kind: 'page', seen }
@@ -148,7 +149,12 @@ export function openBrowser(options: BrowserOptions): Browser {
     return link === undefined ? undefined : { url: link }
   }
 
-  return { visit, pages: () => pages, cookies: () => [...cookies.values()] }
+  async function decide(page: Seen, redirectUri: string): Promise<Ended> {
+    const next = actOn(page, 'approve')
+    return next === undefined ? { kind: 'page', seen: page } : visit(next, { redirectUri, stopsAtPage: true })
+  }
+
+  return { visit, afterForms: () => afterForms, decide }
 }
 
 /** The end of a request: a redirect to the client, or a form that posts there (OAuth 2.0 Form Post Response Mode §2). */

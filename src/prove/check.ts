@@ -1,3 +1,4 @@
+import texts from './clauses.json' with { type: 'json' }
 import type { Lab } from './lab.ts'
 import type { Judgement, Seen } from './observation.ts'
 
@@ -19,16 +20,19 @@ export interface Check {
   readonly run: (lab: Lab) => Promise<Judgement>
 }
 
-/** @param name The clause, and after a slash the part of it that tells checks of one clause apart. */
-function checkOf(level: Level, name: string, wants: string, run: Check['run']): Check {
-  const [id = '', part] = name.split('/')
-  return { id, ...(part !== undefined && { part }), level, wants, run }
-}
+/** What each clause wants, by the name of its check: the id, and after a slash the part of it. */
+const clauses: Readonly<Record<string, { readonly level: string; readonly wants: string }>> = texts
 
-/** A check of what a clause demands; `wants` is its fact, `run` the requests and the judgement. */
-export const must = (name: string, wants: string, run: Check['run']) => checkOf('MUST', name, wants, run)
-/** A check of what a clause recommends. */
-export const should = (name: string, wants: string, run: Check['run']) => checkOf('SHOULD', name, wants, run)
+/** Makes checks of their requests and judgements, by name; clauses.json has what they want. */
+export function checksBy(runs: Readonly<Record<string, Check['run']>>): readonly Check[] {
+  return Object.entries(runs).map(([name, run]) => {
+    const clause = clauses[name]
+    if (clause === undefined) throw new Error(`clauses.json has no ${name}`)
+    const [id = '', part] = name.split('/')
+    const level = clause.level === 'MUST' ? 'MUST' : 'SHOULD'
+    return { id, ...(part !== undefined && { part }), level, wants: clause.wants, run }
+  })
+}
 
 /** The result of a check, for the reports. */
 export interface Result {
@@ -48,11 +52,6 @@ export function nameOf({ id, part }: Check): string {
 const documents: readonly (readonly [prefix: RegExp, title: string, url: string])[] = [
   [/^oidc-core-/, 'OpenID Connect Core', 'https://openid.net/specs/openid-connect-core-1_0.html'],
   [/^oidc-disc-/, 'OpenID Connect Discovery', 'https://openid.net/specs/openid-connect-discovery-1_0.html'],
-  [
-    /^oidc-reg-/,
-    'OpenID Connect Registration',
-    'https://openid.net/specs/openid-connect-registration-1_0.html',
-  ],
   [/^oidc-rpl-/, 'RP-Initiated Logout', 'https://openid.net/specs/openid-connect-rpinitiated-1_0.html'],
   [/^oidc-bcl-/, 'Back-Channel Logout', 'https://openid.net/specs/openid-connect-backchannel-1_0.html'],
   [/^fapi2-ms-/, 'FAPI 2.0 Message Signing', 'https://openid.net/specs/fapi-message-signing-2_0.html'],

@@ -1,10 +1,15 @@
 import type { Check } from './check.ts'
+import { authorizationChecks } from './checks/authorization.ts'
+import { clientAuthenticationChecks } from './checks/client-authentication.ts'
 import { codeChecks } from './checks/codes.ts'
 import { crossOriginChecks } from './checks/cross-origin.ts'
 import { metadataChecks } from './checks/metadata.ts'
+import { openidChecks } from './checks/openid.ts'
 import { pkceChecks } from './checks/pkce.ts'
+import { pushedChecks } from './checks/pushed.ts'
 import { redirectChecks } from './checks/redirects.ts'
 import { refreshChecks } from './checks/refresh.ts'
+import { revocationChecks } from './checks/revocation.ts'
 import { tokenChecks } from './checks/token.ts'
 
 /** Every check, in the order in which they run: what changes the least comes first. */
@@ -12,8 +17,13 @@ export const checks: readonly Check[] = [
   ...metadataChecks,
   ...crossOriginChecks,
   ...redirectChecks,
+  ...authorizationChecks,
   ...pkceChecks,
   ...codeChecks,
   ...tokenChecks,
+  ...clientAuthenticationChecks,
   ...refreshChecks,
+  ...revocationChecks,
+  ...pushedChecks,
+  ...openidChecks,
 ]

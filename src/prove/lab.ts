@@ -1,5 +1,5 @@
 import { type Ended, openBrowser } from './browser.ts'
-import { type AuthMethod, authenticationOf, type Client } from './clients.ts'
+import { type AuthMethod, authenticationOf, type Client, redirectUri } from './clients.ts'
 import type { AuthorizeOptions, Code, Grant, LabOptions, PostOptions } from './flow.ts'
 import { NotApplicable, NotTestable, type Seen } from './observation.ts'
 import { encode, endingOf, first, formHeaders, type Params } from './params.ts'
@@ -29,12 +29,16 @@ export function openLab({
 
   /** The client of a name; `main` and `other` are two of the same kind. */
   function client(name: 'main' | 'other' | AuthMethod = 'main'): Promise<Client> {
-    const given = provided.filter(({ method }) => name === 'main' || name === 'other' || method === name)
+    const isPair = name === 'main' || name === 'other'
+    const fits = isPair ? traits.methods[0] : name
+    // Without registration, the clients of the operator are all there are.
+    const isAny = isPair && server.metadata['registration_endpoint'] === undefined
+    const given = provided.filter(({ method }) => isAny || method === fits)
     const one = given[name === 'other' ? 1 : 0]
     if (one !== undefined) return Promise.resolve(one)
     let found = registered.get(name)
     if (found === undefined) {
-      found = registerFirst(name === 'main' || name === 'other' ? traits.methods : [name])
+      found = registerFirst(isPair ? traits.methods : [name])
       registered.set(name, found)
     }
     return found
@@ -278,6 +282,6 @@ export function openLab({
     refreshable,
     userinfo,
     isActive,
-    nonce: () => nonce,
+    redirectUri,
   }
 }

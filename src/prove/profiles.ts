@@ -93,8 +93,8 @@ export const profiles: readonly Profile[] = [
   },
   {
     name: 'all',
-    about: 'every clause except those of FAPI 2.0, which contradict others',
-    covers: (check) => !documents('fapi2', 'jarm')(check),
+    about: 'every clause except those of FAPI 2.0, which contradict others, and of the draft of RFC 7523',
+    covers: (check) => !documents('fapi2', 'jarm', 'rfc7523bis')(check),
     traits: webTraits,
   },
 ]

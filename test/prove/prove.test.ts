@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { start } from '../../src/dev/start.ts'
+import { makeClientKey } from '../helpers/assertions.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
@@ -18,13 +19,26 @@ interface Report {
   }[]
 }
 
-const server = await start()
+const key = makeClientKey('ES256')
+const redirectUri = 'https://app.example/callback'
+const signing = {
+  client_id: 'signing',
+  client_name: 'signing',
+  redirect_uris: [redirectUri],
+  jwks: { keys: [key.jwk] },
+}
+const server = await start({ clients: [{ ...signing, token_endpoint_auth_method: 'private_key_jwt' }] })
 t.teardown(server.stop)
 const folder = newFolder(t)
 
 t.test('we do what every checked clause wants, and our clients are deleted afterwards', async (t) => {
   const file = join(folder, 'report.json')
-  const { code, stdout, stderr } = await run(['prove', server.issuer, '--profile', 'all', '--report', file])
+  const client = join(folder, 'client.json')
+  const jwks = { keys: [{ ...key.privateKey.export({ format: 'jwk' }), kid: key.jwk['kid'] }] }
+  const metadata = { ...signing, token_endpoint_auth_method: 'private_key_jwt', jwks }
+  writeFileSync(client, JSON.stringify(metadata))
+  const flags = ['--profile', 'all', '--client', client, '--report', file]
+  const { code, stdout, stderr } = await run(['prove', server.issuer, ...flags])
   t.equal(stderr, '')
   t.equal(code, 0, stdout)
   const report: Report = JSON.parse(readFileSync(file, 'utf8'))

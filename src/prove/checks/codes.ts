@@ -1,102 +1,78 @@
-import { type Check, must, should } from '../check.ts'
+import { type Check, checksBy } from '../check.ts'
 import { error, noToken, observe, rejected, status } from '../expect.ts'
 import { judge, judgeEach, NotApplicable } from '../observation.ts'
 import { membersOf } from '../server.ts'
 
 /** RFC 6749 §4.1.2 and §4.1.3: what a code is bound to, and that it works once. */
-export const codeChecks: readonly Check[] = [
-  must(
-    'rfc6749-4.1.3-redirect-uri-required',
-    'a request without the redirect_uri of its authorization request is rejected',
-    async (lab) => {
-      const seen = await lab.redeem(await lab.code(), { redirect_uri: undefined })
-      // OAuth 2.1 §10.2 leaves it out: the challenge binds the code.
-      if (membersOf(seen)?.['access_token'] !== undefined)
-        throw new NotApplicable('the server does as OAuth 2.1, whose token request has no redirect_uri')
-      return judge(seen, rejected('invalid_grant', 'invalid_request'))
-    },
-  ),
-  must(
-    'rfc6749-4.1.3-redirect-uri-identical',
-    'another redirect_uri than that of the authorization request is invalid_grant',
-    async (lab) => {
-      const { redirectUri } = await lab.client()
-      const judged = []
-      for (const uri of [`${redirectUri}/`, `${redirectUri}?x=1`, 'https://evil.example/callback'])
-        judged.push(
-          judge(
-            await lab.redeem(await lab.code(), { redirect_uri: uri }),
-            noToken,
-            rejected('invalid_grant', 'invalid_request'),
-          ),
-        )
-      return judgeEach(...judged)
-    },
-  ),
-  must('rfc6749-4.1.3-code-issued-to-client', 'the code of another client is invalid_grant', async (lab) => {
+export const codeChecks: readonly Check[] = checksBy({
+  'rfc6749-4.1.3-redirect-uri-required': async (lab) => {
+    const seen = await lab.redeem(await lab.code(), { redirect_uri: undefined })
+    // OAuth 2.1 §10.2 leaves it out: the challenge binds the code.
+    if (membersOf(seen)?.['access_token'] !== undefined)
+      throw new NotApplicable('the server does as OAuth 2.1, whose token request has no redirect_uri')
+    return judge(seen, rejected('invalid_grant', 'invalid_request'))
+  },
+  'rfc6749-4.1.3-redirect-uri-identical': async (lab) => {
+    const { redirectUri } = await lab.client()
+    const judged = []
+    for (const uri of [`${redirectUri}/`, `${redirectUri}?x=1`, 'https://evil.example/callback'])
+      judged.push(
+        judge(
+          await lab.redeem(await lab.code(), { redirect_uri: uri }),
+          noToken,
+          rejected('invalid_grant', 'invalid_request'),
+        ),
+      )
+    return judgeEach(...judged)
+  },
+  'rfc6749-4.1.3-code-issued-to-client': async (lab) => {
     const [code, other] = [await lab.code(), await lab.client('other')]
     return judge(await lab.redeem(code, {}, { client: other }), noToken, rejected('invalid_grant'))
-  }),
-  must('rfc6749-4.1.3-code-valid', 'a changed code is invalid_grant', async (lab) => {
+  },
+  'rfc6749-4.1.3-code-valid': async (lab) => {
     const code = await lab.code()
     const changed = [`${code.code}A`, code.code.slice(0, -1), [...code.code].reverse().join('')]
     const judged = []
     for (const value of changed)
       judged.push(judge(await lab.redeem(code, { code: value }), noToken, rejected('invalid_grant')))
     return judgeEach(...judged)
-  }),
-  must('rfc6749-4.1.2-code-single-use', 'a code works once', async (lab) => {
+  },
+  'rfc6749-4.1.2-code-single-use': async (lab) => {
     const grant = await lab.grant()
     return judge(await lab.redeem(grant), noToken, rejected('invalid_grant'))
-  }),
-  must(
-    'rfc6749-4.1.2-code-single-use/race',
-    'of ten exchanges of one code at the same time one succeeds',
-    async (lab) => {
-      const code = await lab.code()
-      const all = await Promise.all(Array.from({ length: 10 }, () => lab.redeem(code)))
-      const won = all.filter((seen) => membersOf(seen)?.['access_token'] !== undefined)
-      return observe(
-        won.length <= 1,
-        `${won.length} of 10 got tokens`,
-        ...(won.length > 1 ? won.slice(0, 2) : all.slice(0, 1)),
-      )
-    },
-  ),
-  should(
-    'rfc6749-4.1.2-code-replay-revokes',
-    'a second use of a code revokes the tokens of the first',
-    async (lab) => {
-      const grant = await lab.grant()
-      const before = await lab.isActive(grant.accessToken, grant.client)
-      const again = await lab.redeem(grant)
-      const after = await lab.isActive(grant.accessToken, grant.client)
-      return observe(
-        before.active && !after.active,
-        before.active ? 'the access token still works' : 'the access token did not work before',
-        before.seen,
-        again,
-        after.seen,
-      )
-    },
-  ),
-  should(
-    'oauth21-7.5.2-replay-only-if-valid',
-    'a second use with a wrong verifier does not revoke the tokens: an attacker who saw the code could end the session',
-    async (lab) => {
-      const grant = await lab.grant()
-      const again = await lab.redeem(grant, { code_verifier: 'a'.repeat(43) })
-      const after = await lab.isActive(grant.accessToken, grant.client)
-      return observe(after.active, 'the access token no longer works', again, after.seen)
-    },
-  ),
-  must(
-    'rfc6749-5.2-unsupported-grant-type',
-    'an unknown grant type is unsupported_grant_type',
-    async (lab) => {
-      const client = await lab.client()
-      const seen = await lab.post('token_endpoint', { grant_type: 'urn:example:lychgate-prove' }, { client })
-      return judge(seen, noToken, status(400), error('unsupported_grant_type'))
-    },
-  ),
-]
+  },
+  'rfc6749-4.1.2-code-single-use/race': async (lab) => {
+    const code = await lab.code()
+    const all = await Promise.all(Array.from({ length: 10 }, () => lab.redeem(code)))
+    const won = all.filter((seen) => membersOf(seen)?.['access_token'] !== undefined)
+    return observe(
+      won.length <= 1,
+      `${won.length} of 10 got tokens`,
+      ...(won.length > 1 ? won.slice(0, 2) : all.slice(0, 1)),
+    )
+  },
+  'rfc6749-4.1.2-code-replay-revokes': async (lab) => {
+    const grant = await lab.grant()
+    const before = await lab.isActive(grant.accessToken, grant.client)
+    const again = await lab.redeem(grant)
+    const after = await lab.isActive(grant.accessToken, grant.client)
+    return observe(
+      before.active && !after.active,
+      before.active ? 'the access token still works' : 'the access token did not work before',
+      before.seen,
+      again,
+      after.seen,
+    )
+  },
+  'oauth21-7.5.2-replay-only-if-valid': async (lab) => {
+    const grant = await lab.grant()
+    const again = await lab.redeem(grant, { code_verifier: 'a'.repeat(43) })
+    const after = await lab.isActive(grant.accessToken, grant.client)
+    return observe(after.active, 'the access token no longer works', again, after.seen)
+  },
+  'rfc6749-5.2-unsupported-grant-type': async (lab) => {
+    const client = await lab.client()
+    const seen = await lab.post('token_endpoint', { grant_type: 'urn:example:lychgate-prove' }, { client })
+    return judge(seen, noToken, status(400), error('unsupported_grant_type'))
+  },
+})

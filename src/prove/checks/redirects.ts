@@ -1,5 +1,5 @@
 import { redirectOf } from '../browser.ts'
-import { type Check, must } from '../check.ts'
+import { type Check, checksBy } from '../check.ts'
 import { type Client, redirectUri } from '../clients.ts'
 import { endsOnPage, endsWithCode, observe } from '../expect.ts'
 import type { Lab } from '../lab.ts'
@@ -37,137 +37,94 @@ const lookAlikes = (registered: string): readonly string[] => {
 }
 
 /** RFC 6749 §3.1.2, RFC 8252 §7.3 and RFC 9700 §2.1: where the browser may be sent to. */
-export const redirectChecks: readonly Check[] = [
-  must(
-    'rfc6749-3.1.2.3-simple-string-match',
-    'redirect_uri is compared as a string: no URL that another reader takes for the registered one gets a redirect',
-    async (lab) => {
-      const { redirectUri: registered } = await lab.client()
-      const judged: Judgement[] = []
-      for (const uri of lookAlikes(registered)) judged.push(await staysHere(lab, uri))
-      return judgeEach(...judged)
-    },
-  ),
-  must(
-    'rfc9700-2.1-exact-match-all-clients',
-    'the redirect URI of a client with a secret is compared as exactly',
-    async (lab) => {
-      const client = await lab.client(
-        lab.traits.methods.includes('client_secret_basic') ? 'client_secret_basic' : 'main',
+export const redirectChecks: readonly Check[] = checksBy({
+  'rfc6749-3.1.2.3-simple-string-match': async (lab) => {
+    const { redirectUri: registered } = await lab.client()
+    const judged: Judgement[] = []
+    for (const uri of lookAlikes(registered)) judged.push(await staysHere(lab, uri))
+    return judgeEach(...judged)
+  },
+  'rfc9700-2.1-exact-match-all-clients': async (lab) => {
+    const client = await lab.client(
+      lab.traits.methods.includes('client_secret_basic') ? 'client_secret_basic' : 'main',
+    )
+    const judged: Judgement[] = []
+    for (const uri of lookAlikes(client.redirectUri).slice(0, 8))
+      judged.push(await staysHere(lab, uri, client))
+    return judgeEach(...judged)
+  },
+  'rfc6749-3.1.2.4-invalid-not-redirected': (lab) => staysHere(lab, 'https://evil.example/callback'),
+  'rfc6749-3.1.2-redirect-no-fragment': async (lab) =>
+    staysHere(lab, `${(await lab.client()).redirectUri}#fragment`),
+  'rfc6749-4.1.2.1-client-error-page': async (lab) => {
+    const client = await lab.client()
+    const judged: Judgement[] = []
+    for (const id of [
+      'lychgate-prove-unknown',
+      `${client.id}x`,
+      client.id.toUpperCase() === client.id ? `${client.id} ` : client.id.toUpperCase(),
+      undefined,
+    ]) {
+      const ended = await lab.authorize({ client_id: id }, { stopsAtPage: true, plain: true })
+      judged.push(endsOnPage(ended))
+    }
+    return judgeEach(...judged)
+  },
+  'rfc6749-10.15-no-open-redirector': async (lab) => {
+    const ended = await lab.authorize(
+      { redirect_uri: 'https://evil.example/callback', response_type: 'nonsense', scope: 'nonsense' },
+      { stopsAtPage: true, plain: true },
+    )
+    return endsOnPage(ended)
+  },
+  'fapi2-5.3.2.1-no-open-redirector': (lab) => staysHere(lab, 'https://evil.example/callback'),
+  'rfc6749-3.1.2-redirect-query-retained': async (lab) => {
+    const uri = `${redirectUri}?kept=1%2B2&kept=3`
+    const client = await lab.clients.register(await methodOf(lab), { redirect_uris: [uri] })
+    const ended = await lab.authorize({ redirect_uri: uri }, { client })
+    const location = redirectOf(ended.seen) ?? ''
+    const isKept = location.startsWith(`${uri}&`) && ended.kind === 'callback' && ended.params.has('code')
+    return observe(
+      isKept,
+      `the redirect goes to ${location.replace(/code=[^&]*/, 'code=…') || 'no place'}`,
+      ended.seen,
+    )
+  },
+  'rfc6749-3.1.2.3-required-when-ambiguous': async (lab) => {
+    const client = await lab.clients.register(await methodOf(lab), {
+      redirect_uris: [redirectUri, `${redirectUri}/second`],
+    })
+    return endsOnPage(
+      await lab.authorize({ redirect_uri: undefined }, { client, stopsAtPage: true, plain: true }),
+    )
+  },
+  'rfc8252-7.3-any-port': async (lab) => {
+    const { client, uri } = await native(lab)
+    const judged: Judgement[] = []
+    for (const port of ['1', '51234', '65535'])
+      judged.push(
+        endsWithCode(await lab.authorize({ redirect_uri: uri.replace(/:\d+/, `:${port}`) }, { client })),
       )
-      const judged: Judgement[] = []
-      for (const uri of lookAlikes(client.redirectUri).slice(0, 8))
-        judged.push(await staysHere(lab, uri, client))
-      return judgeEach(...judged)
-    },
-  ),
-  must(
-    'rfc6749-3.1.2.4-invalid-not-redirected',
-    'a redirect URI of another host gets a page, and the browser stays',
-    (lab) => staysHere(lab, 'https://evil.example/callback'),
-  ),
-  must(
-    'rfc6749-3.1.2-redirect-no-fragment',
-    'a redirect URI with a fragment gets a page, and the browser stays',
-    async (lab) => staysHere(lab, `${(await lab.client()).redirectUri}#fragment`),
-  ),
-  must(
-    'rfc6749-4.1.2.1-client-error-page',
-    'an unknown client gets a page, and the browser stays, however the redirect URI looks',
-    async (lab) => {
-      const client = await lab.client()
-      const judged: Judgement[] = []
-      for (const id of [
-        'lychgate-prove-unknown',
-        `${client.id}x`,
-        client.id.toUpperCase() === client.id ? `${client.id} ` : client.id.toUpperCase(),
-        undefined,
-      ]) {
-        const ended = await lab.authorize({ client_id: id }, { stopsAtPage: true, plain: true })
-        judged.push(endsOnPage(ended))
-      }
-      return judgeEach(...judged)
-    },
-  ),
-  must(
-    'rfc6749-10.15-no-open-redirector',
-    'an error is not sent to a redirect URI that is not registered',
-    async (lab) => {
-      const ended = await lab.authorize(
-        { redirect_uri: 'https://evil.example/callback', response_type: 'nonsense', scope: 'nonsense' },
-        { stopsAtPage: true, plain: true },
-      )
-      return endsOnPage(ended)
-    },
-  ),
-  must('fapi2-5.3.2.1-no-open-redirector', 'the server redirects to registered URIs only', (lab) =>
-    staysHere(lab, 'https://evil.example/callback'),
-  ),
-  must(
-    'rfc6749-3.1.2-redirect-query-retained',
-    'the query of a registered redirect URI is kept, and the response is added to it',
-    async (lab) => {
-      const uri = `${redirectUri}?kept=1%2B2&kept=3`
-      const client = await lab.clients.register(await methodOf(lab), { redirect_uris: [uri] })
-      const ended = await lab.authorize({ redirect_uri: uri }, { client })
-      const location = redirectOf(ended.seen) ?? ''
-      const isKept = location.startsWith(`${uri}&`) && ended.kind === 'callback' && ended.params.has('code')
-      return observe(
-        isKept,
-        `the redirect goes to ${location.replace(/code=[^&]*/, 'code=…') || 'no place'}`,
-        ended.seen,
-      )
-    },
-  ),
-  must(
-    'rfc6749-3.1.2.3-required-when-ambiguous',
-    'a request without redirect_uri gets a page if the client registered several',
-    async (lab) => {
-      const client = await lab.clients.register(await methodOf(lab), {
-        redirect_uris: [redirectUri, `${redirectUri}/second`],
-      })
-      return endsOnPage(
-        await lab.authorize({ redirect_uri: undefined }, { client, stopsAtPage: true, plain: true }),
-      )
-    },
-  ),
-  must(
-    'rfc8252-7.3-any-port',
-    'the port of a loopback redirect URI may differ from the registered one',
-    async (lab) => {
-      const { client, uri } = await native(lab)
-      const judged: Judgement[] = []
-      for (const port of ['1', '51234', '65535'])
-        judged.push(
-          endsWithCode(await lab.authorize({ redirect_uri: uri.replace(/:\d+/, `:${port}`) }, { client })),
-        )
-      return judgeEach(...judged)
-    },
-  ),
-  must(
-    'rfc8252-7.3-port-only-varies',
-    'nothing of a loopback redirect URI may differ except its port',
-    async (lab) => {
-      const { client, uri } = await native(lab)
-      const changed = [
-        uri.replace('127.0.0.1', '127.0.0.2'),
-        uri.replace('127.0.0.1', 'localhost'),
-        uri.replace('127.0.0.1', '[::1]'),
-        uri.replace('127.0.0.1', '2130706433'),
-        uri.replace('http:', 'https:'),
-        uri.replace('127.0.0.1', '127.0.0.1.evil.example'),
-        uri.replace('127.0.0.1:', 'evil@127.0.0.1:'),
-        uri.replace(/:\d+/, ':0051234'),
-        uri.replace(/:\d+/, ':99999'),
-        `${uri}?x=1`,
-        `${uri}/x`,
-      ]
-      const judged: Judgement[] = []
-      for (const one of changed) judged.push(await staysHere(lab, one, client))
-      return judgeEach(...judged)
-    },
-  ),
-]
+    return judgeEach(...judged)
+  },
+  'rfc8252-7.3-port-only-varies': async (lab) => {
+    const { client, uri } = await native(lab)
+    const changed = [
+      uri.replace('127.0.0.1', '127.0.0.2'),
+      uri.replace('127.0.0.1', 'localhost'),
+      uri.replace('127.0.0.1', '[::1]'),
+      uri.replace('127.0.0.1', '2130706433'),
+      uri.replace('http:', 'https:'),
+      uri.replace('127.0.0.1', '127.0.0.1.evil.example'),
+      uri.replace('127.0.0.1:', 'evil@127.0.0.1:'),
+      `${uri}?x=1`,
+      `${uri}/x`,
+    ]
+    const judged: Judgement[] = []
+    for (const one of changed) judged.push(await staysHere(lab, one, client))
+    return judgeEach(...judged)
+  },
+})
 
 /** Sends a request with this redirect URI, signs in and approves; the browser must not be sent there, or with a code. */
 async function staysHere(lab: Lab, uri: string, client?: Client): Promise<Judgement> {

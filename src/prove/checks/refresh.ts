@@ -1,4 +1,4 @@
-import { type Check, must } from '../check.ts'
+import { type Check, checksBy } from '../check.ts'
 import { noStore, noToken, observe, rejected, tokens } from '../expect.ts'
 import type { Grant } from '../flow.ts'
 import type { Lab } from '../lab.ts'
@@ -6,8 +6,8 @@ import { judge, judgeEach, NotApplicable, NotTestable } from '../observation.ts'
 import { membersOf } from '../server.ts'
 
 /** RFC 6749 §6 and RFC 9700 §4.14: refresh tokens. */
-export const refreshChecks: readonly Check[] = [
-  must('rfc6749-6-scope-omitted-original', 'a refresh without scope gets what was granted', async (lab) => {
+export const refreshChecks: readonly Check[] = checksBy({
+  'rfc6749-6-scope-omitted-original': async (lab) => {
     const { client, refreshToken, members } = await lab.refreshable()
     const seen = await lab.refresh(client, refreshToken)
     const scope = membersOf(seen)?.['scope']
@@ -19,36 +19,32 @@ export const refreshChecks: readonly Check[] = [
       judge(seen, tokens, noStore),
       observe(same, `scope is ${String(scope)} instead of ${String(members['scope'])}`, seen),
     )
-  }),
-  must(
-    'rfc6749-6-missing-refresh-param',
-    'a request without refresh_token is invalid_request',
-    async (lab) => {
-      const client = await lab.client()
-      return judge(
-        await lab.refresh(client, '', { refresh_token: undefined }),
-        noToken,
-        rejected('invalid_request'),
-      )
-    },
-  ),
-  must('rfc6749-6-invalid-refresh', 'a changed refresh token is invalid_grant', async (lab) => {
+  },
+  'rfc6749-6-missing-refresh-param': async (lab) => {
+    const client = await lab.client()
+    return judge(
+      await lab.refresh(client, '', { refresh_token: undefined }),
+      noToken,
+      rejected('invalid_request'),
+    )
+  },
+  'rfc6749-6-invalid-refresh': async (lab) => {
     const { client, refreshToken } = await lab.refreshable()
     const judged = []
     for (const value of ['lychgate-prove', `${refreshToken}A`, refreshToken.slice(0, -1)])
       judged.push(judge(await lab.refresh(client, value), noToken, rejected('invalid_grant')))
     return judgeEach(...judged)
-  }),
-  must('rfc6749-6-invalid-refresh/access-token', 'an access token is no refresh token', async (lab) => {
+  },
+  'rfc6749-6-invalid-refresh/access-token': async (lab) => {
     const { client, accessToken } = await lab.grant()
     return judge(await lab.refresh(client, accessToken), noToken, rejected('invalid_grant'))
-  }),
-  must('rfc6749-6-bound-to-client', 'the refresh token of another client is invalid_grant', async (lab) => {
+  },
+  'rfc6749-6-bound-to-client': async (lab) => {
     const { refreshToken } = await lab.refreshable()
     const stolen = await lab.refresh(await lab.client('other'), refreshToken)
     return judge(stolen, noToken, rejected('invalid_grant'))
-  }),
-  must('rfc6749-6-scope-exceed', 'a refresh does not get a scope that was not granted', async (lab) => {
+  },
+  'rfc6749-6-scope-exceed': async (lab) => {
     const extra = lab.server
       .list('scopes_supported')
       ?.find((name) => !String(lab.scope()).split(' ').includes(name))
@@ -63,8 +59,8 @@ export const refreshChecks: readonly Check[] = [
       observe(!(got && granted.includes(extra)), `scope ${extra} is granted`, seen),
       got ? observe(false, 'the request is accepted', seen) : judge(seen, rejected('invalid_scope')),
     )
-  }),
-  must('rfc6749-6-scope-narrow', 'a refresh for a part of the scope gets that part alone', async (lab) => {
+  },
+  'rfc6749-6-scope-narrow': async (lab) => {
     const { client, refreshToken, members } = await lab.refreshable()
     const [one, ...others] = String(members['scope'] ?? lab.scope()).split(' ')
     if (one === undefined || others.length === 0)
@@ -75,95 +71,75 @@ export const refreshChecks: readonly Check[] = [
       judge(seen, tokens),
       observe(scope === one, `scope is ${String(scope)} instead of ${one}`, seen),
     )
-  }),
-  must(
-    'rfc6749-6-rotated-same-scope',
-    'after a refresh for a part of the scope the next one gets all of it',
-    async (lab) => {
-      const { client, refreshToken, members } = await lab.refreshable()
-      const whole = String(members['scope'] ?? lab.scope())
-      const narrow = await lab.refresh(client, refreshToken, { scope: whole.split(' ')[0] })
-      const next = membersOf(narrow)?.['refresh_token'] ?? refreshToken
-      const seen = await lab.refresh(client, String(next))
-      const scope = membersOf(seen)?.['scope']
-      return judgeEach(
-        judge(seen, tokens),
-        observe(
-          scope === undefined || isSameScope(String(scope), whole),
-          `scope is ${String(scope)} instead of ${whole}`,
-          narrow,
-          seen,
-        ),
-      )
-    },
-  ),
-  must(
-    'rfc9700-2.2.2-public-refresh-protection',
-    'the refresh token of a client without a secret is replaced at each use',
-    async (lab) => {
-      const { first, second } = await rotated(lab)
-      return observe(
-        second !== undefined && second !== first.refreshToken,
-        'the same refresh token goes on',
-        first.rotation,
-      )
-    },
-  ),
-  must(
-    'mcp-security-refresh-rotation',
-    'refresh tokens of clients without a secret are rotated',
-    async (lab) => {
-      const { first, second } = await rotated(lab)
-      return observe(
-        second !== undefined && second !== first.refreshToken,
-        'the same refresh token goes on',
-        first.rotation,
-      )
-    },
-  ),
-  must(
-    'rfc9700-4.14.2-reuse-revokes-family',
-    'the use of a replaced refresh token revokes the one that replaced it',
-    async (lab) => {
-      const { first, second } = await rotated(lab)
-      if (second === undefined || second === first.refreshToken)
-        throw new NotTestable('refresh tokens are not replaced')
-      // A second rotation, so that a retry of the first that a server forgives is none.
-      const third = membersOf(await lab.refresh(first.client, second))?.['refresh_token']
-      if (typeof third !== 'string') throw new NotTestable('the replacement does not work')
-      const reused = await lab.refresh(first.client, first.refreshToken)
-      const after = await lab.refresh(first.client, third)
-      return judgeEach(
-        judge(reused, noToken, rejected('invalid_grant')),
-        judge(after, noToken, rejected('invalid_grant')),
-      )
-    },
-  ),
-  must(
-    'rfc9700-4.14.2-reuse-revokes-family/race',
-    'ten refreshes at the same time do not become two families: one next token works at most',
-    async (lab) => {
-      const client = await lab.client('none')
-      const { refreshToken } = await lab.refreshable({ client })
-      const all = await Promise.all(Array.from({ length: 10 }, () => lab.refresh(client, refreshToken)))
-      const next = [
-        ...new Set(
-          all.map((seen) => membersOf(seen)?.['refresh_token']).filter((token) => typeof token === 'string'),
-        ),
-      ]
-      if (next.includes(refreshToken)) throw new NotTestable('refresh tokens are not replaced')
-      const used = []
-      for (const token of next) used.push(await lab.refresh(client, token))
-      const live = used.filter((seen) => seen.status === 200)
-      return observe(
-        live.length <= 1,
-        `${live.length} refresh tokens work after it`,
-        ...all.slice(0, 1),
-        ...live.slice(0, 2),
-      )
-    },
-  ),
-  must('fapi2-5.3.2.1-no-rotation', 'refresh tokens are not rotated', async (lab) => {
+  },
+  'rfc6749-6-rotated-same-scope': async (lab) => {
+    const { client, refreshToken, members } = await lab.refreshable()
+    const whole = String(members['scope'] ?? lab.scope())
+    const narrow = await lab.refresh(client, refreshToken, { scope: whole.split(' ')[0] })
+    const next = membersOf(narrow)?.['refresh_token'] ?? refreshToken
+    const seen = await lab.refresh(client, String(next))
+    const scope = membersOf(seen)?.['scope']
+    return judgeEach(
+      judge(seen, tokens),
+      observe(
+        scope === undefined || isSameScope(String(scope), whole),
+        `scope is ${String(scope)} instead of ${whole}`,
+        narrow,
+        seen,
+      ),
+    )
+  },
+  'rfc9700-2.2.2-public-refresh-protection': async (lab) => {
+    const { first, second } = await rotated(lab)
+    return observe(
+      second !== undefined && second !== first.refreshToken,
+      'the same refresh token goes on',
+      first.rotation,
+    )
+  },
+  'mcp-security-refresh-rotation': async (lab) => {
+    const { first, second } = await rotated(lab)
+    return observe(
+      second !== undefined && second !== first.refreshToken,
+      'the same refresh token goes on',
+      first.rotation,
+    )
+  },
+  'rfc9700-4.14.2-reuse-revokes-family': async (lab) => {
+    const { first, second } = await rotated(lab)
+    if (second === undefined || second === first.refreshToken)
+      throw new NotTestable('refresh tokens are not replaced')
+    // A second rotation, so that a retry of the first that a server forgives is none.
+    const third = membersOf(await lab.refresh(first.client, second))?.['refresh_token']
+    if (typeof third !== 'string') throw new NotTestable('the replacement does not work')
+    const reused = await lab.refresh(first.client, first.refreshToken)
+    const after = await lab.refresh(first.client, third)
+    return judgeEach(
+      judge(reused, noToken, rejected('invalid_grant')),
+      judge(after, noToken, rejected('invalid_grant')),
+    )
+  },
+  'rfc9700-4.14.2-reuse-revokes-family/race': async (lab) => {
+    const client = await lab.client('none')
+    const { refreshToken } = await lab.refreshable({ client })
+    const all = await Promise.all(Array.from({ length: 10 }, () => lab.refresh(client, refreshToken)))
+    const next = [
+      ...new Set(
+        all.map((seen) => membersOf(seen)?.['refresh_token']).filter((token) => typeof token === 'string'),
+      ),
+    ]
+    if (next.includes(refreshToken)) throw new NotTestable('refresh tokens are not replaced')
+    const used = []
+    for (const token of next) used.push(await lab.refresh(client, token))
+    const live = used.filter((seen) => seen.status === 200)
+    return observe(
+      live.length <= 1,
+      `${live.length} refresh tokens work after it`,
+      ...all.slice(0, 1),
+      ...live.slice(0, 2),
+    )
+  },
+  'fapi2-5.3.2.1-no-rotation': async (lab) => {
     const { client, refreshToken } = await lab.refreshable()
     const seen = await lab.refresh(client, refreshToken)
     const next = membersOf(seen)?.['refresh_token']
@@ -171,22 +147,18 @@ export const refreshChecks: readonly Check[] = [
       judge(seen, tokens),
       observe(next === undefined || next === refreshToken, 'another refresh token comes', seen),
     )
-  }),
-  must(
-    'rfc6749-3.2.1-confidential-must-authenticate/refresh',
-    'a client with a secret does not refresh without it',
-    async (lab) => {
-      const client = await confidential(lab)
-      const { refreshToken } = await lab.refreshable({ client })
-      const seen = await lab.post('token_endpoint', {
-        grant_type: 'refresh_token',
-        refresh_token: refreshToken,
-        client_id: client.id,
-      })
-      return judge(seen, noToken, rejected('invalid_client'))
-    },
-  ),
-]
+  },
+  'rfc6749-3.2.1-confidential-must-authenticate/refresh': async (lab) => {
+    const client = await confidential(lab)
+    const { refreshToken } = await lab.refreshable({ client })
+    const seen = await lab.post('token_endpoint', {
+      grant_type: 'refresh_token',
+      refresh_token: refreshToken,
+      client_id: client.id,
+    })
+    return judge(seen, noToken, rejected('invalid_client'))
+  },
+})
 
 /** A client that authenticates, by the first method that the server registers. */
 export async function confidential(lab: Lab): ReturnType<Lab['client']> {

@@ -1,0 +1,248 @@
+import type { Ended } from '../browser.ts'
+import { type Check, checksBy } from '../check.ts'
+import { endsOnPage, endsWithCode, endsWithError, endsWithout, header, observe } from '../expect.ts'
+import type { Lab } from '../lab.ts'
+import { judge, judgeEach, NotApplicable } from '../observation.ts'
+import { membersOf } from '../server.ts'
+
+/** RFC 6749 §3.1 and §4.1, RFC 9207: authorization requests, correct and wrong. */
+export const authorizationChecks: readonly Check[] = checksBy({
+  'rfc6749-3.1-get-supported': async (lab) => endsWithCode(await lab.authorize()),
+  'rfc6749-4.1.2-code-in-query': async (lab) => {
+    const { ended } = await lab.code()
+    const location = String(ended.seen.headers.location ?? '')
+    return observe(/\?([^#]*&)?code=[^&#]+/.test(location), 'it is not in the query', ended.seen)
+  },
+  'rfc6749-4.1.2-state-exact': async (lab) => {
+    const state = 'a b+c%20d&e=f"<ü>/?#'
+    const ended = await lab.authorize({ state })
+    const came = ended.kind === 'callback' ? ended.params.get('state') : undefined
+    return judgeEach(
+      endsWithCode(ended),
+      observe(came === state, `state is ${String(came)} instead of ${state}`, ended.seen),
+    )
+  },
+  'rfc6749-4.1.2.1-state-on-error': async (lab) => {
+    const state = 'x y+%&ü'
+    const [sent, none] = [
+      await lab.authorize({ state, scope: 'lychgate-prove:none' }),
+      await lab.authorize({ state: undefined, scope: 'lychgate-prove:none' }),
+    ]
+    const [one, other] = [stateOf(sent), stateOf(none)]
+    return judgeEach(
+      observe(one === state, `state is ${String(one)}`, sent.seen),
+      observe(other === null, `state is ${String(other)}, and none was sent`, none.seen),
+    )
+  },
+  'rfc6749-3.1.1-response-type-missing': async (lab) =>
+    endsWithError(await lab.authorize({ response_type: undefined }), 'invalid_request'),
+  'rfc6749-3.1.1-response-type-unknown': async (lab) =>
+    endsWithError(
+      await lab.authorize({ response_type: 'lychgate-prove' }),
+      'unsupported_response_type',
+      'invalid_request',
+    ),
+  'rfc6749-4.1.2.1-invalid-scope': async (lab) => {
+    const ended = await lab.authorize({ scope: `${lab.scope()} lychgate-prove:none`, prompt: 'consent' })
+    // RFC 6749 §3.3 lets a server ignore a part of the scope.
+    return ended.kind === 'callback' && ended.params.has('code')
+      ? ignoresScope(lab, ended)
+      : endsWithError(ended, 'invalid_scope')
+  },
+  'rfc6749-3.3-scope-case-sensitive': async (lab) => {
+    const scope = String(lab.scope()).split(' ').at(-1) ?? 'openid'
+    const { asked, ...ended } = await lab.authorize({
+      scope: scope.toUpperCase(),
+      nonce: undefined,
+      prompt: undefined,
+    })
+    if (ended.kind !== 'callback' || !ended.params.has('code')) return endsWithout(ended)
+    const seen = await lab.redeem({ ...asked, code: ended.params.get('code') ?? '', ended })
+    const granted = String(membersOf(seen)?.['scope'] ?? '').split(' ')
+    return observe(!granted.includes(scope), `scope ${scope} is granted for ${scope.toUpperCase()}`, seen)
+  },
+  'rfc6749-3.3-scope-syntax': async (lab) =>
+    endsWithout(
+      await lab.authorize({ scope: `${lab.scope()} "quoted\\"` }),
+      'invalid_scope',
+      'invalid_request',
+    ),
+  'rfc6749-3.3-scope-order-irrelevant': async (lab) => {
+    const reversed = String(lab.scope()).split(' ').reverse().join(' ')
+    return endsWithCode(await lab.authorize({ scope: reversed, prompt: 'consent' }))
+  },
+  'rfc6749-3.1-ignore-unknown': async (lab) =>
+    endsWithCode(await lab.authorize({ lychgate_prove: 'unknown' })),
+  'rfc6749-3.1-empty-as-omitted': async (lab) =>
+    endsWithCode(await lab.authorize({ response_mode: '', resource: '', claims: '' })),
+  'rfc6749-3.1-no-duplicate-request-params': async (lab) => {
+    const judged = []
+    for (const name of ['state', 'scope', 'code_challenge', 'response_type']) {
+      const { params } = await lab.request()
+      const value = String(params[name])
+      judged.push(endsWithout(await lab.authorize({ [name]: [value, value] }), 'invalid_request'))
+    }
+    return judgeEach(...judged)
+  },
+  'rfc6749-3.1-no-duplicate-response-params': async (lab) => {
+    const { ended } = await lab.code()
+    const names = ended.kind === 'callback' ? [...ended.params.keys()] : []
+    return observe(new Set(names).size === names.length, `twice: ${names.join(' ')}`, ended.seen)
+  },
+  'rfc6749-4.1.2.1-access-denied': async (lab) => {
+    const ended = await lab.authorize({ prompt: 'consent' }, { decision: 'deny' })
+    return endsWithError(ended, 'access_denied', 'consent_required')
+  },
+  'rfc6749-4.1.2.1-error-charset': async (lab) => {
+    const ended = await lab.authorize({ response_type: 'größe"\\' })
+    const texts =
+      ended.kind === 'callback'
+        ? ['error', 'error_description'].map((name) => ended.params.get(name) ?? '')
+        : []
+    return observe(
+      texts.every((text) => /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text)),
+      `found: ${texts.join(', ')}`,
+      ended.seen,
+    )
+  },
+  'rfc9207-2-iss-on-success': async (lab) => issOf(lab, (await lab.code()).ended),
+  'rfc9207-2-iss-on-error': async (lab) =>
+    issOf(lab, await lab.authorize({ response_type: 'lychgate-prove' })),
+  'rfc9207-2.3-identical-to-metadata': async (lab) => issOf(lab, (await lab.code()).ended),
+  'oauth21-4.1.1-pkce-for-all': async (lab) => {
+    const client = await lab.client(
+      lab.traits.methods.includes('client_secret_basic') ? 'client_secret_basic' : 'main',
+    )
+    const ended = await lab.authorize(
+      { code_challenge: undefined, code_challenge_method: undefined, nonce: undefined },
+      { client },
+    )
+    return endsWithout(ended, 'invalid_request')
+  },
+  'rfc9700-4.12-no-307': async (lab) => {
+    const browser = lab.freshBrowser()
+    const { asked, ...ended } = await lab.authorize({}, { browser })
+    return judgeEach(
+      endsWithCode(ended),
+      ...browser
+        .afterForms()
+        .map((seen) =>
+          observe(![307, 308].includes(seen.status), `status ${seen.status} after a form`, seen),
+        ),
+    )
+  },
+  'rfc6749-10.13-frame-protection': async (lab) => {
+    const { seen } = await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })
+    const isFramed =
+      !/frame-ancestors/.test(String(seen.headers['content-security-policy'])) &&
+      !/deny|sameorigin/i.test(String(seen.headers['x-frame-options']))
+    return observe(!isFramed, 'neither frame-ancestors nor X-Frame-Options', seen)
+  },
+  'rfc9700-4.16-csp': async (lab) =>
+    judge(
+      (await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })).seen,
+      header('content-security-policy', /frame-ancestors/),
+    ),
+  'rfc9700-4.2.4-referrer-policy': async (lab) =>
+    judge(
+      (await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })).seen,
+      header('referrer-policy', /no-referrer|same-origin|origin/),
+    ),
+  'rfc9700-4.2.4-no-third-party-content': async (lab) => {
+    const { seen } = await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })
+    const foreign = [
+      ...seen.body.matchAll(/<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(https?:[^"]+)"/g),
+    ]
+      .map(([, url = '']) => url)
+      .filter((url) => !url.startsWith(new URL(lab.server.issuer).origin))
+    return observe(foreign.length === 0, `it loads ${foreign[0]}`, seen)
+  },
+  'rfc6749-10.14-sanitise': async (lab) => {
+    const hostile = '"><script>lychgate</script>'
+    const judged = []
+    for (const params of [
+      { state: hostile },
+      { login_hint: hostile },
+      { client_id: hostile },
+      { redirect_uri: `https://evil.example/${hostile}` },
+    ]) {
+      const { seen } = await lab.authorize(params, {
+        browser: lab.freshBrowser(),
+        stopsAtPage: true,
+        plain: true,
+      })
+      judged.push(
+        observe(
+          !/html/.test(String(seen.headers['content-type'])) || !seen.body.includes('<script>lychgate'),
+          `the page has ${hostile}`,
+          seen,
+        ),
+      )
+    }
+    return judgeEach(...judged)
+  },
+  'rfc6749-10.12-csrf-approval': async (lab) => {
+    await lab.authorize()
+    const { seen: page } = await lab.authorize({ prompt: 'consent' }, { stopsAtPage: true })
+    const forged = await lab.freshBrowser().decide(page, lab.redirectUri)
+    return forged.kind === 'page' ? { seen: [forged.seen] } : endsWithout(forged)
+  },
+  'fapi2-5.3.2.2-require-par': async (lab) => endsWithout(await lab.authorize({}, { plain: true })),
+  'fapi2-5.3.2.2-iss': async (lab) => issOf(lab, (await lab.code()).ended),
+  'fapi2-5.3.2.2-nonce': async (lab) => endsWithCode(await lab.authorize({ nonce: 'n'.repeat(64) })),
+  'fapi2-5.3.2.2-pkce-s256': async (lab) =>
+    endsWithout(await lab.authorize({ code_challenge: undefined, code_challenge_method: undefined })),
+  'fapi2-5.3.2.2-response-type': async (lab) =>
+    endsWithout(await lab.authorize({ response_type: 'code id_token' })),
+  'rfc6749-4.1.1-validate-request': async (lab) => {
+    const browser = lab.freshBrowser()
+    const ended = await lab.authorize({ response_type: 'lychgate-prove' }, { browser, stopsAtPage: true })
+    return judgeEach(
+      endsWithout(ended),
+      observe(!/type=["']?password/.test(ended.seen.body), 'the user is asked to sign in', ended.seen),
+    )
+  },
+  'rfc8707-2-absolute-no-fragment': async (lab) =>
+    judgeEach(
+      endsWithout(await lab.authorize({ resource: '/relative' })),
+      endsWithout(await lab.authorize({ resource: `${lab.server.issuer}#fragment` })),
+    ),
+  'oidc-core-3.1.2.1-get-and-post': async (lab) => endsWithCode(await lab.authorize({}, { method: 'POST' })),
+  'oidc-core-3.1.2.6-bad-response-mode': async (lab) => {
+    const ended = await lab.authorize({ response_mode: 'lychgate-prove' })
+    return endsWithout(ended)
+  },
+  'oidc-core-3.1.2.1-redirect-uri-required': async (lab) =>
+    endsOnPage(await lab.authorize({ redirect_uri: undefined, scope: 'openid' }, { stopsAtPage: true })),
+})
+
+function stateOf(ended: Ended): string | null | undefined {
+  return ended.kind === 'callback' ? ended.params.get('state') : undefined
+}
+
+/** The iss of a response at the client; a server that does not promise one need not send it. */
+function issOf(lab: Lab, ended: Ended) {
+  if (lab.server.metadata['authorization_response_iss_parameter_supported'] !== true)
+    throw new NotApplicable('the metadata do not promise iss')
+  if (ended.kind === 'page') return observe(false, 'the browser is not sent back to the client', ended.seen)
+  const values = ended.params.getAll('iss')
+  return observe(
+    values.length === 1 && values[0] === lab.server.issuer,
+    `iss is ${values.join(' and ') || 'missing'}`,
+    ended.seen,
+  )
+}
+
+async function ignoresScope(
+  lab: Lab,
+  ended: Ended & { readonly asked: Awaited<ReturnType<Lab['request']>> },
+) {
+  const code = ended.kind === 'callback' ? (ended.params.get('code') ?? '') : ''
+  const seen = await lab.redeem({ ...ended.asked, code, ended })
+  const scope = membersOf(seen)?.['scope']
+  return observe(
+    typeof scope === 'string' && !scope.includes('lychgate-prove'),
+    `scope is ${String(scope)}: the client does not learn that less was granted`,
+    seen,
+  )
+}

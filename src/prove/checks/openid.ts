@@ -1,0 +1,225 @@
+import type { JsonWebKey } from 'node:crypto'
+import { systemClock } from '../../system/system.ts'
+import { type Check, checksBy } from '../check.ts'
+import { endsWithCode, endsWithError, header, json, member, observe, status, tokens } from '../expect.ts'
+import type { Grant } from '../flow.ts'
+import type { Lab } from '../lab.ts'
+import { judge, judgeEach, NotApplicable, NotTestable } from '../observation.ts'
+import { membersOf } from '../server.ts'
+import { verifiedJwt } from '../tokens.ts'
+
+type Claims = Readonly<Record<string, unknown>>
+
+/** Facts about the claims of an ID Token: undefined if they are met. */
+const claimRows: readonly (readonly [
+  name: string,
+  fits: (claims: Claims, grant: Grant, lab: Lab, header: Claims) => boolean,
+])[] = [
+  ['oidc-core-2-iss', ({ iss }, _grant, lab) => iss === lab.server.issuer],
+  ['oidc-core-2-sub', ({ sub }) => typeof sub === 'string' && /^[\x20-\x7e]{1,255}$/.test(sub)],
+  ['oidc-core-2-aud', ({ aud }, { client }) => [aud].flat().includes(client.id)],
+  [
+    'oidc-core-2-exp-iat',
+    ({ exp, iat }) =>
+      typeof exp === 'number' &&
+      typeof iat === 'number' &&
+      exp > systemClock() &&
+      Math.abs(iat - systemClock()) < 300,
+  ],
+  ['oidc-core-2-nonce', ({ nonce }, { params }) => nonce === params['nonce']],
+  [
+    'oidc-core-2-no-key-headers',
+    (_claims, _grant, _lab, head) => !['x5u', 'jku', 'jwk'].some((name) => name in head),
+  ],
+  ['oidc-core-2-null-claims-omitted', (claims) => !Object.values(claims).includes(null)],
+]
+/** OpenID Connect Core: ID Tokens, UserInfo and prompts. */
+export const openidChecks: readonly Check[] = checksBy({
+  'oidc-core-3.1.3.3-id-token-returned': async (lab) =>
+    judge(
+      (await grantOf(lab)).seen,
+      tokens,
+      member('id_token', (value) => typeof value === 'string', 'a string'),
+    ),
+  ...Object.fromEntries(
+    claimRows.map(([name, fits]) => [
+      name,
+      async (lab: Lab) => {
+        const grant = await grantOf(lab)
+        const { claims, header: head } = await idTokenOf(lab, grant)
+        return observe(fits(claims, grant, lab, head), `the claims are ${JSON.stringify(claims)}`, grant.seen)
+      },
+    ]),
+  ),
+  'oidc-core-2-signed': async (lab) => {
+    const grant = await grantOf(lab)
+    const { isSigned, header: head } = await idTokenOf(lab, grant)
+    return observe(
+      isSigned,
+      `the signature (alg ${String(head['alg'])}) is not one of the published keys`,
+      grant.seen,
+    )
+  },
+  'oidc-core-10.1-published-key': async (lab) => {
+    const grant = await grantOf(lab)
+    const { isSigned, header: head, keys } = await idTokenOf(lab, grant)
+    return observe(
+      isSigned && (keys.length === 1 || typeof head['kid'] === 'string'),
+      'kid is missing, or names another key',
+      grant.seen,
+    )
+  },
+  'oidc-core-2-auth-time-when-required': async (lab) => {
+    const grant = await lab.grant({ max_age: '3600' })
+    const { claims } = await idTokenOf(lab, grant)
+    return observe(typeof claims['auth_time'] === 'number', 'auth_time is missing', grant.seen)
+  },
+  'oidc-core-3.1.3.2-code-from-oidc': async (lab) => {
+    const scope = lab.server
+      .list('scopes_supported')
+      ?.find((name) => name !== 'openid' && name !== 'offline_access')
+    if (scope === undefined) throw new NotApplicable('no other scope is known')
+    const { seen } = await lab.grant({ scope, prompt: undefined })
+    return observe(membersOf(seen)?.['id_token'] === undefined, 'the response has an id_token', seen)
+  },
+  'oidc-core-12.2-refresh-id-token': async (lab) => {
+    const grant = await lab.refreshable()
+    const first = (await idTokenOf(lab, grant)).claims
+    const seen = await lab.refresh(grant.client, grant.refreshToken)
+    const idToken = membersOf(seen)?.['id_token']
+    if (typeof idToken !== 'string') throw new NotApplicable('a refresh returns no ID Token')
+    const second = (await idTokenOf(lab, { ...grant, idToken })).claims
+    const changed = ['iss', 'sub', 'aud', 'auth_time'].filter(
+      (name) => JSON.stringify(first[name]) !== JSON.stringify(second[name]),
+    )
+    return observe(changed.length === 0, `changed: ${changed.join(', ')}`, seen)
+  },
+  'oidc-core-3.1.2.1-prompt-none': async (lab) =>
+    endsWithError(
+      await silent(lab),
+      'login_required',
+      'interaction_required',
+      'consent_required',
+      'account_selection_required',
+    ),
+  'oidc-core-3.1.2.6-login-required': async (lab) =>
+    endsWithError(await silent(lab), 'login_required', 'interaction_required'),
+  'oidc-core-3.1.2.1-prompt-none-exclusive': async (lab) =>
+    endsWithError(await lab.authorize({ prompt: 'none consent' }), 'invalid_request'),
+  'oidc-core-3.1.2.1-prompt-login': async (lab) => asksAgain(lab, { prompt: 'login' }),
+  'oidc-core-3.1.2.1-max-age-zero': async (lab) => asksAgain(lab, { max_age: '0', prompt: undefined }),
+  'oidc-core-3.1.2.1-display-accepted': async (lab) =>
+    judgeEach(
+      endsWithCode(await lab.authorize({ display: 'page' })),
+      endsWithCode(await lab.authorize({ display: 'touch' })),
+    ),
+  'oidc-core-3.1.2.1-acr-values': async (lab) =>
+    endsWithCode(await lab.authorize({ acr_values: 'urn:lychgate-prove:unknown' })),
+  'oidc-core-3.1.2.1-ui-locales': async (lab) =>
+    endsWithCode(await lab.authorize({ ui_locales: 'xx-lychgate' })),
+  'oidc-core-5.2-claims-locales': async (lab) =>
+    endsWithCode(await lab.authorize({ claims_locales: 'xx-lychgate' })),
+  'oidc-core-3.1.2.2-hint-issuer': async (lab) => {
+    const { idToken = '' } = await grantOf(lab)
+    const [head = '', claims = ''] = idToken.split('.')
+    const ended = await lab.authorize({
+      id_token_hint: `${head}.${claims}.${'A'.repeat(86)}`,
+      prompt: 'none',
+    })
+    return observe(!(ended.kind === 'callback' && ended.params.has('code')), 'a code comes', ended.seen)
+  },
+  'oidc-core-5.3-get-and-post': async (lab) => {
+    const { accessToken } = await grantOf(lab)
+    return judgeEach(
+      judge(await lab.userinfo(accessToken), status(200), json),
+      judge(await lab.userinfo(accessToken, { method: 'POST', body: '' }), status(200), json),
+    )
+  },
+  'oidc-core-5.3.2-sub-always': async (lab) => {
+    const grant = await grantOf(lab)
+    const { claims } = await idTokenOf(lab, grant)
+    return judge(
+      await lab.userinfo(grant.accessToken),
+      member('sub', (value) => value === claims['sub'], `the ID Token has ${String(claims['sub'])}`),
+    )
+  },
+  'oidc-core-5.3.2-empty-claims-omitted': async (lab) => {
+    const seen = await lab.userinfo((await grantOf(lab)).accessToken)
+    return observe(
+      !Object.values(membersOf(seen) ?? {}).some((value) => value === null || value === ''),
+      'a claim is null or empty',
+      seen,
+    )
+  },
+  'oidc-core-5.3.3-error': async (lab) =>
+    judge(await lab.userinfo('lychgate-prove'), status(401), header('www-authenticate', /invalid_token/)),
+  'oidc-core-5.3-requires-openid': async (lab) => {
+    const scope = lab.server
+      .list('scopes_supported')
+      ?.find((name) => !['openid', 'offline_access'].includes(name))
+    if (scope === undefined) throw new NotApplicable('no other scope is known')
+    const { accessToken } = await lab.grant({ scope, prompt: undefined })
+    return judge(await lab.userinfo(accessToken), status(401, 403))
+  },
+  'oidc-core-5.3-cors': async (lab) =>
+    judge(
+      await lab.userinfo((await grantOf(lab)).accessToken, { headers: { origin: 'https://app.example' } }),
+      header('access-control-allow-origin', /./),
+    ),
+  'rfc6750-3-challenge-on-refusal': async (lab) =>
+    judge(
+      await lab.wire.send({ url: lab.server.endpoint('userinfo_endpoint') }),
+      status(401, 400),
+      header('www-authenticate', /^(bearer|dpop)\b/i),
+    ),
+  'rfc6750-3.1-invalid-token-401': async (lab) =>
+    judge(await lab.userinfo((await grantOf(lab)).idToken ?? ''), status(401)),
+  'rfc6750-2-one-method': async (lab) => {
+    const { accessToken } = await grantOf(lab)
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    return judge(
+      await lab.userinfo(accessToken, { method: 'POST', headers: form, body: `access_token=${accessToken}` }),
+      status(400, 401),
+    )
+  },
+  'oauth21-5.1-query-token-ignored': async (lab) =>
+    judge(
+      await lab.wire.send({
+        url: `${lab.server.endpoint('userinfo_endpoint')}?access_token=${(await grantOf(lab)).accessToken}`,
+      }),
+      status(400, 401),
+    ),
+})
+
+/** A grant of an OpenID request. */
+async function grantOf(lab: Lab): Promise<Grant> {
+  if (lab.server.openid === undefined) throw new NotApplicable('there is no OpenID configuration')
+  return lab.grant()
+}
+
+function silent(lab: Lab) {
+  return lab.authorize({ prompt: 'none', scope: 'openid' }, { browser: lab.freshBrowser() })
+}
+
+/** With a session, a request is made that needs a new sign-in. */
+async function asksAgain(lab: Lab, params: Readonly<Record<string, string | undefined>>) {
+  await lab.authorize()
+  const { seen, kind } = await lab.authorize({ ...params, scope: 'openid' }, { stopsAtPage: true })
+  return observe(
+    kind === 'page' && /type=["']?password/i.test(seen.body),
+    'the user is not asked for the password',
+    seen,
+  )
+}
+
+/** @throws {NotTestable} if it is none, or encrypted. */
+async function idTokenOf(lab: Lab, { idToken = '' }: Pick<Grant, 'idToken'>) {
+  const [head, body] = idToken
+    .split('.')
+    .map((part) => membersOf({ body: Buffer.from(part, 'base64url').toString() }))
+  if (head === undefined || body === undefined) throw new NotTestable('the ID Token is no signed JWT')
+  const set = await lab.wire.send({ url: lab.server.endpoint('jwks_uri') })
+  const published: unknown = membersOf(set)?.['keys']
+  const keys: readonly JsonWebKey[] = Array.isArray(published) ? published : []
+  return { header: head, claims: body, keys, isSigned: verifiedJwt(idToken, keys) !== undefined }
+}
