@@ -1,7 +1,15 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
+import { isObject } from '../domain/is-object.ts'
 import type { Rejection } from '../domain/model.ts'
-import { type Explanation, explainRejection, explanationOf, type Facts } from '../observability/explain.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
+import {
+  type ExplainedToken,
+  type Explanation,
+  explainRejection,
+  explanationOf,
+  type Facts,
+} from '../observability/explain.ts'
 import { CommandFailed, unlessMissing } from './failure.ts'
 import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
 import { type Json, withOperator } from './operate.ts'
@@ -39,15 +47,42 @@ async function explainCommand(given: string | undefined, flags: ServerFlags): Pr
   await withOperator(flags, reads, async ({ perform }) => {
     const { readRejection, explainOneToken } = await operations()
     if (requestId.test(asked))
-      show(explainRejection(asRejection(await notKept(perform(readRejection, { request_id: asked })))), flags)
-    // `as`: as the operation describes it.
-    else show(explanationOf((await perform(explainOneToken, {}, { token: asked })) as never), flags)
+      show(explainRejection(rejectionOf(await notKept(perform(readRejection, { request_id: asked })))), flags)
+    else show(explanationOf(tokenOf(await perform(explainOneToken, {}, { token: asked }))), flags)
   })
 }
 
-/** Returns a rejection as the operation describes it. */
-function asRejection(described: Json): Rejection {
-  return described as unknown as Rejection
+/** Reads a rejection as the operation describes it. */
+function rejectionOf({ id, at, method, path, status, error, why, rule, ...others }: Json): Rejection {
+  const { stored, received, client } = others
+  return {
+    ...{ id: String(id), at: Number(at), method: String(method), path: String(path) },
+    ...{ status: Number(status), error: String(error), why: String(why), rule: String(rule) },
+    ...omitUndefined({ stored: factOf(stored), received: factOf(received) }),
+    ...(client !== undefined && { client: String(client) }),
+  }
+}
+
+/** Reads what was found out about a token as the operation describes it. */
+function tokenOf({ kind, active, why, rule, received, stored }: Json): ExplainedToken {
+  return {
+    kind: String(kind),
+    active: active === true,
+    ...(why !== undefined && { why: String(why) }),
+    ...(rule !== undefined && { rule: String(rule) }),
+    received: factsOf(received),
+    stored: factsOf(stored),
+  }
+}
+
+function factsOf(members: unknown): Facts {
+  if (!isObject(members)) return {}
+  return Object.fromEntries(Object.entries(members).map(([name, fact]) => [name, factOf(fact)]))
+}
+
+function factOf(fact: unknown): Facts[string] {
+  if (fact === undefined || typeof fact === 'number') return fact
+  return Array.isArray(fact) ? fact.map(String) : String(fact)
 }
 
 /** How many rejected requests are listed. */
@@ -62,7 +97,7 @@ async function listRejections(flags: ServerFlags): Promise<void> {
       `${method} ${visible(path)}`,
       `${status} ${error}`,
     ]
-    printList(flags, rows.map(asRejection), (rejection) => rejection, lineOf)
+    printList(flags, rows.map(rejectionOf), (rejection) => rejection, lineOf)
   })
 }
 

@@ -26,8 +26,14 @@ export interface ClientMember {
   /**
    * Absent: it depends on other members, and the rules of registration and those of operators read it.
    * @param offered The algorithms that the server signs with; absent: all.
+   * @param declared What the specifications of the server declare.
    */
-  read?(members: JsonObject, name: string, offered?: readonly SigningAlgorithm[]): unknown
+  read?(
+    members: JsonObject,
+    name: string,
+    offered?: readonly SigningAlgorithm[],
+    declared?: Pick<ClientDeclarations, 'responseModes'>,
+  ): unknown
   /** Details of a change that the audit log keeps in addition to the member's name. */
   readonly factsOf?: (before: unknown, after: unknown) => Readonly<Record<string, string>>
   /** The records by which clients are found by this member. They must have the client as their owner. */
@@ -50,6 +56,8 @@ export interface GrantTypeDeclaration {
 export interface ClientDeclarations {
   readonly clientMetadata: Readonly<Record<string, ClientMember>>
   readonly grantTypes: Readonly<Record<string, GrantTypeDeclaration>>
+  /** The response modes besides those of the core. */
+  readonly responseModes?: Readonly<Record<string, unknown>>
   readonly clientAuthentication: Readonly<
     Record<
       string,

@@ -69,7 +69,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
   // The redirects decide, so another type is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
   readChoice(members, 'application_type', ['native', 'web'], 'oidc-reg-2-application-type-values')
   const metadata: ClientMetadata = {
-    ...readMembers(members, { clientMetadata }, policy.algorithms),
+    ...readMembers(members, { ...policy.declared, clientMetadata }, policy.algorithms),
     applicationType: redirectUris.length > 0 && redirectUris.every(isHttpsRedirect) ? 'web' : 'native',
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),

@@ -14,13 +14,14 @@ export type ReadMembers = Pick<
  */
 export function readMembers(
   members: JsonObject,
-  { clientMetadata }: Pick<ClientDeclarations, 'clientMetadata'>,
+  declared: Pick<ClientDeclarations, 'clientMetadata' | 'responseModes'>,
   offered?: readonly SigningAlgorithm[],
 ): ReadMembers {
+  const { clientMetadata } = declared
   const client: Record<string, unknown> = { localized: readLocalized(members, clientMetadata) }
   const extra: Record<string, unknown> = {}
   for (const [name, member] of Object.entries(clientMetadata)) {
-    const value = member.read?.(members, name, offered)
+    const value = member.read?.(members, name, offered, declared)
     if (value !== undefined) (member.property === undefined ? extra : client)[member.property ?? name] = value
   }
   // `as`: each member is declared with its property, and the core's are always among them.

@@ -1,125 +1,88 @@
 /** The command line and the admin API do the same: what one can do, the other can, or it says why not. */
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Command } from 'commander'
 import t from 'tap'
+import { isObject } from '../../src/domain/is-object.ts'
+import { declared } from '../../src/features.ts'
 import { commandLine } from '../../src/main.ts'
 
-/** For each command the operations that do the same, or the reason why only a terminal has it. */
-const counterparts: Readonly<Record<string, readonly string[] | string>> = {
-  'dev report': 'reports the flows of a development server, which is on this machine',
+/** Commands that work on this machine alone, and why. All others perform operations, on a store or on a server. */
+const local: Readonly<Record<string, string>> = {
   serve: 'runs a server',
   init: 'makes the folder of a server',
-  'client add': ['addClient', 'listRecipes'],
-  'client list': ['listClients'],
-  'client show': ['readClient'],
-  'client set': ['replaceClient'],
-  'client rotate-secret': ['rotateClientSecret'],
-  'client key add': ['changeClient'],
-  'client key list': ['readClient'],
-  'client key remove': ['changeClient'],
-  'client trust add': ['changeClient'],
-  'client trust list': ['readClient'],
-  'client trust remove': ['changeClient'],
-  'client document show': ['readClientDocument', 'listClientDocuments'],
-  'client document refresh': ['refreshClientDocument'],
-  'client document deny': ['denyClientDocument'],
-  'client document allow': ['allowClientDocument'],
-  'client profile': ['profileClient'],
-  'client access': ['changeClient'],
-  'client claims': ['changeClient'],
-  'client lock': ['lockClient'],
-  'client unlock': ['unlockClient'],
-  'client delete': ['deleteClient'],
-  'client delete-unused': ['listClients', 'deleteClient'],
-  'user add': ['inviteUser'],
-  'user invite': ['inviteUser'],
-  'user reset-link': ['createLink'],
-  'user list': ['listUsers'],
-  'user show': ['readUser', 'readSignIn', 'listGroupsOfUser', 'listSessions', 'listGrants'],
-  'user set': ['changeUser'],
-  'user links': ['listLinks'],
-  'user delete-link': ['deleteLink'],
-  'user passwd': ['setPassword'],
-  'user lock': ['lockUser'],
-  'user unlock': ['unlockUser'],
-  'user revoke': ['revokeUser'],
-  'user remove-second-factor': ['removeCodes'],
-  'user remove-passkeys': ['removePasskeys'],
-  'user delete': ['deleteUser'],
-  'group create': ['createGroup'],
-  'group list': ['listGroups'],
-  'group show': ['readGroup', 'listMembers'],
-  'group rename': ['changeGroup'],
-  'group set': ['changeGroup'],
-  'group delete': ['deleteGroup'],
-  'group add': ['addMember'],
-  'group remove': ['removeMember'],
-  apply: 'uses the API with --server',
-  export: 'uses the API with --server',
-  'grant list': ['listAllGrants'],
-  'grant show': ['readGrant'],
-  'grant revoke': ['revokeGrant', 'revokeGrants', 'revokeClient'],
-  'session list': ['listAllSessions'],
-  'session end': ['readSession', 'endSession', 'signOutUser'],
-  'logout deliveries': ['listPendingDeliveries', 'listFinishedDeliveries'],
-  'registration token create': ['createRegistrationToken'],
-  'registration token list': ['listRegistrationTokens', 'readRegistrationToken'],
-  'registration token revoke': ['revokeRegistrationToken'],
-  'keys list': ['listKeys'],
-  'keys rotate': ['rotateKeys'],
-  'keys retire': ['retireKey'],
-  'keys secret': 'makes a secret for the configuration of the host',
+  'dev report': 'reports the flows of a development server, which is on this machine',
   token: 'is for development servers, which have /_dev/token',
+  'keys list': 'opens the keys of a store, also while no server can start with them',
+  'keys rotate': 'opens the keys of a store, also while no server can start with them',
+  'keys retire': 'opens the keys of a store, also while no server can start with them',
+  'keys secret': 'makes a secret for the configuration of the host',
   backup: 'copies the database of the host',
   restore: 'replaces the database of the host',
-  explain: ['explainToken', 'readRejection', 'listRejections'],
-  audit: ['listEvents'],
-  'config print': ['readSettings', 'listResources', 'listAttributes'],
+  'config print': 'reads the configuration of the host',
   'config validate': 'reads the configuration of the host before a server has it',
   healthcheck: 'asks the server, for a container',
   doctor: 'examines the host, and works while no server does',
+  prove: 'judges a server from outside, as any client sees it',
   completion: 'is for a shell',
 }
 
 /** Operations without a command, and why. */
 const onlyApi: Readonly<Record<string, string>> = {
-  adminDescription: 'describes the API',
-  compareClientSecret: 'lets apply --server see what apply reads in the store',
+  listClientDocuments: 'the command shows one document by its URL',
+  listRecipes: 'commands read the recipes of their own version',
+  readSettings: 'lychgate config print reads those of its host',
 }
-
-/** Commands that have operations, and work on a store alone. */
-const onStoreOnly = /^(?:keys|config)/
 
 /** The commands without those that only group others. */
-function namesOf(command: Command, path: readonly string[] = []): readonly string[] {
-  const inner = command.commands.flatMap((one) => namesOf(one, [...path, one.name()]))
-  return inner.length > 0 ? inner : [path.join(' ')]
+function commandsOf(command: Command, path: readonly string[] = []): readonly (readonly [string, Command])[] {
+  const inner = command.commands.flatMap((one) => commandsOf(one, [...path, one.name()]))
+  return inner.length > 0 ? inner : [[path.join(' '), command]]
 }
 
-t.test('every command has operations that do the same, or a reason', async (t) => {
-  t.strictSame(namesOf(await commandLine()).toSorted(), Object.keys(counterparts).toSorted())
+t.test('a command works on a running server, too, or says why not', async (t) => {
+  const commands = commandsOf(await commandLine())
+  const withoutServer = commands.filter(([, { options }]) => !options.some(({ long }) => long === '--server'))
+  t.strictSame(withoutServer.map(([name]) => name).toSorted(), Object.keys(local).toSorted())
 })
 
-t.test('a command that has operations works on a running server, too', async (t) => {
-  const program = await commandLine()
-  for (const [name, operations] of Object.entries(counterparts)) {
-    if (typeof operations === 'string' || onStoreOnly.test(name)) continue
-    let command: Command | undefined = program
-    for (const part of name.split(' ')) command = command?.commands.find((one) => one.name() === part)
-    t.ok(
-      command?.options.some(({ long }) => long === '--server'),
-      name,
-    )
+/** Returns the operations of a value that a file exports, each with the name by which others call it. */
+function operationsOf(name: string, value: unknown): readonly (readonly [id: string, name: string])[] {
+  if (typeof value === 'function')
+    return /^(?:\w+Operations|\w+Locks|profile\w+)$/.test(name) ? operationsOf(name, value(declared)) : []
+  if (!isObject(value)) return []
+  if (typeof value['operationId'] === 'string') return [[value['operationId'], name]]
+  return Object.entries(value).flatMap(([inner, one]) =>
+    isObject(one) && 'operationId' in one ? operationsOf(inner, one) : [],
+  )
+}
+
+t.test('a command performs every operation, or it says why not', async (t) => {
+  const commands = globSync('src/cli/**/*.ts').map((file) => readFileSync(file, 'utf8'))
+  const [known, performed] = [new Set<string>(), new Set<string>()]
+  for (const file of globSync('src/admin/operations/*.ts')) {
+    const exported: Readonly<Record<string, unknown>> = await import(`../../${file}`)
+    const importers = commands.filter((text) => text.includes(`operations/${basename(file)}'`))
+    // One file gives the others those on clients.
+    const callers = /client/.test(file)
+      ? [...importers, ...commands.filter((text) => text.includes('client-operations.ts'))]
+      : importers
+    for (const [id, name] of Object.entries(exported).flatMap(([name, value]) => operationsOf(name, value))) {
+      known.add(id)
+      if (callers.some((text) => new RegExp(`\\b${name}\\b(?!:)`).test(text.replaceAll(/^import.*$/gm, ''))))
+        performed.add(id)
+    }
   }
-})
-
-t.test('every operation has a command that does the same, or a reason', async (t) => {
-  const { paths } = JSON.parse(
-    readFileSync(new URL('../../openapi/admin.json', import.meta.url), 'utf8'),
-  ) as { paths: Readonly<Record<string, Readonly<Record<string, { operationId: string }>>>> }
-  const operations = Object.values(paths).flatMap((one) =>
+  const { paths } = JSON.parse(readFileSync('openapi/admin.json', 'utf8')) as {
+    paths: Readonly<Record<string, Readonly<Record<string, { operationId: string }>>>>
+  }
+  const routes = Object.values(paths).flatMap((one) =>
     Object.values(one).map(({ operationId }) => operationId),
   )
-  const named = Object.values(counterparts).filter((one) => typeof one !== 'string')
-  t.strictSame(operations.toSorted(), [...new Set([...named.flat(), ...Object.keys(onlyApi)])].toSorted())
+  t.strictSame(
+    routes.filter((id) => id !== 'adminDescription').toSorted(),
+    [...known].toSorted(),
+    'each has a definition',
+  )
+  t.strictSame([...known].filter((id) => !performed.has(id)).toSorted(), Object.keys(onlyApi).toSorted())
 })

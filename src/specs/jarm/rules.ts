@@ -1,4 +1,4 @@
-import { isTextList, type JsonObject, rejection } from '../../clients/members.ts'
+import { type ClientDeclarations, isTextList, type JsonObject, rejection } from '../../clients/members.ts'
 import { coreResponseModes } from '../../domain/authorization-request.ts'
 import { check } from '../../domain/check.ts'
 import { signingAlgorithms } from '../../domain/key-term.ts'
@@ -39,7 +39,12 @@ export function responseClaims(
  * Reads `response_modes`; undefined: the client may ask for each of them.
  * @throws {OAuthError} `invalid_client_metadata`
  */
-export function readModes(members: JsonObject, name: string): readonly string[] | undefined {
+export function readModes(
+  members: JsonObject,
+  name: string,
+  _: unknown,
+  { responseModes = {} }: Pick<ClientDeclarations, 'responseModes'> = {},
+): readonly string[] | undefined {
   const value = members[name] ?? undefined
   if (value === undefined || (Array.isArray(value) && value.length === 0)) return undefined
   const known: readonly string[] = [...coreResponseModes, ...Object.keys(responseModes)]
