@@ -56,7 +56,7 @@ export interface GrantTypeDeclaration {
 export interface ClientDeclarations {
   readonly clientMetadata: Readonly<Record<string, ClientMember>>
   readonly grantTypes: Readonly<Record<string, GrantTypeDeclaration>>
-  /** The response modes besides those of the core. */
+  /** The response modes that specifications add. */
   readonly responseModes?: Readonly<Record<string, unknown>>
   readonly clientAuthentication: Readonly<
     Record<
