@@ -349,7 +349,9 @@ export function holds(condition: Condition['holds']): Script<boolean> {
   return condition(recordReads) as Script<boolean>
 }
 
-type StoredFacts = Required<Omit<StoreFacts, 'engine' | 'schema' | 'faults' | 'commitMilliseconds' | 'clock'>>
+type StoredFacts = Required<
+  Omit<StoreFacts, 'engine' | 'schema' | 'faults' | 'advice' | 'commitMilliseconds' | 'clock'>
+>
 
 /** Reads the part of the facts that is in the tables. */
 export function* storedFacts(isAdministered: Condition['holds']): Script<StoredFacts> {

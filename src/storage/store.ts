@@ -407,6 +407,8 @@ export interface StoreFacts {
   readonly schema: 'missing' | 'older' | 'current' | 'newer' | 'foreign'
   /** A reason why nothing can be kept in it: damage, a version too old, a standby. */
   readonly faults: readonly StoreFault[]
+  /** What makes it slower than it has to be. */
+  readonly advice?: readonly StoreFault[]
   /** Every key, oldest first; absent when the schema is not the current one, as the next. */
   readonly keys?: readonly StoredKey[]
   readonly population?: Population

@@ -35,6 +35,10 @@ t.test(
     await client.connect()
     const writes = 'select sum(n_tup_ins + n_tup_upd + n_tup_del) as count from pg_stat_user_tables'
     const before = (await client.query(writes)).rows
+    t.match(await faults(), [{ level: 'warning', found: 'wal_compression = off' }])
+    await administrator.query('alter system set wal_compression = on')
+    await administrator.query('select pg_reload_conf()')
+    while ((await client.query('show wal_compression')).rows[0].wal_compression === 'off');
     t.strictSame(await faults(), [])
     t.strictSame((await client.query(writes)).rows, before)
 

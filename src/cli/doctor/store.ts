@@ -64,6 +64,12 @@ function* judge(facts: StoreFacts | undefined, { config }: Setup): Generator<Fin
       change  ${remedy}`
   }
   if (facts.faults.length === 0) yield ok`database: ${facts.engine} opens and is sound`
+  for (const { said, expected, found, remedy } of facts.advice ?? []) {
+    yield warning`database: ${said}
+      expected  ${expected}
+      found  ${found}
+      change  ${remedy}`
+  }
   yield schemaFindings[facts.schema]
   yield* judgeContents(facts, config)
 }

@@ -25,8 +25,11 @@ export async function examinePostgres(url: string, isAdministered: Condition['ho
   client.on('error', () => undefined)
   try {
     await client.connect()
-    await client.query('set default_transaction_read_only = on')
-    return await factsOf(client, isAdministered)
+    // Not of the session: behind a pooler that is another client's in the next moment.
+    await client.query('begin read only')
+    const facts = await factsOf(client, isAdministered)
+    await client.query('commit')
+    return { ...facts, ...(!facts.isStandby && (await quickestCommit(client))) }
   } catch (fault) {
     throw new Error(`the PostgreSQL database cannot be used: ${connectionFault(url, fault)}`, {
       cause: fault,
@@ -36,11 +39,15 @@ export async function examinePostgres(url: string, isAdministered: Condition['ho
   }
 }
 
-async function factsOf(client: pg.Client, isAdministered: Condition['holds']): Promise<StoreFacts> {
+async function factsOf(
+  client: pg.Client,
+  isAdministered: Condition['holds'],
+): Promise<StoreFacts & { readonly isStandby: boolean }> {
   const settings = await client.query(
-    "select current_setting('server_version') as version, current_setting('fsync') as fsync, pg_is_in_recovery() as standby",
+    `select current_setting('server_version') as version, current_setting('fsync') as fsync,
+      current_setting('wal_compression') as compression, pg_is_in_recovery() as standby`,
   )
-  const { version, fsync, standby } = settings.rows[0] ?? {}
+  const { version, fsync, compression, standby } = settings.rows[0] ?? {}
   const before = systemClock()
   const instant = await client.query('select extract(epoch from clock_timestamp())::bigint as at')
   const clock = { before, at: Number(instant.rows[0]?.at), after: systemClock() }
@@ -49,10 +56,18 @@ async function factsOf(client: pg.Client, isAdministered: Condition['holds']): P
     engine: `PostgreSQL ${version}`,
     schema,
     faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
+    advice: compression === 'off' ? [uncompressed] : [],
     clock,
     ...(schema === 'current' && (await run(client, storedFacts(isAdministered)))),
-    ...(standby !== true && (await quickestCommit(client))),
+    isStandby: standby === true,
   }
+}
+
+const uncompressed: StoreFault = {
+  said: 'PostgreSQL writes the first change of each page to its log uncompressed',
+  expected: 'wal_compression = lz4: a third of the bytes of a refresh',
+  found: 'wal_compression = off',
+  remedy: 'wal_compression = lz4   (in postgresql.conf)',
 }
 
 function* serverFaults(version: string, isUnsafe: boolean, isStandby: boolean): Generator<StoreFault> {

@@ -35,6 +35,7 @@ export async function openPool(
   // A lost connection also fails the query that uses it; without a listener the process would end.
   pool.on('error', () => undefined)
   try {
+    await assertUsable(pool)
     await applyMigrations(pool)
     return pool
   } catch (fault) {
@@ -58,19 +59,61 @@ async function prepareConnection(client: pg.ClientBase): Promise<void> {
   )
 }
 
+/**
+ * Checks what a pooler between this process and the database may take away.
+ * @throws {Error} naming what to set.
+ */
+async function assertUsable(pool: pg.Pool): Promise<void> {
+  const client = await pool.connect()
+  try {
+    const { rows } = await client.query(startFacts)
+    const { pid, off, isPrepared } = rows[0] ?? {}
+    if (off) throw new Error(`a pooler ignores ${off}; set them for the role: ${page}`)
+    // A pooler has a number of its own. One that keeps statements gives them other names.
+    const { processID } = client as pg.PoolClient & { readonly processID: number } // its types leave it out
+    if (pid !== processID && isPrepared && (await isShared(pool, Number(pid)))) throw notPrepared()
+  } catch (fault) {
+    // The name has another statement, or none, on the connection that this one was given.
+    const isMixedUp = ['42P05', '26000'].includes(codeOf(fault))
+    throw isMixedUp ? notPrepared() : fault
+  } finally {
+    client.release(true)
+  }
+}
+
+const page = 'docs/scaling.md#pgbouncer'
+const notPrepared = () =>
+  new Error(`the pooler does not keep prepared statements: it needs max_prepared_statements, ${page}`)
+
+/** The connection to the database, which settings without an effect could make it wait for ever, and what is prepared. */
+const startFacts = {
+  name: 'lychgate_start',
+  text: `select pg_backend_pid() as pid,
+    (select string_agg(name, ', ' order by name) from pg_settings where setting in ('0', 'off') and name in
+      ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'synchronous_commit')) as off,
+    exists (select from pg_prepared_statements where name = 'lychgate_start') as "isPrepared"`,
+}
+
+/** Whether another client has the same connection to the database: then each transaction may have another one. */
+async function isShared(pool: pg.Pool, pid: number): Promise<boolean> {
+  if (pool.options.max < 2) return false
+  const { rows } = await pool.query('select pg_backend_pid() as pid')
+  return rows[0]?.pid === pid
+}
+
 async function applyMigrations(pool: pg.Pool): Promise<void> {
   const client = await pool.connect()
   try {
-    await client.query('set statement_timeout = 0')
-    await client.query('set lock_timeout = 0')
-    await client.query('select pg_advisory_lock($1)', [migrationLock])
+    // All of it for a transaction only: behind a pooler the session is another client's in the next moment.
+    await client.query('begin; set local statement_timeout = 0; set local lock_timeout = 0')
+    await client.query('select pg_advisory_xact_lock($1)', [migrationLock])
     const applied = await appliedMigrations(client)
     const state = schemaState('postgres', applied)
     if (state === 'newer') throw new Error(newerVersion)
     if (state === 'current') return
     await migrateAll('postgres', drizzle(client))
   } finally {
-    // Ends the connection, and with it the lock and the settings.
+    // Ends the connection, and with it the transaction if it was not committed.
     client.release(true)
   }
 }
