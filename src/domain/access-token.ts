@@ -1,12 +1,12 @@
 import type { Confirmation } from './confirmation.ts'
 import {
-  type AccessPolicy,
   currentGrant,
   isLoss,
   kept,
   type Loss,
   noPart,
   noRefresh,
+  type ScopePolicy,
 } from './current-grant.ts'
 import { OAuthError } from './errors.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
@@ -33,12 +33,12 @@ export interface TokenFacts {
 export function verifyAccessToken(
   handle: OpenedHandle,
   grant: GrantOfToken | undefined,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   now: Seconds,
 ): TokenFacts | undefined {
   if (handle.kind !== 'access' || !isLive(handle, grant) || now >= handle.expiresAt) return undefined
   if (grant.revokedTokens.includes(handle.tokenId)) return undefined
-  const current = currentAccess(handle, grant, policy)
+  const current = currentTerms(handle, grant, policy)
   if (isLoss(current)) return undefined
   return {
     kind: 'access',
@@ -57,13 +57,13 @@ export function verifyAccessToken(
 export function verifyRefreshToken(
   handle: OpenedHandle,
   grant: GrantOfToken | undefined,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   now: Seconds,
 ): TokenFacts | undefined {
   if (handle.kind !== 'refresh' || !isLive(handle, grant) || handle.seq !== grant.seq) return undefined
   const { refreshExpiresAt: expiresAt = 0 } = grant
   if (now >= expiresAt) return undefined
-  const current = currentAccess(handle, grant, policy)
+  const current = currentTerms(handle, grant, policy)
   if (isLoss(current)) return undefined
   return {
     kind: 'refresh',
@@ -91,10 +91,10 @@ export function mayPresent(
 }
 
 /** What a token or code may do now: its part of what is left of its grant, or why nothing is. */
-export function currentAccess(
+export function currentTerms(
   { kind, narrowing }: Pick<OpenedHandle, 'kind' | 'narrowing'>,
   row: GrantOfToken,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
 ): Pick<TokenFacts, 'grant' | 'scope' | 'resource'> | Loss {
   const grant = currentGrant(row, row.client, policy)
   if (isLoss(grant)) return grant
@@ -117,7 +117,7 @@ export function withinSubject(
   part: Pick<TokenFacts, 'scope' | 'resource'>,
   { tokenId }: Pick<ExchangedToken, 'tokenId'>,
   subject: GrantOfToken | undefined,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
 ): Pick<TokenFacts, 'scope' | 'resource'> | Loss {
   if (subject === undefined)
     return { rule: 'lychgate-subject-token-valid', why: `${exchanged} is not stored` }
@@ -154,7 +154,7 @@ const endOfTime = {
 export function whyInactive(
   token: Ending,
   grant: GrantOfToken | undefined,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   now: Seconds,
 ): Inactivity | undefined {
   const { kind, seq, tokenId } = token
@@ -192,7 +192,7 @@ export function whyInactive(
       why: `it was used: it is number ${seq}, and since ${grant.rotatedAt} the current one is ${grant.seq}`,
     }
   }
-  const current = currentAccess(token, grant, policy)
+  const current = currentTerms(token, grant, policy)
   return isLoss(current) ? current : undefined
 }
 

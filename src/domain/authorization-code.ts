@@ -1,12 +1,12 @@
 import { assertNotOver } from './access-token.ts'
 import { check } from './check.ts'
-import { type AccessPolicy, requireCurrent } from './current-grant.ts'
+import { requireCurrent, type ScopePolicy } from './current-grant.ts'
 import type { Decision } from './decision.ts'
 import { type GrantLifetimes, redeemGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Seconds } from './model.ts'
 import { verifyCodeVerifier } from './pkce.ts'
-import { type Access, narrowAccess } from './resource.ts'
+import { type AccessTokenTerms, accessTokenTerms } from './resource.ts'
 
 /** A token request of grant type `authorization_code`, RFC 6749 §4.1.3. */
 export interface CodeRedemption {
@@ -20,7 +20,7 @@ export interface CodeRedemption {
 /** A grant and what the access token issued from it now may do. */
 export interface Issued {
   readonly grant: Grant
-  readonly access: Access
+  readonly terms: AccessTokenTerms
 }
 
 /**
@@ -32,7 +32,7 @@ export interface Issued {
 export function redeemCode(
   grant: Grant | undefined,
   redemption: CodeRedemption,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   lifetimes: GrantLifetimes,
   now: Seconds,
 ): Decision<Issued> {
@@ -55,15 +55,15 @@ export function redeemCode(
   assertSameRedirectUri(grant, redirectUri)
   verifyCodeVerifier(codeVerifier, grant.codeChallenge)
   const current = requireCurrent(grant, client, policy)
-  const access = narrowAccess(current, current.scope, redemption.resource, policy.resources)
+  const terms = accessTokenTerms(current, current.scope, redemption.resource, policy.resources)
   const issue = {
-    accessTokenSeconds: access.seconds,
+    accessTokenSeconds: terms.seconds,
     refreshable: client.grantTypes.includes('refresh_token'),
   }
   const decision = redeemGrant(current, issue, lifetimes, now)
   return 'rejection' in decision
     ? decision
-    : { result: { grant: decision.result, access }, writes: decision.writes }
+    : { result: { grant: decision.result, terms }, writes: decision.writes }
 }
 
 function assertSameRedirectUri(grant: Grant, redirectUri: string | undefined): void {

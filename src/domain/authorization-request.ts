@@ -2,7 +2,7 @@ import { requestedAcr } from './authentication-context.ts'
 import { check, recordCheck } from './check.ts'
 import { narrowClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
-import { type AccessPolicy, mayHave } from './current-grant.ts'
+import { mayHave, type ScopePolicy } from './current-grant.ts'
 import { parseUiLocales } from './language.ts'
 import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
@@ -14,7 +14,7 @@ import { parseScope } from './scope.ts'
 import { defaultScope, offlineAccess } from './scope-catalogue.ts'
 
 /** What an authorization request is validated against. */
-export type AuthorizationPolicy = Pick<AccessPolicy, 'scopes' | 'openScopes' | 'scopeClaims' | 'resources'>
+export type AuthorizationPolicy = Pick<ScopePolicy, 'scopes' | 'openScopes' | 'scopeClaims' | 'resources'>
 
 /** A validated redirect: from here on errors are redirects (RFC 6749 §4.1.2.1). */
 export interface ProvenRedirect {
@@ -88,7 +88,7 @@ export function parseAuthorizationRequest(
     },
     { optional: client.pkceOptional && privateUseScheme(proven.redirectUri) === undefined },
   )
-  const { scope, resource } = parseRequestedAccess(parameters, client, policy)
+  const { scope, resource } = parseScopeAndResource(parameters, client, policy)
   const { claims, sub, essentialAcr, requestedAcrValues } = parseClaims(single(parameters, 'claims'))
   const acrValues = single(parameters, 'acr_values')?.split(' ') ?? []
   const acr = requestedAcr(essentialAcr, [...acrValues, ...requestedAcrValues])
@@ -125,7 +125,7 @@ export function parseAuthorizationRequest(
  * Parses what a client requests access to: `scope` (RFC 6749 §3.3) and `resource` (RFC 8707 §2).
  * @throws {OAuthError} `invalid_scope` or `invalid_target`
  */
-export function parseRequestedAccess(
+export function parseScopeAndResource(
   parameters: Parameters,
   client: Client,
   policy: AuthorizationPolicy,

@@ -12,7 +12,7 @@ import { offlineAccess } from './scope-catalogue.ts'
  */
 
 /** What a client may have now depends on this. */
-export interface AccessPolicy {
+export interface ScopePolicy {
   /** Names of the scope catalogue. */
   readonly scopes: ReadonlySet<string>
   /** Those that a client may have without an operator. */
@@ -60,8 +60,8 @@ export const noPart = lossOf(
   'nothing that this token was narrowed to is open to the client now (lychgate client set --scope, or scopes and resources in the configuration)',
 )
 
-type Access = Pick<Grant, 'scope' | 'resource' | 'claims'>
-type Approved = Access & Pick<Grant, 'userId' | 'redirectUri' | 'exchangedFrom'>
+type GrantTerms = Pick<Grant, 'scope' | 'resource' | 'claims'>
+type Approved = GrantTerms & Pick<Grant, 'userId' | 'redirectUri' | 'exchangedFrom'>
 
 /** Whether `currentGrant` found that nothing is left. */
 export function isLoss(found: object): found is Loss {
@@ -75,7 +75,7 @@ export function isLoss(found: object): found is Loss {
 export function currentGrant<G extends Approved>(
   grant: G,
   client: GrantedClient,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
 ): G | Loss {
   return left(grant, beginningsOf(grant, policy.grantTypes), client, policy)
 }
@@ -87,7 +87,7 @@ export function currentGrant<G extends Approved>(
 export function currentRequest(
   request: AuthorizationRequest,
   client: GrantedClient,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
 ): AuthorizationRequest | OAuthError {
   const { withRedirect, withoutRedirect } = policy.grantTypes
   const begun = request.redirectUri === '' ? withoutRedirect : withRedirect
@@ -101,37 +101,37 @@ export function currentRequest(
   return openers === claimScope ? current : { ...current, claimScope: openers ?? [] }
 }
 
-function left<A extends Access>(
-  access: A,
+function left<A extends GrantTerms>(
+  terms: A,
   begun: readonly string[],
   client: GrantedClient,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
 ): A | Loss {
   if (!client.grantTypes.some((name) => begun.includes(name))) return noGrantType
   const isOwn = begun === policy.grantTypes.withoutUser
   const isWithinOwn = isOwn || begun === policy.grantTypes.fromToken
   const { resources } = policy
   const resource = kept(
-    access.resource,
+    terms.resource,
     (id) => resources.find(id) !== undefined && (!isWithinOwn || (client.resources?.includes(id) ?? true)),
   )
   if (resource.length === 0) return noResource
-  const scope = kept(access.scope, (name) =>
+  const scope = kept(terms.scope, (name) =>
     isOwn ? mayHaveItself(name, client, policy) : mayHave(name, client, policy),
   )
   const isUsable = (name: string) =>
     name !== offlineAccess.name && resource.some((id) => resources.find(id)?.scopes.has(name))
   if (!scope.some(isUsable)) return noScope
-  const claims = currentClaims(access, scope, client, policy)
-  if (scope === access.scope && resource === access.resource && claims === access.claims) return access
-  return { ...access, scope, resource, claims }
+  const claims = currentClaims(terms, scope, client, policy)
+  if (scope === terms.scope && resource === terms.resource && claims === terms.claims) return terms
+  return { ...terms, scope, resource, claims }
 }
 
 /**
  * The same, for a request to the token endpoint.
  * @throws {OAuthError} `invalid_grant`, if nothing is left.
  */
-export function requireCurrent(grant: Grant, client: GrantedClient, policy: AccessPolicy): Grant {
+export function requireCurrent(grant: Grant, client: GrantedClient, policy: ScopePolicy): Grant {
   const current = currentGrant(grant, client, policy)
   if (isLoss(current)) throw new OAuthError('invalid_grant', current.why, { rule: current.rule })
   recordCheck(currentlyAllowed, 'what the client may have of the grant now', current.scope)
@@ -147,7 +147,7 @@ export function kept(list: readonly string[], passes: (member: string) => boolea
 export function mayHave(
   name: string,
   client: Pick<GrantedClient, 'origin' | 'scope'>,
-  { scopes, openScopes }: Pick<AccessPolicy, 'scopes' | 'openScopes'>,
+  { scopes, openScopes }: Pick<ScopePolicy, 'scopes' | 'openScopes'>,
 ): boolean {
   const isOpen = openScopes.has(name)
   if (!scopes.has(name) || (!isOpen && client.origin !== 'integration')) return false
@@ -159,7 +159,7 @@ export function mayHave(
 export function mayHaveItself(
   name: string,
   { scope = [] }: Pick<GrantedClient, 'scope'>,
-  { scopes, userScopes }: Pick<AccessPolicy, 'scopes' | 'userScopes'>,
+  { scopes, userScopes }: Pick<ScopePolicy, 'scopes' | 'userScopes'>,
 ): boolean {
   return scope.includes(name) && scopes.has(name) && !userScopes.has(name)
 }
@@ -172,10 +172,10 @@ function beginningsOf({ userId, redirectUri, exchangedFrom }: Approved, all: Beg
 
 /** Claims requested one by one go with the scope that opened them: one of the grant, or one that was asked about. */
 function currentClaims(
-  { scope: granted, claims }: Access,
+  { scope: granted, claims }: GrantTerms,
   scope: Scope,
   client: GrantedClient,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
 ): ClaimsRequest {
   if (claims.userinfo.length + claims.idToken.length === 0) return claims
   const isOpen = (claim: string): boolean => {

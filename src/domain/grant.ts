@@ -274,8 +274,8 @@ function ends(
   if (!issue.refreshable) return { expiresAt: Math.max(now + issue.accessTokenSeconds, earlier) }
   const refreshExpiresAt = Math.min(now + lifetimes.refreshTokenIdleSeconds, grant.absoluteExpiresAt)
   // A retry within the window is given an access token of its own: the row must not end before it.
-  const accessEnds = now + lifetimes.refreshReuseSeconds + issue.accessTokenSeconds
-  return { refreshExpiresAt, expiresAt: Math.max(refreshExpiresAt, accessEnds, earlier) }
+  const accessTokenEnds = now + lifetimes.refreshReuseSeconds + issue.accessTokenSeconds
+  return { refreshExpiresAt, expiresAt: Math.max(refreshExpiresAt, accessTokenEnds, earlier) }
 }
 
 function gone({ revokedAt, revokedBy }: Grant, rule: string): OAuthError {

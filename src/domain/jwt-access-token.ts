@@ -1,9 +1,9 @@
-import { currentAccess, type Ending, type TokenFacts } from './access-token.ts'
+import { currentTerms, type Ending, type TokenFacts } from './access-token.ts'
 import { contextClassOf } from './authentication-context.ts'
 import { type Confirmation, confirmationOf } from './confirmation.ts'
-import { type AccessPolicy, isLoss } from './current-grant.ts'
+import { isLoss, type ScopePolicy } from './current-grant.ts'
 import type { Grant, GrantOfToken, Seconds } from './model.ts'
-import type { Access } from './resource.ts'
+import type { AccessTokenTerms } from './resource.ts'
 import { formatScope } from './scope.ts'
 
 /**
@@ -15,20 +15,20 @@ import { formatScope } from './scope.ts'
 export function jwtAccessTokenPayload(
   issuer: string,
   grant: Grant,
-  access: Access,
+  terms: AccessTokenTerms,
   tokenId: string,
   now: Seconds,
   confirmation?: Confirmation,
 ): Readonly<Record<string, unknown>> {
-  const [audience, ...others] = access.resource
+  const [audience, ...others] = terms.resource
   return {
     iss: issuer,
     sub: subjectOf(grant),
-    aud: others.length === 0 ? audience : access.resource,
+    aud: others.length === 0 ? audience : terms.resource,
     client_id: grant.clientId,
-    scope: formatScope(access.scope),
+    scope: formatScope(terms.scope),
     iat: now,
-    exp: now + access.seconds,
+    exp: now + terms.seconds,
     ...signInOf(grant),
     ...(grant.methods.length > 0 && { amr: grant.methods }),
     jti: jtiOf(grant, tokenId),
@@ -85,7 +85,7 @@ export function endingOf(claims: Readonly<Record<string, unknown>>): Ending {
 export function verifyJwtAccessToken(
   claims: Readonly<Record<string, unknown>>,
   grant: GrantOfToken | undefined,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   now: Seconds,
 ): TokenFacts | undefined {
   const { exp, iat, cnf } = claims
@@ -95,7 +95,7 @@ export function verifyJwtAccessToken(
   const ending = endingOf(claims)
   const { tokenId } = ending
   if (grant.revokedTokens.includes(tokenId)) return undefined
-  const current = currentAccess(ending, grant, policy)
+  const current = currentTerms(ending, grant, policy)
   if (isLoss(current)) return undefined
   const confirmation = confirmationOf(cnf)
   return {

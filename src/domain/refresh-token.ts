@@ -1,12 +1,12 @@
 import { assertNotOver } from './access-token.ts'
 import type { Issued } from './authorization-code.ts'
 import { check, recordCheck } from './check.ts'
-import { type AccessPolicy, currentlyAllowed, kept, requireCurrent } from './current-grant.ts'
+import { currentlyAllowed, kept, requireCurrent, type ScopePolicy } from './current-grant.ts'
 import type { Decision } from './decision.ts'
 import { type GrantRules, rotateGrant } from './grant.ts'
 import { type Handle, handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Scope, Seconds } from './model.ts'
-import { narrowAccess } from './resource.ts'
+import { accessTokenTerms } from './resource.ts'
 import { parseScope } from './scope.ts'
 
 /** A token request of grant type `refresh_token`, RFC 6749 §6. */
@@ -25,7 +25,7 @@ export interface RefreshRequest {
 export function refresh(
   grant: Grant | undefined,
   request: RefreshRequest,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   rules: GrantRules,
   now: Seconds,
 ): Decision<Issued> {
@@ -47,12 +47,12 @@ export function refresh(
   )
   const current = requireCurrent(grant, client, policy)
   const scope = narrowedScope(grant, current.scope, request.scope)
-  const access = narrowAccess(current, scope, request.resource, policy.resources)
-  const issue = { accessTokenSeconds: access.seconds, refreshable: true }
+  const terms = accessTokenTerms(current, scope, request.resource, policy.resources)
+  const issue = { accessTokenSeconds: terms.seconds, refreshable: true }
   const decision = rotateGrant(current, handle.seq, issue, rules, now)
   return 'rejection' in decision
     ? decision
-    : { result: { grant: decision.result, access }, writes: decision.writes }
+    : { result: { grant: decision.result, terms }, writes: decision.writes }
 }
 
 /**

@@ -22,7 +22,7 @@ export interface Resources {
 }
 
 /** The resources and the scope of an access token. */
-export interface Access {
+export interface AccessTokenTerms {
   readonly scope: Scope
   readonly resource: readonly string[]
   readonly tokenFormat: 'opaque' | 'jwt'
@@ -109,12 +109,12 @@ export function requireScopeAt(scope: Scope, identifiers: readonly string[], res
  * @param scope The requested scope, already part of the grant's.
  * @throws {OAuthError} `invalid_target` for a resource the grant does not reach, or tokens no single format fits.
  */
-export function narrowAccess(
+export function accessTokenTerms(
   grant: Pick<Grant, 'resource'>,
   scope: Scope,
   requested: readonly string[],
   resources: Resources,
-): Access {
+): AccessTokenTerms {
   const identifiers = requested.length === 0 ? grant.resource : parseResource(requested, resources)
   for (const identifier of identifiers) {
     check(

@@ -2,7 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ClientDeclarations, GrantTypeDeclaration } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import { indexScopeClaims } from '../domain/claims.ts'
-import type { AccessPolicy, Beginnings } from '../domain/current-grant.ts'
+import type { Beginnings, ScopePolicy } from '../domain/current-grant.ts'
 import { localizedMembers } from '../domain/localized.ts'
 import type { Grant, GrantedClient } from '../domain/model.ts'
 import { indexResources, type Resource } from '../domain/resource.ts'
@@ -10,7 +10,7 @@ import { type AddedScopes, type CatalogueScope, completeCatalogue } from '../dom
 import { wellKnownUrl } from '../domain/well-known.ts'
 
 /** What the server derives from its configuration, once at start-up. */
-export interface Service extends AccessPolicy {
+export interface Service extends ScopePolicy {
   readonly issuer: string
   /** The path of the issuer, '' when it has none: every endpoint lives below it. */
   readonly prefix: string

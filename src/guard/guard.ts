@@ -26,7 +26,7 @@ import { dpop } from './dpop.ts'
 import { type AuthenticationDemand, assertAuthentication } from './step-up.ts'
 
 export type { TokenScheme } from '../http/token-scheme.ts'
-export type { Access, Authentication, Rejected as Refused, VerifyToken } from './access.ts'
+export type { Access, Authentication, Rejected, VerifyToken } from './access.ts'
 export { type DpopOptions, dpop } from './dpop.ts'
 export { type IntrospectionOptions, introspectedBy } from './introspected-by.ts'
 export { protectedResourceMetadata, type ResourceMetadataOptions } from './resource-metadata.ts'

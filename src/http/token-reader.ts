@@ -6,7 +6,7 @@ import {
   whyInactive,
   withinSubject,
 } from '../domain/access-token.ts'
-import { type AccessPolicy, currentGrant, isLoss, type Loss } from '../domain/current-grant.ts'
+import { currentGrant, isLoss, type Loss, type ScopePolicy } from '../domain/current-grant.ts'
 import type { Reading, RecordReads } from '../domain/decision.ts'
 import type { OpenedHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
@@ -55,7 +55,7 @@ export function tokenOpener({ keys, service: { issuer } }: Needs<'keys' | 'servi
 export function stateOfToken(
   { handle, claims }: OpenedToken,
   grant: GrantOfToken | undefined,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   now: Seconds,
 ): TokenFacts | DeadToken {
   if (handle === undefined)
@@ -95,7 +95,7 @@ export function tokenReader(deps: Needs<'keys' | 'store' | 'service'>): TokenRea
 export async function leftOfSubjects(
   exchangedFrom: ExchangedToken,
   part: Pick<TokenFacts, 'scope' | 'resource'>,
-  { store, service }: { readonly store: Pick<Store, 'find'>; readonly service: AccessPolicy },
+  { store, service }: { readonly store: Pick<Store, 'find'>; readonly service: ScopePolicy },
 ): Promise<Pick<TokenFacts, 'scope' | 'resource'> | Loss> {
   let left: Pick<TokenFacts, 'scope' | 'resource'> | Loss = part
   for (let from: ExchangedToken | undefined = exchangedFrom; from !== undefined && !isLoss(left); ) {
@@ -108,7 +108,7 @@ export async function leftOfSubjects(
 }
 
 /** Whether an exchanged grant may have all of this now: of its client, and of each token in its chain, so much is left. */
-export function* isWholeNow(read: RecordReads, grant: Grant, policy: AccessPolicy): Reading<boolean> {
+export function* isWholeNow(read: RecordReads, grant: Grant, policy: ScopePolicy): Reading<boolean> {
   const client = yield* read.find('client', grant.clientId)
   if (client === undefined || client.lockedAt !== undefined) return false
   if (currentGrant(grant, client, policy) !== grant) return false
@@ -124,7 +124,7 @@ export function* isWholeNow(read: RecordReads, grant: Grant, policy: AccessPolic
 
 const foreign: DeadToken = { kind: 'dead', why: 'no access token of this server reads like this' }
 
-function dead(token: Ending, grant: GrantOfToken | undefined, policy: AccessPolicy, now: Seconds): DeadToken {
+function dead(token: Ending, grant: GrantOfToken | undefined, policy: ScopePolicy, now: Seconds): DeadToken {
   const { why } = whyInactive(token, grant, policy, now) ?? { why: 'its grant does not know it' }
   return { kind: 'dead', why }
 }

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Ending, whyInactive } from '../domain/access-token.ts'
-import { type AccessPolicy, currentGrant, isLoss } from '../domain/current-grant.ts'
+import { currentGrant, isLoss, type ScopePolicy } from '../domain/current-grant.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Client, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
@@ -30,7 +30,7 @@ export type Facts = Readonly<Record<string, string | number | readonly string[] 
 type Sources = {
   readonly store: Store
   readonly keys: KeyRing
-  readonly service: AccessPolicy & Pick<Service, 'tokenClaims'>
+  readonly service: ScopePolicy & Pick<Service, 'tokenClaims'>
   readonly now: Seconds
 }
 

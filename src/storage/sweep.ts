@@ -37,7 +37,7 @@ interface Age {
 }
 
 /** How the sweep runs its scripts. */
-interface SweepAccess {
+interface SweepRunner {
   /** Runs one in a transaction of its own. */
   readonly change: (script: () => Script<number>) => Promise<number>
   /** Runs one that locks nothing. */
@@ -65,7 +65,7 @@ export interface Sweep {
 }
 
 /** Creates a sweep that works in steps so small that requests go between any two of them. */
-export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
+export function sweepBy({ change: commit, read }: SweepRunner): Sweep {
   // How far the pass through the grants has come, and how many valid ones it has counted.
   let [after, counted] = [firstKey, 0]
   let activeGrants: number | undefined

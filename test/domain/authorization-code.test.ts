@@ -35,9 +35,9 @@ const redeem = (grant: Parameters<typeof redeemCode>[0], changes: Changes = {}, 
   redeemCode(grant, { ...redemption, ...changes }, policy, lifetimes, now)
 
 t.test('a code is redeemed for what was granted', async (t) => {
-  const { grant, access } = resultOf(redeem(approved))
+  const { grant, terms } = resultOf(redeem(approved))
   t.match(grant, { seq: 1, scope: approved.scope })
-  t.match(access, {
+  t.match(terms, {
     scope: approved.scope,
     resource: [ownApi.identifier],
     tokenFormat: 'opaque',

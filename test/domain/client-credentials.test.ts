@@ -22,7 +22,7 @@ const issue = (client: Client | undefined, request: Partial<ClientCredentialsReq
 
 t.test('the grant has no user, one access token and no refresh token', async (t) => {
   const decision = issue(machine)
-  t.match(decision, { result: { access: { scope: ['courses:read'], resource: [ownApi.identifier] } } })
+  t.match(decision, { result: { terms: { scope: ['courses:read'], resource: [ownApi.identifier] } } })
   const { grant } = 'result' in decision ? decision.result : {}
   t.match(grant, { clientId: machine.id, seq: 1, scope: ['courses:read', 'pages:read'], approvedAt })
   for (const absent of ['userId', 'refreshExpiresAt', 'nonce', 'codeChallenge'])
@@ -40,7 +40,7 @@ t.test('the grant has no user, one access token and no refresh token', async (t)
 
 t.test('a request that names nothing gets what the operator allowed, and no other scope', async (t) => {
   const access = (client: Client, request: Partial<ClientCredentialsRequest> = {}) => {
-    const { scope, resource } = resultOf(issue(client, request)).access
+    const { scope, resource } = resultOf(issue(client, request)).terms
     return { scope, resource }
   }
   const scope = ['courses:read']

@@ -187,7 +187,7 @@ t.test('of several polls that found the device approved, one redeems the grant',
   t.match(redeemed, {
     result: {
       grant: { seq: 1, refreshExpiresAt: now + lifetimes.refreshTokenIdleSeconds },
-      access: { scope: approvedGrant.scope, resource: [ownApi.identifier] },
+      terms: { scope: approvedGrant.scope, resource: [ownApi.identifier] },
     },
     writes: [
       { op: 'redeemGrant', grantId: approvedGrant.id, at: now },

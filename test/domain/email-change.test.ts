@@ -9,7 +9,7 @@ import {
   changePassword,
   changeProfile,
   createUser,
-  endAccess,
+  endSessionsAndGrants,
   moveEmail,
   undoEmailChange,
 } from '../../src/users/rules/user.ts'
@@ -93,7 +93,7 @@ t.test('an undo restores the address, sets a password, and ends all access', asy
       ...changed.writes,
       auditEvent('user-changed', context, { userId: ada.id, changed: 'email' }),
       ...deleteLinksOf(ada.id),
-      ...endAccess(ada.id, 'rfc9700-4.14.2-revoke-on-event', now),
+      ...endSessionsAndGrants(ada.id, 'rfc9700-4.14.2-revoke-on-event', now),
     ],
   })
   t.strictSame(addressOf(undone()), ['old@example.org', 'old@example.org', true])

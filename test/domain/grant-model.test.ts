@@ -123,7 +123,10 @@ class Real {
   }
 
   /** The tokens of a response, as the token endpoint seals them. */
-  issue({ grant, access }: Issued, now: number): { readonly refresh: RefreshToken; readonly access: Token } {
+  issue(
+    { grant, terms: access }: Issued,
+    now: number,
+  ): { readonly refresh: RefreshToken; readonly access: Token } {
     const text = sealHandle(refreshHandle(grant, this.rules), handleKey, grant.secret)
     const whole = scopeAt(grant.scope, grant.resource, resources).length === access.scope.length
     const narrowing = whole ? {} : { narrowing: { scope: access.scope, resource: access.resource } }
@@ -170,7 +173,7 @@ function keep(model: Model, real: Real, issued: Issued, scope: string | undefine
   const tokens = real.issue(issued, model.now)
   const granted = scope === undefined ? [...approved.scope] : scope.split(' ')
   assert(
-    issued.access.scope.every((name) => granted.includes(name)),
+    issued.terms.scope.every((name) => granted.includes(name)),
     'the scope was widened',
   )
   assert(issued.grant.scope === approved.scope, 'the grant changed its scope')

@@ -26,7 +26,7 @@ const ask = (row: Grant | undefined, changes: Changes = {}, now = approvedAt + 5
   refresh(row, { ...request, ...changes }, policy, lifetimes, now)
 
 t.test('a refresh rotates, and without a scope covers the whole grant', async (t) => {
-  const { grant: rotated, access } = resultOf(ask(grant))
+  const { grant: rotated, terms: access } = resultOf(ask(grant))
   t.match(rotated, { seq: 3, scope: grant.scope, resource: grant.resource })
   t.strictSame(access.scope, grant.scope)
 })
@@ -51,11 +51,11 @@ t.test('a refresh that goes beyond its grant names the first scope that does', a
 })
 
 t.test('a narrower scope applies only to the access token', async (t) => {
-  const { grant: rotated, access } = resultOf(ask(grant, { scope: 'courses:read' }))
+  const { grant: rotated, terms: access } = resultOf(ask(grant, { scope: 'courses:read' }))
   t.strictSame(access.scope, ['courses:read'])
   t.strictSame(rotated.scope, grant.scope)
   const next = { handle: opened(rotated, 'refresh') }
-  t.strictSame(resultOf(ask(rotated, next)).access.scope, grant.scope)
+  t.strictSame(resultOf(ask(rotated, next)).terms.scope, grant.scope)
 })
 
 t.test('a rejected refresh leaves the token usable: it throws, and nothing is written', async (t) => {

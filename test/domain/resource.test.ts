@@ -1,7 +1,7 @@
 import t from 'tap'
 import {
+  accessTokenTerms,
   indexResources,
-  narrowAccess,
   parseResource,
   requireScopeAt,
   scopeAt,
@@ -140,7 +140,7 @@ t.test('a scope is cut to what the resources support', async (t) => {
 
 t.test('an access token covers a part of the grant, for the shortest of its lifetimes', async (t) => {
   const narrow = (requested: readonly string[], scope = wide.scope) =>
-    narrowAccess(wide, scope, requested, resources)
+    accessTokenTerms(wide, scope, requested, resources)
   t.strictSame(narrow([]), {
     scope: wide.scope,
     resource: [ownApi.identifier, otherApi.identifier],
@@ -178,14 +178,14 @@ t.test('an access token covers a part of the grant, for the shortest of its life
 })
 
 t.test('a resource with its own token format must be the only one', async (t) => {
-  t.throws(() => narrowAccess(signed, signed.scope, [], resources), {
+  t.throws(() => accessTokenTerms(signed, signed.scope, [], resources), {
     code: 'invalid_target',
     message: 'name one resource at a time: these take tokens of their own',
     detail: { rule: 'rfc8707-2.2-subset-at-token', stored: signed.resource },
   })
-  t.match(narrowAccess(signed, signed.scope, [signedApi.identifier], resources), {
+  t.match(accessTokenTerms(signed, signed.scope, [signedApi.identifier], resources), {
     tokenFormat: 'jwt',
     seconds: 50,
   })
-  t.match(narrowAccess(signed, signed.scope, [ownApi.identifier], resources), { tokenFormat: 'opaque' })
+  t.match(accessTokenTerms(signed, signed.scope, [ownApi.identifier], resources), { tokenFormat: 'opaque' })
 })

@@ -17,6 +17,7 @@ t.test('a secret has 256 bits and a prefix for its kind', async (t) => {
     ['session', 'lyc_session_'],
     ['browser', 'lyc_browser_'],
     ['link', 'lyc_link_'],
+    ['held', 'lyc_held_'],
     ['sealing', 'lyc_sealing_'],
   ] as const
   for (const [kind, prefix] of kinds)

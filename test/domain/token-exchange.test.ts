@@ -48,7 +48,7 @@ const run = (
 t.test('an exchanged token has a grant of its own that names the subject token', async (t) => {
   const decision = run({ scope: 'courses:read', targets: [otherApi.identifier] })
   if ('rejection' in decision) throw decision.rejection
-  const { grant, access } = decision.result
+  const { grant, terms } = decision.result
   t.match(grant, {
     ...fresh,
     clientId: api.id,
@@ -62,13 +62,13 @@ t.test('an exchanged token has a grant of its own that names the subject token',
     extra: { act: { sub: api.id } },
   })
   t.equal(grant.refreshExpiresAt, undefined)
-  t.equal(access.seconds, 40, 'the lifetime of the API')
+  t.equal(terms.seconds, 40, 'the lifetime of the API')
   t.match(decision.writes, [
     { op: 'insertGrant' },
     { record: { name: 'grant', by: 'client', userId: 'alice', facts: { exchanged: subject.grant.id } } },
   ])
   const late = run({}, { expiresAt: now + 5 })
-  t.match(late, { result: { access: { seconds: 5 }, grant: { expiresAt: now + 5 } } })
+  t.match(late, { result: { terms: { seconds: 5 }, grant: { expiresAt: now + 5 } } })
 })
 
 const chainOf = (length: number): Actor =>

@@ -1,7 +1,7 @@
 import t from 'tap'
 import {
-  endAllAccess,
   endSessions,
+  endSessionsAndConnections,
   everyConnection,
   removeCodes,
   removePasskeys,
@@ -58,16 +58,19 @@ t.test('sessions end without anything else of the user', async (t) => {
 t.test('all access ends with the sessions, the grants and what was remembered', async (t) => {
   const rule = 'oidc-core-16.18-user-revocation'
   const revocation = (clientId: string) => event('revocation', { rule }, { clientId })
-  t.strictSame(endAllAccess(user, [live], [{ clientId: 'client-1' }, { clientId: 'client-2' }], context), {
-    result: undefined,
-    writes: [
-      ending,
-      ended,
-      { op: 'revokeGrantsOf', userId, at, rule },
-      { op: 'deleteRecords', kind: 'consent', userId },
-      revocation('client-1'),
-      revocation('client-2'),
-    ],
-  })
+  t.strictSame(
+    endSessionsAndConnections(user, [live], [{ clientId: 'client-1' }, { clientId: 'client-2' }], context),
+    {
+      result: undefined,
+      writes: [
+        ending,
+        ended,
+        { op: 'revokeGrantsOf', userId, at, rule },
+        { op: 'deleteRecords', kind: 'consent', userId },
+        revocation('client-1'),
+        revocation('client-2'),
+      ],
+    },
+  )
   t.equal(everyConnection, 100_000, 'how many clients a revocation of all of them reaches')
 })

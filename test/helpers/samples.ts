@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { AccessPolicy } from '../../src/domain/current-grant.ts'
+import type { ScopePolicy } from '../../src/domain/current-grant.ts'
 import type { GrantLifetimes } from '../../src/domain/grant.ts'
 import {
   type Handle,
@@ -91,7 +91,7 @@ export const resources = indexResources(ownApi, [otherApi, signedApi])
 
 const catalogue = new Set(['openid', 'courses:read', 'courses:write', 'pages:read', 'offline_access'])
 /** What clients of these samples may have. */
-export const policy: AccessPolicy = {
+export const policy: ScopePolicy = {
   scopes: catalogue,
   openScopes: catalogue,
   userScopes: new Set(['openid', 'profile', 'offline_access']),

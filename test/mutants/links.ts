@@ -119,7 +119,7 @@ export const linkFaults = [
   {
     id: 'undo-leaves-sessions-and-grants',
     file: 'src/users/rules/user.ts',
-    find: "    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),\n    ...added",
+    find: "    ...endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),\n    ...added",
     replace: '    ...added',
     tests: ['test/pages/account/email.test.ts'],
   },

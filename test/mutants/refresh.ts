@@ -46,8 +46,8 @@ export const refreshFaults = [
   {
     id: 'claim-outlives-its-scope',
     file: current,
-    find: 'const claims = currentClaims(access, scope, client, policy)',
-    replace: 'const { claims } = access',
+    find: 'const claims = currentClaims(terms, scope, client, policy)',
+    replace: 'const { claims } = terms',
     tests: currentTests,
   },
   {

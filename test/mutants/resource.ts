@@ -64,7 +64,7 @@ export const resourceFaults = [
     id: 'jwt-for-another-audience',
     rule: 'rfc9068-3-aud-from-resource',
     file: 'src/domain/jwt-access-token.ts',
-    find: 'aud: others.length === 0 ? audience : access.resource',
+    find: 'aud: others.length === 0 ? audience : terms.resource',
     replace: 'aud: [audience, ...others, issuer]',
   },
   {

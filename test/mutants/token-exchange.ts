@@ -44,8 +44,8 @@ export const tokenExchangeFaults = [
   {
     id: 'exchange-outlives-the-subject-token',
     file: rules,
-    find: 'Math.min(access.seconds, subject.expiresAt - now)',
-    replace: 'access.seconds',
+    find: 'Math.min(terms.seconds, subject.expiresAt - now)',
+    replace: 'terms.seconds',
     tests: over,
   },
   {

@@ -87,8 +87,8 @@ export const tokenFaults = [
     id: 'expires-in-is-wrong',
     rule: 'rfc6749-5.1-expires-in-number',
     file: issuer,
-    find: 'expires_in: access.seconds',
-    replace: 'expires_in: access.seconds + 60',
+    find: 'expires_in: terms.seconds',
+    replace: 'expires_in: terms.seconds + 60',
   },
   {
     id: 'access-token-outlives-its-end',

@@ -4,8 +4,8 @@ import type { User, UserCredentials } from '../../domain/model.ts'
 import { keepAdministrator } from '../../users/administrators.ts'
 import { countFailures, userCredentials } from '../../users/factors.ts'
 import {
-  endAllAccess,
   endSessions,
+  endSessionsAndConnections,
   everyConnection,
   removeCodes,
   removePasskeys,
@@ -134,7 +134,7 @@ export const userActs = {
       return page
     },
     decide: ({ user, sessions }, { context }, connections) =>
-      endAllAccess(user, sessions, connections, context),
+      endSessionsAndConnections(user, sessions, connections, context),
   }),
   removeCodes: userAct({
     operationId: 'removeCodes',

@@ -14,7 +14,7 @@ import {
   addUser,
   changePassword,
   createUser,
-  endAccess,
+  endSessionsAndGrants,
   lockUser,
   subPattern,
   unlockUser,
@@ -189,7 +189,9 @@ export const setPassword: Operation<Static<typeof ChangedPassword>> = {
     // A hash takes long: none for a user that does not exist.
     const { id: userId } = await findUser(call)
     const passwordHash = await hashPassword(body.password, deps.random)
-    const ends = body.disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', context.at) : []
+    const ends = body.disconnect
+      ? endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', context.at)
+      : []
     const facts = body.disconnect ? { disconnected: 'everything' } : {}
     return call.store.transact('user', userId, (found) => {
       const changed = changePassword(requireFound(found, 'user'), passwordHash, context, facts)

@@ -1,5 +1,5 @@
 import { whyInactive } from '../../domain/access-token.ts'
-import type { AccessPolicy } from '../../domain/current-grant.ts'
+import type { ScopePolicy } from '../../domain/current-grant.ts'
 import type { GrantOfToken, Seconds } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { grantOfTokenKey } from '../../storage/store.ts'
@@ -76,7 +76,7 @@ interface Growing extends Omit<TokenNode, 'children'> {
 function lineageOf(
   exchanges: readonly KeptExchange[],
   grants: ReadonlyMap<string, GrantOfToken>,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   now: Seconds,
 ): readonly TokenNode[] {
   const nodes = new Map<string, Growing>()
@@ -101,7 +101,7 @@ function lineageOf(
 function stateOf(
   token: SeenToken,
   grants: ReadonlyMap<string, GrantOfToken>,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   now: Seconds,
 ): Pick<TokenNode, 'active' | 'why' | 'rule'> {
   const { kind, seq = 0, expiresAt = 0, tokenId = '' } = token

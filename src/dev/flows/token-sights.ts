@@ -49,9 +49,9 @@ function readJwt(token: string): SeenToken | undefined {
   if (header === undefined || claims === undefined) return undefined
   const { iat, exp } = claims
   const grantId = grantIdOfJwt(claims)
-  const isAccess = header['typ'] === 'at+jwt' && grantId !== undefined
+  const isAccessToken = header['typ'] === 'at+jwt' && grantId !== undefined
   return {
-    ...(isAccess ? { ...endingOf(claims), kind: 'access', grantId } : { kind: 'id' }),
+    ...(isAccessToken ? { ...endingOf(claims), kind: 'access', grantId } : { kind: 'id' }),
     fingerprint: fingerprint(token),
     ...(typeof iat === 'number' && { issuedAt: iat }),
     ...(typeof exp === 'number' && { expiresAt: exp }),

@@ -143,7 +143,7 @@ export const usesAnyToken: Criterion = {
 }
 
 /** For a wrong UserInfo response. Calling UserInfo again does no harm. */
-export const keepsTheAccess: Criterion = {
+export const keepsUsingTokens: Criterion = {
   text: 'it continues with its tokens: calls the API, or refreshes',
   isMet: (_wrong, later) => (later.place === 'api' && later.showsKnownToken === true) || isRefresh(later),
 }

@@ -17,7 +17,7 @@ import {
 } from './changes.ts'
 import {
   callsAnyway,
-  keepsTheAccess,
+  keepsUsingTokens,
   onlyTold,
   repeatsTheRejected,
   showsNoToken,
@@ -151,14 +151,14 @@ export const idTokens: readonly Profile[] = profilesOf(usesTheTokens, {
     title: 'UserInfo is about another user',
     sound:
       'compares sub with that of the ID Token, and ignores the response if they differ, OpenID Connect Core §5.3.2',
-    fooledWhen: keepsTheAccess,
+    fooledWhen: keepsUsingTokens,
     alter: inJson('userinfo', set(otherUser)),
   },
   'userinfo-without-sub': {
     ledger: 'oidc-core-5.3.2-sub-always',
     title: 'sub is missing from UserInfo',
     sound: 'ignores a response that does not identify its user',
-    fooledWhen: keepsTheAccess,
+    fooledWhen: keepsUsingTokens,
     alter: inJson('userinfo', remove('sub')),
   },
 })

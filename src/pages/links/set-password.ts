@@ -17,7 +17,7 @@ import {
   changePassword,
   changeProfile,
   createUser,
-  endAccess,
+  endSessionsAndGrants,
   undoEmailChange,
   verifyEmail,
 } from '../../users/rules/user.ts'
@@ -134,7 +134,7 @@ function settle(
       link: purpose,
       ...(typed.disconnect && { disconnected: 'everything' }),
     }),
-    ...(typed.disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
+    ...(typed.disconnect ? endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
     ...(isProven ? [auditEvent('user-email-verified', context, { userId })] : []),
   )
 }

@@ -5,7 +5,7 @@ import { sealHandle, tokenIdOf } from '../../domain/handle.ts'
 import { jwtAccessTokenPayload } from '../../domain/jwt-access-token.ts'
 import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { refreshHandle } from '../../domain/refresh-token.ts'
-import { type Access, scopeAt } from '../../domain/resource.ts'
+import { type AccessTokenTerms, scopeAt } from '../../domain/resource.ts'
 import { formatScope } from '../../domain/scope.ts'
 import type { TokenResponse } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
@@ -35,13 +35,13 @@ declare module 'fastify' {
 /** Decorates `app.issueTokens`. */
 export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>(
   async (app, { config, service, keys, declared }) => {
-    app.decorate('issueTokens', async ({ grant, access }, issuance) => {
+    app.decorate('issueTokens', async ({ grant, terms }, issuance) => {
       const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance
-      const handle = sealAccessToken(grant, access, now, confirmation)
+      const handle = sealAccessToken(grant, terms, now, confirmation)
       const accessToken =
-        access.tokenFormat === 'opaque'
+        terms.tokenFormat === 'opaque'
           ? handle
-          : await signAccessToken(handle, grant, client, access, now, confirmation)
+          : await signAccessToken(handle, grant, client, terms, now, confirmation)
       // A confidential client proves itself whenever it refreshes; its key may change.
       const refreshKey = client.authenticationMethod === 'none' ? confirmation : undefined
       const refreshToken =
@@ -51,9 +51,9 @@ export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>
       const response = {
         access_token: accessToken,
         token_type: tokenTypeOf(confirmation, declared.tokenBindings),
-        expires_in: access.seconds,
+        expires_in: terms.seconds,
         ...(refreshToken !== undefined && { refresh_token: refreshToken }),
-        scope: formatScope(access.scope),
+        scope: formatScope(terms.scope),
       }
       const issued = { grant, client, accessToken, idTokenSeconds, now }
       const adding = app.seams.tokenMembers.collect(issued)
@@ -62,14 +62,12 @@ export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>
 
     const sealAccessToken = (
       grant: Grant,
-      access: Access,
+      terms: AccessTokenTerms,
       now: Seconds,
       confirmation: Confirmation | undefined,
     ): string => {
-      const expiresAt = now + access.seconds
-      const narrowing = isWhole(grant, access)
-        ? undefined
-        : { scope: access.scope, resource: access.resource }
+      const expiresAt = now + terms.seconds
+      const narrowing = isWhole(grant, terms) ? undefined : { scope: terms.scope, resource: terms.resource }
       const { id: grantId, seq, secret } = grant
       return sealHandle(
         { kind: 'access', grantId, seq, issuedAt: now, expiresAt, narrowing, confirmation },
@@ -83,18 +81,11 @@ export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>
       handle: string,
       grant: Grant,
       client: Client,
-      access: Access,
+      terms: AccessTokenTerms,
       now: Seconds,
       confirmation: Confirmation | undefined,
     ): Promise<string> => {
-      const claims = jwtAccessTokenPayload(
-        service.issuer,
-        grant,
-        access,
-        tokenIdOf(handle),
-        now,
-        confirmation,
-      )
+      const claims = jwtAccessTokenPayload(service.issuer, grant, terms, tokenIdOf(handle), now, confirmation)
       const { accessTokenAlgorithm = 'RS256' } = app.grantRulesOf(client)
       const more = { ...(await addedClaims(grant, client)), ...tokenClaimsOf(service, grant, client) }
       return keys.sign(accessTokenAlgorithm, 'at+jwt', { ...more, ...claims })
@@ -115,10 +106,10 @@ export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>
     }
 
     /** Whether the token may do all its grant may: then it need not say so. */
-    const isWhole = (grant: Grant, access: Access): boolean => {
-      if (access.resource.length !== grant.resource.length) return false
-      if (access.scope.length === grant.scope.length) return true
-      return access.scope.length === scopeAt(grant.scope, grant.resource, service.resources).length
+    const isWhole = (grant: Grant, terms: AccessTokenTerms): boolean => {
+      if (terms.resource.length !== grant.resource.length) return false
+      if (terms.scope.length === grant.scope.length) return true
+      return terms.scope.length === scopeAt(grant.scope, grant.resource, service.resources).length
     }
 
     const sealRefreshToken = (

@@ -1,11 +1,11 @@
 import { auditEvent } from '../../domain/audit.ts'
 import type { Issued } from '../../domain/authorization-code.ts'
 import { check, recordCheck } from '../../domain/check.ts'
-import { type AccessPolicy, mayHaveItself } from '../../domain/current-grant.ts'
+import { mayHaveItself, type ScopePolicy } from '../../domain/current-grant.ts'
 import { accept, type Decision, type GrantOwners } from '../../domain/decision.ts'
 import { issueGrant } from '../../domain/grant.ts'
 import type { Client, Scope, Seconds } from '../../domain/model.ts'
-import { narrowAccess, parseResource, type Resources } from '../../domain/resource.ts'
+import { accessTokenTerms, parseResource, type Resources } from '../../domain/resource.ts'
 import { formatScope, parseScope } from '../../domain/scope.ts'
 
 /** A token request of grant type `client_credentials`, RFC 6749 §4.4.2. */
@@ -25,7 +25,7 @@ export interface ClientCredentialsRequest {
 export function issueToClient(
   client: Client | undefined,
   request: ClientCredentialsRequest,
-  policy: Pick<AccessPolicy, 'resources' | 'scopes' | 'userScopes'>,
+  policy: Pick<ScopePolicy, 'resources' | 'scopes' | 'userScopes'>,
   fresh: { readonly id: string; readonly secret: string },
   now: Seconds,
   owners?: GrantOwners,
@@ -46,10 +46,10 @@ export function issueToClient(
   const scope = scopeFor(client, request.scope, policy)
   const resource = resourceFor(client, request.resource, policy.resources)
   const about = { clientId: client.id, scope, resource }
-  const access = narrowAccess(about, scope, [], policy.resources)
-  const grant = issueGrant(about, fresh, now, access.seconds)
+  const terms = accessTokenTerms(about, scope, [], policy.resources)
+  const grant = issueGrant(about, fresh, now, terms.seconds)
   return accept(
-    { grant, access },
+    { grant, terms },
     { op: 'insertGrant', grant, ...(owners !== undefined && { owners }) },
     auditEvent(
       'grant',
@@ -63,7 +63,7 @@ export function issueToClient(
 function scopeFor(
   client: Client,
   requested: string | undefined,
-  policy: Pick<AccessPolicy, 'scopes' | 'userScopes'>,
+  policy: Pick<ScopePolicy, 'scopes' | 'userScopes'>,
 ): Scope {
   const own = (client.scope ?? []).filter((name) => mayHaveItself(name, client, policy))
   if (requested === undefined) {

@@ -3,13 +3,13 @@ import { auditEvent } from '../../domain/audit.ts'
 import type { Issued } from '../../domain/authorization-code.ts'
 import { check } from '../../domain/check.ts'
 import type { Confirmation } from '../../domain/confirmation.ts'
-import { type AccessPolicy, currentGrant, isLoss } from '../../domain/current-grant.ts'
+import { currentGrant, isLoss, type ScopePolicy } from '../../domain/current-grant.ts'
 import { accept, type Decision } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { issueGrant } from '../../domain/grant.ts'
 import type { Client, Grant, Scope, Seconds } from '../../domain/model.ts'
 import { every, type Parameters, single } from '../../domain/parameters.ts'
-import { narrowAccess, type Resources } from '../../domain/resource.ts'
+import { accessTokenTerms, type Resources } from '../../domain/resource.ts'
 import { formatScope, parseScope } from '../../domain/scope.ts'
 import { type Actor, accessTokenType } from './schema.ts'
 
@@ -94,7 +94,7 @@ export function exchangeToken(
   mayAct: readonly unknown[],
   request: ExchangeRequest,
   { client, confirmation, from }: Exchanger,
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   fresh: { readonly id: string; readonly secret: string },
   now: Seconds,
 ): Decision<Issued> {
@@ -127,9 +127,9 @@ export function exchangeToken(
   if (isLoss(left)) throw new OAuthError('invalid_scope', left.why, { rule: left.rule })
   const scope = scopeWithin(left.scope, request.scope)
   const resource = targetsWithin(left.resource, request.targets, policy.resources)
-  const access = narrowAccess({ resource }, scope, [], policy.resources)
-  const seconds = Math.min(access.seconds, subject.expiresAt - now)
-  const about = { clientId: client.id, scope: access.scope, resource: access.resource }
+  const terms = accessTokenTerms({ resource }, scope, [], policy.resources)
+  const seconds = Math.min(terms.seconds, subject.expiresAt - now)
+  const about = { clientId: client.id, scope: terms.scope, resource: terms.resource }
   const grant: Grant = {
     ...issueGrant(about, fresh, now, seconds),
     ...derived,
@@ -141,7 +141,7 @@ export function exchangeToken(
   const context = { by: 'client', at: now, from } as const
   const issued = { clientId: client.id, grant: grant.id, scope: formatScope(grant.scope) }
   return accept(
-    { grant, access: { ...access, seconds } },
+    { grant, terms: { ...terms, seconds } },
     { op: 'insertGrant', grant },
     auditEvent('grant', context, { userId: of.userId, ...issued, exchanged: of.id }),
   )

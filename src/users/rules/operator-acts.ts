@@ -41,7 +41,7 @@ export function endSessions(
 export const everyConnection = 100_000
 
 /** Ends every session of a user, and revokes everything they granted to clients. */
-export function endAllAccess(
+export function endSessionsAndConnections(
   user: Pick<User, 'id'>,
   sessions: readonly Session[],
   connections: readonly Pick<Connection, 'clientId'>[],

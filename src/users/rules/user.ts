@@ -244,7 +244,7 @@ export function undoEmailChange(
     }),
     auditEvent('user-changed', context, { userId, changed: 'email' }),
     ...deleteLinksOf(userId),
-    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),
+    ...endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),
     ...added.map(({ id }): Write => remove(passkeyKind, id)),
     ...(hasNewCodes ? [remove(secondFactorKind, userId)] : []),
   )
@@ -264,7 +264,7 @@ export function lockUser(user: User, context: AuditContext): Decision<User> {
     locked,
     update('user', locked),
     ...deleteLinksOf(userId),
-    ...endAccess(userId, 'lychgate-account-locked', context.at),
+    ...endSessionsAndGrants(userId, 'lychgate-account-locked', context.at),
     auditEvent('user-locked', context, { userId }),
   )
 }
@@ -289,7 +289,7 @@ export function unlockUser(user: User, context: AuditContext): Decision<User> {
 }
 
 /** The writes that sign a user out everywhere and take back everything they granted to clients, for good. */
-export function endAccess(userId: string, rule: string, now: Seconds): readonly Write[] {
+export function endSessionsAndGrants(userId: string, rule: string, now: Seconds): readonly Write[] {
   return [
     endSessionsOf(userId, now),
     { op: 'revokeGrantsOf', userId, at: now, rule },

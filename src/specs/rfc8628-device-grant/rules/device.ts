@@ -1,7 +1,7 @@
 import type { Issued } from '../../../domain/authorization-code.ts'
-import { type AuthorizationPolicy, parseRequestedAccess } from '../../../domain/authorization-request.ts'
+import { type AuthorizationPolicy, parseScopeAndResource } from '../../../domain/authorization-request.ts'
 import { check, recordCheck } from '../../../domain/check.ts'
-import { type AccessPolicy, requireCurrent } from '../../../domain/current-grant.ts'
+import { requireCurrent, type ScopePolicy } from '../../../domain/current-grant.ts'
 import { accept, type Decision, reject, update, type Write, withWrites } from '../../../domain/decision.ts'
 import { OAuthError } from '../../../domain/errors.ts'
 import { type GrantLifetimes, redeemGrant } from '../../../domain/grant.ts'
@@ -9,7 +9,7 @@ import type { AuthorizationRequest, Client, Grant, Hash, Seconds } from '../../.
 import { assertNoneRepeated, type Parameters, single } from '../../../domain/parameters.ts'
 import { requireCodeChallenge, verifyCodeVerifier } from '../../../domain/pkce.ts'
 import { recordKind } from '../../../domain/record.ts'
-import { narrowAccess } from '../../../domain/resource.ts'
+import { accessTokenTerms } from '../../../domain/resource.ts'
 import { hashSecret, secretMatches } from '../../../domain/secret.ts'
 import { deviceCodePrefix, grantType, mintUserCode } from './codes.ts'
 
@@ -118,7 +118,7 @@ export function startDevice(
       redirectUriSent: false,
       responseMode: 'query',
       // Where it gets no refresh token, offline_access is ignored.
-      ...parseRequestedAccess(
+      ...parseScopeAndResource(
         parameters,
         isRefreshable(client) ? client : { ...client, grantTypes: [grantType] },
         policy,
@@ -225,21 +225,21 @@ export function redeemDevice(
   device: DeviceAuthorization,
   client: Client,
   resource: readonly string[],
-  policy: AccessPolicy,
+  policy: ScopePolicy,
   lifetimes: GrantLifetimes,
   now: Seconds,
 ): Decision<Issued> {
   check(grant !== undefined, 'rfc8628-3.4-grant', 'invalid_grant', 'the user who approved no longer exists')
   assertNotRedeemed(grant.revokedAt === undefined && grant.seq > 0)
   const current = requireCurrent(grant, client, policy)
-  const access = narrowAccess(current, current.scope, resource, policy.resources)
+  const terms = accessTokenTerms(current, current.scope, resource, policy.resources)
   const issue = {
-    accessTokenSeconds: access.seconds,
+    accessTokenSeconds: terms.seconds,
     refreshable: isRefreshable(client),
   }
   const decision = redeemGrant(current, issue, lifetimes, now)
   if ('rejection' in decision) return decision
-  const issued = accept({ grant: decision.result, access }, ...decision.writes)
+  const issued = accept({ grant: decision.result, terms }, ...decision.writes)
   return withWrites(issued, update(deviceKind, { ...device, state: 'redeemed' }))
 }
 
