@@ -56,7 +56,7 @@ t.test('a test slows a device down, and the flow shows its polls as one line', a
     (each) => each.client?.id === own.id,
   )
   const polls = flow?.exchanges.filter((each) => 'step' in each && each.step === 'poll of a device')
-  t.match(polls, [{ times: 2, rejected: { error: 'slow_down' } }, { status: 200 }])
+  t.match(polls, [{ times: 2, refused: { error: 'slow_down' } }, { status: 200 }])
 })
 
 t.test('a server that signs in and consents by itself approves devices', async (t) => {
