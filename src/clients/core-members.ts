@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { configuredIdTokenClaims, idTokenClaimsOf } from '../domain/claims.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import { type Client, consentRules, defaultGrantTypes, type Scope } from '../domain/model.ts'
 import { formatScope, narrowScope } from '../domain/scope.ts'
@@ -157,6 +158,16 @@ export const coreMembers = {
     default: 'RS256',
     read: (members, name, offered = signingAlgorithms) =>
       readChoice(members, name, offered, 'oidc-reg-2-id-token-alg') ?? 'RS256',
+  },
+  id_token_claims: {
+    schema: choice(
+      ['scope', 'none'] as const,
+      'Whether its ID Tokens have the claims of the granted scopes profile, email and groups, as UserInfo has. Absent when it is added: scope, or none for a public client.',
+    ),
+    operatorOnly: true,
+    property: 'idTokenClaims',
+    show: idTokenClaimsOf,
+    configured: configuredIdTokenClaims,
   },
   resources: {
     schema: texts(

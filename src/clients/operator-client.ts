@@ -87,7 +87,14 @@ export function replaceOperatorClient(
     'a client that registered itself changes itself, RFC 7592 section 2.2',
   )
   assertSameKind(current, request, known)
-  const changed: Client = { ...settle(request, known), ...lastingMembers(current) }
+  const { idTokenClaims, ...settled } = settle(request, known)
+  // Those of a previous version have none until an operator wants them: that none is said of one changes nothing.
+  const isAsBefore = current.idTokenClaims === undefined && idTokenClaims !== 'scope'
+  const changed: Client = {
+    ...settled,
+    ...(!isAsBefore && { idTokenClaims }),
+    ...lastingMembers(current),
+  }
   return accept(changed, update('client', changed), ...writesWith(current, changed, known, context))
 }
 
@@ -115,7 +122,10 @@ export function changeEvents(
 }
 
 /** Everything that a request sets about a client: all but its identity and secret. */
-function settle(request: OperatorClientMembers, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
+function settle(
+  request: OperatorClientMembers,
+  known: Known,
+): Omit<Client, 'id' | 'issuedAt' | 'usedAt' | 'idTokenClaims'> & Required<Pick<Client, 'idTokenClaims'>> {
   const { resources = [], redirect_uris: redirectUris = [] } = request
   const isResourceServer = asksForResourceServer(request, known)
   const isConfidential = request.token_endpoint_auth_method !== 'none'
@@ -142,6 +152,7 @@ function settle(request: OperatorClientMembers, known: Known): Omit<Client, 'id'
     ...(request.token_endpoint_auth_method === undefined && { anySecretMethod: true }),
     grantTypes: grantTypesOf(request, isResourceServer, known),
     ...(scope.length > 0 && { scope }),
+    idTokenClaims: request.id_token_claims ?? 'default',
     pkceOptional: request.pkce === 'optional',
     consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
     introspects: isResourceServer ? resources : [],

@@ -14,6 +14,7 @@ const settable = [
   'token_endpoint_auth_method',
   'grant_types',
   'scope',
+  'id_token_claims',
   'pkce',
 ] as const
 

@@ -1,5 +1,5 @@
 import { isDeceptive } from './deceptive.ts'
-import type { ClaimsRequest, Scope, User, UserClaims } from './model.ts'
+import type { ClaimsRequest, Client, Scope, User, UserClaims } from './model.ts'
 import type { CatalogueScope } from './scope-catalogue.ts'
 
 /** The claims that are one line of text, OpenID Connect Core §5.1: the ones that users may be allowed to edit. */
@@ -70,6 +70,39 @@ export function idTokenClaims(
   scopeClaims: ScopeClaims,
 ): Readonly<Record<string, unknown>> {
   return user ? pick(user.claims, known(requested.idToken, scopeClaims)) : {}
+}
+
+/** The scopes whose claims an ID Token may have: what apps show of a user, and by what they decide about access. */
+const idTokenScopes = ['profile', 'email', 'groups']
+
+/**
+ * Whether the ID Tokens of a client have the claims of the scopes: unless an operator says otherwise, those of a
+ * confidential client of an operator, which come over the back channel.
+ */
+export function idTokenClaimsOf({
+  idTokenClaims: said,
+  origin,
+  authenticationMethod,
+}: Pick<Client, 'idTokenClaims' | 'origin' | 'authenticationMethod'>): 'scope' | 'none' {
+  if (said !== 'default') return said ?? 'none'
+  return origin === 'integration' && authenticationMethod !== 'none' ? 'scope' : 'none'
+}
+
+/** Returns what an operator said of it; of a client of a previous version that it has none, as a new one may have them. */
+export function configuredIdTokenClaims(client: Client): 'scope' | 'none' | undefined {
+  const { idTokenClaims: said } = client
+  if (said !== undefined) return said === 'default' ? undefined : said
+  return idTokenClaimsOf({ ...client, idTokenClaims: 'default' }) === 'scope' ? 'none' : undefined
+}
+
+/** Adds the claims of the scopes to those that the ID Token has by request, OpenID Connect Core §5.4 and §5.5. */
+export function requestedByScope(
+  requested: ClaimsRequest,
+  scope: Scope,
+  scopeClaims: ScopeClaims,
+): ClaimsRequest {
+  const opened = idTokenScopes.flatMap((name) => (scope.includes(name) ? (scopeClaims.get(name) ?? []) : []))
+  return { ...requested, idToken: [...requested.idToken, ...opened] }
 }
 
 /**

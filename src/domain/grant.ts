@@ -45,6 +45,8 @@ export interface GrantRule {
   readonly accessTokenAlgorithm?: SigningAlgorithm
   /** What its ID Tokens may be signed with; a client that registered another algorithm gets none. Absent: any. */
   readonly idTokenAlgorithms?: readonly SigningAlgorithm[]
+  /** Its ID Tokens have claims of scopes only if an operator says so of the client. */
+  readonly thinIdToken?: true
 }
 
 /** What is issued along with a transition. */

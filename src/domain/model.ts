@@ -73,6 +73,11 @@ export interface Client {
   readonly registrationTokenHash?: Hash
   /** The key that the registration access token is bound to; absent: it is a bearer token. */
   readonly registrationKey?: Confirmation
+  /**
+   * Whether its ID Tokens have the claims of scopes; `default`: those of a confidential client. Absent, they have none: it
+   * registered itself, or a previous version added it.
+   */
+  readonly idTokenClaims?: 'scope' | 'none' | 'default'
   /** Clients added by an operator only: PKCE may be left out, for the OpenID basic certification plan. */
   readonly pkceOptional: boolean
   /** Other than `always` for clients added by an operator only. */

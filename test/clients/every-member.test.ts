@@ -27,6 +27,7 @@ const samples: Readonly<Record<string, readonly [value: unknown, needed?: object
   grant_types: [['authorization_code']],
   scope: ['openid email'],
   id_token_signed_response_alg: ['ES256'],
+  id_token_claims: ['scope'],
   resources: [['http://localhost:9400'], { grant_types: ['client_credentials'], scope: 'courses:read' }],
   pkce: ['optional'],
   consent: ['skip'],

@@ -169,6 +169,20 @@ export const openidFaults = [
     replace: "if (parameters['id_token_hint'] !== null || sub === undefined) return undefined",
   },
   {
+    id: 'claims-of-scopes-for-public-clients',
+    tests: ['test/conformance/oidc-id-token-claims.test.ts'],
+    file: 'src/domain/claims.ts',
+    find: "origin === 'integration' && authenticationMethod !== 'none' ? 'scope' : 'none'",
+    replace: "origin === 'integration' && authenticationMethod !== '' ? 'scope' : 'none'",
+  },
+  {
+    id: 'claims-of-scopes-for-clients-of-before',
+    tests: ['test/conformance/oidc-id-token-claims.test.ts'],
+    file: 'src/clients/operator-client.ts',
+    find: "current.idTokenClaims === undefined && idTokenClaims !== 'scope'",
+    replace: "current.idTokenClaims === 'default' && idTokenClaims !== 'scope'",
+  },
+  {
     id: 'held-hint-forgotten',
     rule: 'oidc-core-3.1.2.1-id-token-hint-match',
     file: 'src/specs/rfc6749-authorization/authorization-requests.ts',

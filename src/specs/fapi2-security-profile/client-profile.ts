@@ -71,6 +71,7 @@ function changeOf(client: Client): OperatorClientMembers {
     })
   return {
     pkce: 'required',
+    id_token_claims: client.idTokenClaims === 'scope' ? 'scope' : 'none',
     id_token_signed_response_alg: isAccepted(client.idTokenSignedResponseAlg)
       ? client.idTokenSignedResponseAlg
       : 'ES256',

@@ -68,6 +68,7 @@ export const grantRule: GrantRule = {
   keepsRefreshToken: true,
   accessTokenAlgorithm: 'ES256',
   idTokenAlgorithms: ['ES256', 'EdDSA'],
+  thinIdToken: true,
 }
 
 /**

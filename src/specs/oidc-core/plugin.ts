@@ -1,6 +1,6 @@
 import { attributesOf } from '../../domain/attributes.ts'
 import { contextClasses } from '../../domain/authentication-context.ts'
-import { idTokenClaims } from '../../domain/claims.ts'
+import { idTokenClaims, idTokenClaimsOf, requestedByScope } from '../../domain/claims.ts'
 import { offeredAlgorithms } from '../../domain/key-term.ts'
 import type { Plugin } from '../../feature/deps.ts'
 import { idTokenPayload } from './rules.ts'
@@ -28,12 +28,14 @@ export const openidConnect: Plugin<'config' | 'store' | 'keys' | 'service' | 'de
 
   // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
   app.seams.tokenMembers.add('id_token', ({ grant, client, accessToken, idTokenSeconds, now }) => {
-    const { userId: sub, clientId, scope, claims: requested } = grant
+    const { userId: sub, clientId, scope } = grant
     // An ID Token is for the client at which the user signed in.
     if (sub === undefined || grant.exchangedFrom !== undefined || !scope.includes('openid')) return undefined
-    const { idTokenAlgorithms } = app.grantRulesOf(client)
+    const { idTokenAlgorithms, thinIdToken } = app.grantRulesOf(client)
     const algorithm = keys.usable(client.idTokenSignedResponseAlg, idTokenAlgorithms?.[0])
     if (idTokenAlgorithms?.includes(algorithm) === false) return undefined
+    const isThin = idTokenClaimsOf(client) === 'none' || (thinIdToken && client.idTokenClaims === 'default')
+    const requested = isThin ? grant.claims : requestedByScope(grant.claims, scope, service.scopeClaims)
     const sign = async () => {
       const user = requested.idToken.length > 0 ? await store.find('user', sub) : undefined
       const about = user && { claims: app.seams.userClaims.collect(user) ?? {} }

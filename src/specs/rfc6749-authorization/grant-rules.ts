@@ -4,7 +4,8 @@ import type { Client } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
 
 /** What applies to the grants of a client. */
-export type RulesOfClient = GrantRules & Pick<GrantRule, 'accessTokenAlgorithm' | 'idTokenAlgorithms'>
+export type RulesOfClient = GrantRules &
+  Pick<GrantRule, 'accessTokenAlgorithm' | 'idTokenAlgorithms' | 'thinIdToken'>
 
 declare module 'fastify' {
   interface FastifyInstance {
