@@ -9,11 +9,16 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   // Each adapter is loaded only when it is used: both drivers are slow to load.
   if (url.startsWith('sqlite:') && url.length > 'sqlite:'.length) {
     const { openSqliteStore } = await import('./sqlite/sqlite-store.ts')
-    return await openSqliteStore(url.slice('sqlite:'.length))
+    return await openSqliteStore(url.slice('sqlite:'.length), options)
   }
   if (url.startsWith('postgres://') || url.startsWith('postgresql://')) {
     const { openPostgresStore } = await import('./postgres/postgres-store.ts')
-    return await openPostgresStore(url, { connections: 10, waitMilliseconds: 2000, ...options })
+    return await openPostgresStore(url, {
+      connections: 10,
+      waitMilliseconds: 2000,
+      isShared: false,
+      ...options,
+    })
   }
   throw new Error('the database URL must be sqlite:<file>, sqlite::memory: or postgres://<host>/<database>')
 }

@@ -446,6 +446,8 @@ export interface StoreOptions {
    * How long a request waits for a connection or a lock of PostgreSQL before it fails, in milliseconds; default 2000.
    */
   readonly waitMilliseconds?: number
+  /** Whether other processes of the same server use the SQLite file all the time. */
+  readonly isShared?: boolean
 }
 
 /** Where all state lives. A resolved promise means committed and on disk. */

@@ -7,9 +7,9 @@ import { batchedReads } from '../../src/storage/sqlite/batched-reads.ts'
 import * as sample from './samples.ts'
 
 /** A store over a file, and another process's connection to it. */
-async function open(t: Test) {
+async function open(t: Test, isShared = false) {
   const file = `${t.testdir()}/turns.db`
-  const store = await openStore(`sqlite:${file}`)
+  const store = await openStore(`sqlite:${file}`, { isShared })
   const outside = new Database(file, { timeout: 0 })
   t.teardown(async () => {
     await store.close()
@@ -27,6 +27,15 @@ t.test('the reads of one turn see one state, those of the next see the commits o
   rename('grace')
   t.strictSame(await Promise.all([first, username()]), [sample.user.username, sample.user.username])
   await nextTurn()
+  t.equal(await username(), 'grace')
+})
+
+t.test('of several processes, those of one callback do', async (t) => {
+  const { rename, username } = await open(t, true)
+  const first = username()
+  rename('grace')
+  t.strictSame(await Promise.all([first, username()]), [sample.user.username, sample.user.username])
+  await new Promise<void>((resolve) => process.nextTick(resolve))
   t.equal(await username(), 'grace')
 })
 

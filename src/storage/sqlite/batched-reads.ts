@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
 
-/** Lets the reads of one event-loop turn share a transaction. */
+/** Lets the reads of one event-loop turn, or of one of its callbacks, share a transaction. */
 export interface BatchedReads {
   /** Before a read. */
   begin(): void
@@ -12,8 +12,12 @@ export interface BatchedReads {
  * A read alone takes the lock of readers and gives it back: two calls of the system, which is most of its time. The
  * reads of a turn see one state of the database, as of the first of them or of the last commit of this connection.
  * @param forget Called when that state is over, with whatever was remembered of it.
+ * @param isShared Other processes of the same server write.
  */
-export function batchedReads(client: Database.Database, forget: () => void): BatchedReads {
+export function batchedReads(client: Database.Database, forget: () => void, isShared = false): BatchedReads {
+  // A turn goes on while it reads from its sockets what was sent after another process committed: with other processes a
+  // transaction ends with the callback that began it, whose request had arrived before.
+  const later = isShared ? process.nextTick : setImmediate
   const [begin, commit] = [client.prepare('begin'), client.prepare('commit')]
   let isOpen = false
   const end = () => {
@@ -28,7 +32,7 @@ export function batchedReads(client: Database.Database, forget: () => void): Bat
       if (isOpen) return
       begin.run()
       isOpen = true
-      setImmediate(end)
+      later(end)
     },
     end,
   }

@@ -38,7 +38,7 @@ interface Fault {
 const batchSize = 256
 /** How long a job waits for another process that writes; requests that only read go on in the meantime. */
 const patienceMilliseconds = 500
-const retryMilliseconds = 5
+const retryMilliseconds = { alone: 5, shared: 1 }
 
 /**
  * Lets the jobs of one event-loop turn share one transaction, and so one flush to disk. A promise settles after the
@@ -49,15 +49,18 @@ const retryMilliseconds = 5
 export class GroupCommit {
   readonly #transactions: Transactions
   readonly #checkpoints: Checkpoints
+  readonly #retryMilliseconds: number
   readonly #jobs: Job[] = []
   #isScheduled = false
   #isLocked = false
   #isClosed = false
   #isCheckpointDue = false
 
-  constructor(transactions: Transactions, checkpoints: Checkpoints) {
+  /** @param isShared Other processes of the same server take the lock all the time, for a moment each. */
+  constructor(transactions: Transactions, checkpoints: Checkpoints, isShared = false) {
     this.#transactions = transactions
     this.#checkpoints = checkpoints
+    this.#retryMilliseconds = isShared ? retryMilliseconds.shared : retryMilliseconds.alone
   }
 
   /**
@@ -96,7 +99,7 @@ export class GroupCommit {
       this.#isCheckpointDue = !this.#isCheckpointDue && this.#checkpoints.isDue()
       if (this.#isCheckpointDue || this.#jobs.length > 0) this.#schedule()
     }
-    if (this.#isLocked) setTimeout(turn, retryMilliseconds)
+    if (this.#isLocked) setTimeout(turn, this.#retryMilliseconds)
     else setImmediate(turn)
   }
 

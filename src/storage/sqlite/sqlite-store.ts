@@ -3,22 +3,36 @@ import { readContents, writeContents } from '../contents.ts'
 import { createStore } from '../create-store.ts'
 import { load } from '../reads.ts'
 import { one } from '../script.ts'
-import { type FindKind, type Found, RecordExists, type Store, StoreUnavailable } from '../store.ts'
+import {
+  type FindKind,
+  type Found,
+  RecordExists,
+  type Store,
+  type StoreOptions,
+  StoreUnavailable,
+} from '../store.ts'
 import { type BatchedReads, batchedReads } from './batched-reads.ts'
 import { checkpoints } from './checkpoints.ts'
 import { GroupCommit } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
 import { dialect, runnerOf } from './prepared.ts'
 
-/** Opens the store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
-export async function openSqliteStore(file: string): Promise<Store> {
+/**
+ * Opens the store in one SQLite file (or `:memory:`), written to by this connection in group commits.
+ * @param isShared Other processes of the same server write all the time, too.
+ */
+export async function openSqliteStore(
+  file: string,
+  { isShared = false }: Pick<StoreOptions, 'isShared'> = {},
+): Promise<Store> {
   const client = await openDatabase(file)
   // From here on nothing waits for a lock inside a statement: the group commit does, and the process goes on.
   client.pragma('busy_timeout = 0')
   const run = runnerOf(client)
   const clients = remembering((key) => run(load('client', key)))
-  const turns = batchedReads(client, clients.forget)
-  const commits = new GroupCommit(transactionsOf(client, turns), checkpoints(client, turns.end))
+  const turns = batchedReads(client, clients.forget, isShared)
+  const journal = checkpoints(client, turns.end)
+  const commits = new GroupCommit(transactionsOf(client, turns), journal, isShared)
 
   /** A read outside the batches: it sees what is committed, and nothing waits for it. */
   function read<T>(work: () => T): Promise<T> {
