@@ -4,13 +4,16 @@ import type { Config } from '../config/schema.ts'
 
 /**
  * Listens at the configured address. Browsers and Node resolve `localhost` to IPv4 or IPv6, so its issuer is served on
- * both. Fastify can do that too, but resolves the name twice at every start.
+ * both, and so is the host of this name. Fastify can do that too, but resolves the name twice at every start, and gives
+ * the second address a server of its own, which has nothing of what hangs on the first: load shedding, the documents
+ * before routing, and the count of connections.
  */
 export async function listen(
   app: FastifyInstance,
   { host, port, issuer }: Pick<Config, 'host' | 'port' | 'issuer'>,
 ): Promise<void> {
-  if (host !== '127.0.0.1' || new URL(issuer).hostname !== 'localhost') {
+  const isBoth = host === 'localhost' || (host === '127.0.0.1' && new URL(issuer).hostname === 'localhost')
+  if (!isBoth) {
     await app.listen({ host, port })
     return
   }
@@ -24,7 +27,7 @@ export async function listen(
     app.server.closeIdleConnections()
     await end
   })
-  await Promise.all([app.listen({ host, port }), listening(second, port)])
+  await Promise.all([app.listen({ host: '127.0.0.1', port }), listening(second, port)])
 }
 
 /** A machine without IPv6 has no such address. */

@@ -34,6 +34,15 @@ t.test('the issuer localhost is reached over IPv4 and IPv6', async (t) => {
   t.equal(await response(`http://[::1]:${port}/`), 'here')
 })
 
+t.test('the host localhost is one server at both addresses', async (t) => {
+  const { app, config, port } = await slow(t, '127.0.0.1')
+  await listen(app, { ...config, host: 'localhost' })
+  const served: string[] = []
+  app.server.on('request', ({ socket }) => served.push(String(socket.localAddress)))
+  for (const address of ['127.0.0.1', '[::1]']) t.equal(await response(`http://${address}:${port}/`), 'here')
+  t.strictSame(served, ['127.0.0.1', '::1'], 'what hangs on the server sees the requests of both')
+})
+
 t.test('another issuer is served only at the configured address', async (t) => {
   const { app, config, port } = await slow(t, '127.0.0.1')
   await listen(app, config)
