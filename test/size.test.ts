@@ -22,7 +22,7 @@ const mostLines = {
   prove: { folders: /^prove$/, lines: 4_000 },
   storage: { folders: /^storage$/, lines: 4_500 },
 }
-const restOfLines = 6_900
+const restOfLines = 7_150
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { countsOption, readCount, readSeconds, scriptCommand } from '../command.ts'
 import { Connection, form, get, postForm } from './connection.ts'
 import { loadCore, type RunningServer } from './process.ts'
-import { median } from './result.ts'
+import { median, ratio } from './result.ts'
 import { startBuild, startFloor, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, workloads } from './workloads.ts'
@@ -130,14 +130,4 @@ function floorLane(shape: Shape): Lane {
 /** The lowest shows least of what else the machine does. */
 function medianAndLowest(figures: readonly number[]): string {
   return `${median(figures).toFixed(1)} (${Math.min(...figures).toFixed(1)})`
-}
-
-/** The geometric mean of the ratios of the pairs, with its 95 % interval. */
-function ratio(figures: readonly number[], base: readonly number[]): string {
-  const logs = figures.map((figure, index) => Math.log(figure / (base[index] ?? Number.NaN)))
-  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length
-  const variance = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (logs.length - 1)
-  const half = 2 * Math.sqrt(variance / logs.length)
-  const [low, middle, high] = [mean - half, mean, mean + half].map((log) => Math.exp(log).toFixed(2))
-  return `${middle} (${low} to ${high})`
 }

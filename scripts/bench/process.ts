@@ -11,6 +11,7 @@ const allCores = `0-${cpus().length - 1}`
 
 /** A server on its core. */
 export interface RunningServer {
+  readonly pid: number
   readonly port: number
   /** CPU the process has used so far, user and system, in microseconds. */
   cpu(): number
@@ -55,10 +56,11 @@ export async function startServer(
 }
 
 function running(child: ChildProcess, port: number): RunningServer {
-  const { pid } = child
+  const { pid = 0 } = child
   return {
+    pid,
     port,
-    cpu: () => cpuOf(pid),
+    cpu: () => [pid, ...childrenOf(pid)].reduce((sum, each) => sum + cpuOf(each), 0),
     memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return
@@ -67,6 +69,12 @@ function running(child: ChildProcess, port: number): RunningServer {
       await exit
     },
   }
+}
+
+/** The worker processes of a server. */
+export function childrenOf(pid: number): readonly number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return children.split(' ').filter(Boolean).map(Number)
 }
 
 /** CPU a process has used so far, user and system, in microseconds. */

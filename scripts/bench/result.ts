@@ -49,3 +49,13 @@ export function median(figures: readonly number[]): number {
   const sorted = figures.toSorted((one, other) => one - other)
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN
 }
+
+/** The geometric mean of the ratios of the pairs, with its 95 % interval. */
+export function ratio(figures: readonly number[], base: readonly number[]): string {
+  const logs = figures.map((figure, index) => Math.log(figure / (base[index] ?? Number.NaN)))
+  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length
+  const variance = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (logs.length - 1)
+  const half = 2 * Math.sqrt(variance / logs.length)
+  const [low, middle, high] = [mean - half, mean, mean + half].map((log) => Math.exp(log).toFixed(2))
+  return `${middle} (${low} to ${high})`
+}

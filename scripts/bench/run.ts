@@ -8,6 +8,7 @@ const benchmarks: Readonly<Record<string, readonly string[]>> = {
   overload: ['scripts/bench/overload.ts'],
   trips: ['scripts/bench/trips.ts'],
   sweep: [...heap, 'scripts/bench/sweep.ts'],
+  workers: ['scripts/bench/workers.ts'],
   build: ['scripts/build/measure.ts'],
 }
 

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../test/helpers/free-port.ts'
 import { UserAgent } from '../../test/helpers/user-agent.ts'
-import { type RunningServer, startServer, temporaryFolder } from './process.ts'
+import { childrenOf, type RunningServer, startServer, temporaryFolder } from './process.ts'
 
 /** What the workloads know about an authorization server. */
 export interface Target {
@@ -73,6 +74,16 @@ export async function startOnAnyCore(
   store?: string,
 ): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
   return startOn(store === undefined ? {} : { LYCHGATE_STORE: store }, { anyCore: true })
+}
+
+/** Lychgate as shipped with this many workers, on any core, on SQLite or on this PostgreSQL. */
+export async function startWorkers(count: number, store?: string): Promise<Target> {
+  const variables = { LYCHGATE_WORKERS: String(count), ...(store !== undefined && { LYCHGATE_STORE: store }) }
+  const { target } = await startOn(variables, { anyCore: true })
+  while (count > 1 && childrenOf(target.server.pid).length < count) await wait(100)
+  // The last one still starts.
+  if (count > 1) await wait(5000)
+  return target
 }
 
 async function startOn(

@@ -11,6 +11,8 @@ import { type Access, type GuardOptions, guard, type Rejected } from '../guard/g
 import { tokenReader } from '../http/token-reader.ts'
 import { createGuardedFetch } from '../outbound/guarded-fetch.ts'
 import { settingsOf } from '../settings/effective.ts'
+import { partOf } from '../system/peers.ts'
+import { threadCount } from '../users/password-threads.ts'
 import { createPasswordQueue } from '../users/passwords.ts'
 
 /**
@@ -23,13 +25,22 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
     throw new Error('a production server has nothing of a development server')
   const service = describeService(config, declared)
   const examineLastClients = clientExaminer(given, Object.entries(declared.clientProfiles))
-  const checkHash = createPasswordQueue(config.passwordQueue)
+  const { peers } = given
+  const checkHash = createPasswordQueue(
+    partOf(config.passwordQueue, peers),
+    Math.max(1, Math.floor(threadCount / (peers?.count ?? 1))),
+  )
+  const { perOriginPerMinute, perNetworkPerMinute, ...limits } = config.fetch
   return {
     ...given,
     service,
     declared,
     fetchUrl: createGuardedFetch({
-      limits: config.fetch,
+      limits: {
+        ...limits,
+        perOriginPerMinute: partOf(perOriginPerMinute, peers),
+        perNetworkPerMinute: partOf(perNetworkPerMinute, peers),
+      },
       isDevelopment: development !== undefined,
       clock: given.clock,
     }),

@@ -4,7 +4,10 @@ import { repeat } from '../http/repeat.ts'
 import type { SweepBounds } from '../storage/store.ts'
 
 /** Deletes what has expired, a small batch at a time, so that no table grows for ever and no request waits long. */
-export const sweeper: Plugin<'config' | 'store' | 'clock'> = async (app, { config, store, clock }) => {
+export const sweeper: Plugin<'config' | 'store' | 'clock' | 'peers'> = async (
+  app,
+  { config, store, clock, peers },
+) => {
   const rest = config.sweepSeconds * 1000
   const { unusedClientSeconds, idleClientSeconds, refreshTokenIdleSeconds } = config.lifetimes
   // No client goes before its last refresh token has ended; uses are noted to the day.
@@ -27,6 +30,7 @@ export const sweeper: Plugin<'config' | 'store' | 'clock'> = async (app, { confi
     refusalsKept: config.refusalsKept,
   }
   const server = repeat(app, rest, async () => {
+    if (peers?.isLeading() === false) return rest
     try {
       const { rows, more } = await store.sweep(bounds)
       if (rows > 0) app.log.debug({ swept: rows }, 'swept expired records')
@@ -52,12 +56,19 @@ const pauseMilliseconds = 100
  * Keeps the keys of a running server up to date: rotates keys that are old enough, and loads what another node or an
  * operator's command added or retired. A failure is retried; the current keys stay in use in the meantime.
  */
-export const keyUpkeep: Plugin<'config' | 'keys'> = async (app, { config, keys }) => {
+export const keyUpkeep: Plugin<'config' | 'keys' | 'peers'> = async (app, { config, keys, peers }) => {
   const pause = config.keys.reloadSeconds * 1000
+  const reload = async () => {
+    const { added, removed } = await keys.reload()
+    if (added.length + removed.length > 0) app.log.info({ added, removed }, 'the keys have changed')
+  }
+  // One worker looks for them, and the others follow.
+  peers?.on('keys', reload)
   const server = repeat(app, pause, async () => {
+    if (peers?.isLeading() === false) return pause
     try {
-      const { added, removed } = await keys.reload()
-      if (added.length + removed.length > 0) app.log.info({ added, removed }, 'the keys have changed')
+      await reload()
+      peers?.tell('keys')
     } catch (error) {
       if (!server.isClosed) app.log.warn({ err: error }, 'looking for new keys failed')
     }

@@ -28,6 +28,7 @@ export interface ServerFlags extends LocationFlags {
 /** Flags of `lychgate serve`. */
 export interface ServeFlags extends ServerFlags {
   readonly logFormat?: string
+  readonly workers?: string
 }
 
 /** Adds the flags every command has. */

@@ -36,13 +36,16 @@ async function noticesOf(config: Config, store: Store) {
   return announcing(config, store, (line) => void process.stderr.write(`lychgate: ${visible(line)}\n`))
 }
 
-/** Opens the store of this configuration. */
-export async function openConfiguredStore(config: Config): Promise<Store> {
+/**
+ * Opens the store of this configuration.
+ * @param isShared Other processes of the same server use it all the time.
+ */
+export async function openConfiguredStore(config: Config, isShared = false): Promise<Store> {
   if (config.store === undefined) requireFolder(config.data)
   // Loaded here: a wrong option should not wait for a database driver.
   const { openStore } = await import('../storage/open.ts')
   try {
-    return await openStore(storeUrl(config), { connections: config.storeConnections })
+    return await openStore(storeUrl(config), { connections: config.storeConnections, isShared })
   } catch (cause) {
     throw new CommandFailed(`store: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
   }

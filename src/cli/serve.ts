@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import { removeAll } from '../domain/decision.ts'
@@ -16,6 +16,7 @@ import { isTraced } from '../observability/is-traced.ts'
 import { separateServiceLinks } from '../settings/environment.ts'
 import { resolveConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
+import { connectToPrimary, isWorker, type WorkerChannel, workerCount } from '../system/peers.ts'
 import { type Clock, type RandomSource, systemClock, systemRandom } from '../system/system.ts'
 import { makeLink } from '../users/one-time-links.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
@@ -59,8 +60,11 @@ export async function serve({ config: file, ...flags }: ServeFlags): Promise<voi
         ? await lineWithoutAdministrator(store, config)
         : `No users yet. Open this link within ${hours} hours to create the first one:\n${link}`
   }
-  const logTo = config.logFormat === 'text' ? { logTo: readableLog(logLines()) } : {}
-  await runServer({ ...config, secret }, prepare, { origins, ...logTo })
+  const logTo = config.logFormat === 'text' ? readableLog(logLines()) : logLines()
+  const workers = workerCount(config.workers)
+  if (workers > 1 && !isWorker) return (await import('./workers.ts')).supervise(workers, config, logTo)
+  const channel = isWorker ? connectToPrimary(workers) : undefined
+  await runServer({ ...config, secret }, prepare, { origins, logTo }, systemClock, channel)
   if (line !== undefined) process.stderr.write(`lychgate: ${line}\n`)
 }
 
@@ -98,13 +102,14 @@ export async function runServer(
   prepare: Preparation,
   options: AppOptions = {},
   clock: Clock = systemClock,
+  channel?: WorkerChannel,
 ): Promise<void> {
   // Another thread derives the key while this one loads the rest.
   const secret = deriveSealingKey(config.secret)
   const latest = performance.now() + patienceSeconds * 1000
   for (let attempt = 1; ; attempt++) {
     try {
-      return await startServer(config, secret, prepare, options, clock)
+      return await startServer(config, secret, prepare, options, clock, channel)
     } catch (error) {
       const line = passingLine(error)
       if (line === undefined || performance.now() > latest) throw error
@@ -122,45 +127,76 @@ async function startServer(
   prepare: Preparation,
   options: AppOptions,
   clock: Clock,
+  channel?: WorkerChannel,
 ): Promise<void> {
   const { buildApp } = await import('../app/app.ts')
-  const store = await openConfiguredStore(config)
+  const peers = channel?.peers
+  const isFirst = peers?.isFirst ?? true
+  const store = await openConfiguredStore(config, peers !== undefined)
   try {
     const random = systemRandom
     const server = config.mode === 'dev' ? 'development' : 'production'
-    const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random, server })
-    const { deps, observe } = await watched({ config, store, keys, clock, random })
+    const changed = async () => void (await peers?.ask('keys'))
+    const ring = { store, secret, policy: keyPolicy(config), clock, random, server, changed } as const
+    const { keys, opened } = openKeyRing(ring)
+    const { deps, observe } = await watched({ config, store, keys, clock, random, ...(peers && { peers }) })
     // The application needs its keys from the first request on, so it is built while the other thread derives them.
     // They are awaited below; until then a rejection must not end the process.
     opened.catch(() => {})
     const app = await buildApp(deps, { ...options, observe })
     try {
       await opened
-      await prepare(store, clock, random)
+      if (isFirst) await prepare(store, clock, random)
       await listen(app, config)
     } catch (error) {
       await app.close()
       throw error
     }
-    const { links } = separateServiceLinks(process.env)
-    if (links.length > 0) app.log.warn(`ignored what Kubernetes set for a Service: ${links.join(', ')}`)
-    const before = rememberIssuer(config)
-    if (before !== undefined && config.mode === 'serve')
-      app.log.warn({ before }, 'the issuer has changed; clients and tokens know the one before')
-    if (config.mode === 'serve') await warnOfPastClock(app.log, store, clock)
+    if (isFirst) await warnAtStart(app.log, config, store, clock)
     app.log.info({ issuer: config.issuer }, 'ready')
     let stopping: Stopping | undefined
+    let isReplaced = false
     const delay = (config.drainSeconds + 10) * 1000
     const onTimeout = () => app.log.error(stopping?.report(), 'stopped before every request had its response')
-    closeWithGrace({ delay, onTimeout }, async ({ err }) => {
+    const skip = channel === undefined ? [] : signalsOfGroup
+    const { close } = closeWithGrace({ delay, onTimeout, skip: [...skip] }, async ({ err }) => {
       if (err) app.log.fatal({ err }, 'stopped by an unexpected error')
-      stopping = stop(app, store)
+      stopping = stop(app, store, isReplaced)
       await stopping.finished
     })
+    if (channel === undefined) return
+    // A terminal and a service manager send signals to every process: the primary process decides, and asks once more.
+    const closeOnce = (replaced: boolean) => {
+      isReplaced = replaced
+      if (stopping === undefined) close()
+    }
+    for (const signal of signalsOfGroup)
+      process.on(signal, () => void (signal !== 'SIGHUP' && closeOnce(false)))
+    channel.onStop(closeOnce)
+    channel.ready()
   } catch (error) {
     await store.close()
     throw error
   }
+}
+
+/** What a terminal or a service manager sends to all processes of a server at once. */
+const signalsOfGroup = ['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGQUIT'] as const
+
+/** Logs what an operator should know at each start. */
+async function warnAtStart(
+  log: FastifyBaseLogger,
+  config: Config,
+  store: Store,
+  clock: Clock,
+): Promise<void> {
+  const { links } = separateServiceLinks(process.env)
+  if (links.length > 0) log.warn(`ignored what Kubernetes set for a Service: ${links.join(', ')}`)
+  const before = rememberIssuer(config)
+  if (config.mode !== 'serve') return
+  if (before !== undefined)
+    log.warn({ before }, 'the issuer has changed; clients and tokens know the one before')
+  await warnOfPastClock(log, store, clock)
 }
 
 /** A server, and what observes its requests. */

@@ -39,6 +39,7 @@ export function addServeCommand(program: Command): void {
     .command('serve')
     .description('start the server for real users; requires LYCHGATE_SECRET')
   addServerFlags(serve)
+    .option('--workers <number>', 'processes that share the load, or auto (LYCHGATE_WORKERS)')
     .option('--log-format <format>', 'json, or text for reading (LYCHGATE_LOG_FORMAT)')
     .action(async (flags: ServeFlags) => {
       endWithNpm(process.env)

@@ -172,8 +172,13 @@ export const CommonSettings = Type.Object(
     ),
     storeConnections: count(
       10,
-      'Maximum number of PostgreSQL connections of this server; every server has its own pool.',
+      'Maximum number of PostgreSQL connections of this server; every server, and each of its workers, has its own pool.',
     ),
+    workers: Type.Union([Type.Integer({ minimum: 1, maximum: 128 }), Type.Literal('auto')], {
+      default: 1,
+      description:
+        'Number of processes of `lychgate serve`, which share its port; auto: one for each core, or fewer if the memory is small. `lychgate dev` is always one process.',
+    }),
     secret: Type.Optional(
       Type.String({
         minLength: 32,

@@ -14,6 +14,7 @@ import type { Client, Seconds, StoredKey } from '../domain/model.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { GuardedFetch } from '../outbound/guarded-fetch.ts'
 import type { Store } from '../storage/store.ts'
+import type { Peers } from '../system/peers.ts'
 import type { Clock, RandomSource } from '../system/system.ts'
 import type { DeclaredScopes, Service } from './service.ts'
 
@@ -31,6 +32,8 @@ export interface Deps {
   readonly keys: KeyRing
   readonly clock: Clock
   readonly random: RandomSource
+  /** The other workers of this server; absent: it is one process. */
+  readonly peers?: Peers
 }
 
 /** Whether the password is that of the hash; for an undefined hash false, after the same time. */

@@ -10,8 +10,10 @@ import type { Stop } from './response.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /** Turns readiness off and closes each connection after its response; resolves when clients had time to leave. */
-    drain(): Promise<void>
+    drain(isReplaced?: boolean): Promise<void>
     readonly isDraining: () => boolean
+    /** Whether it drains and no other worker takes its place. */
+    readonly isGoing: () => boolean
     readonly stopState: Stop
     /** Open connections, and the responses sent since draining began. */
     load(): { readonly connections: number; readonly responses: number }
@@ -35,7 +37,10 @@ export const drain = fp<{ seconds: number }>(
         connections -= 1
       })
     })
-    app.decorate('drain', async () => {
+    let isGoing = false
+    app.decorate('isGoing', () => isGoing)
+    app.decorate('drain', async (isReplaced = false) => {
+      isGoing = !isReplaced
       state.sent = (response) =>
         void response.once('finish', () => {
           responses += 1
@@ -69,8 +74,11 @@ export interface Stopping {
   report(): { readonly requests: number; readonly connectionsCut: number; readonly ms: number }
 }
 
-/** Drains the server, closes it and its store, and logs the beginning and the result. */
-export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stopping {
+/**
+ * Drains the server, closes it and its store, and logs the beginning and the result.
+ * @param isReplaced Other workers serve its clients: they find it ready until it is gone.
+ */
+export function stop(app: FastifyInstance, store: Pick<Store, 'close'>, isReplaced = false): Stopping {
   const startedMs = performance.now()
   const report = (connectionsCut = app.load().connections) => ({
     requests: app.load().responses,
@@ -79,7 +87,7 @@ export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stoppin
   })
   const finish = async () => {
     app.log.info({ connections: app.load().connections }, 'stopping: draining connections')
-    await app.drain()
+    await app.drain(isReplaced)
     const { connections, responses } = app.load()
     // A response that its client does not read would hold up the stop.
     const cut = setTimeout(() => app.server.closeAllConnections(), leaveMilliseconds)
@@ -111,7 +119,7 @@ export async function readinessOf(
   store: Store,
   keys: KeyRing,
 ): Promise<'ready' | 'stopping' | 'no keys'> {
-  if (app.isDraining()) return 'stopping'
+  if (app.isGoing()) return 'stopping'
   await store.ping()
   return keys.algorithms.length === 0 ? 'no keys' : 'ready'
 }

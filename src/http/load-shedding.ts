@@ -33,6 +33,10 @@ const patienceMilliseconds = 200
 const calmMilliseconds = 5000
 const hourMilliseconds = 3_600_000
 
+/** What an operator can do about too much load. */
+export const loadChange =
+  'use more cores (workers), add nodes that share a PostgreSQL database, or lower requestsPerMinute'
+
 const description = 'the server has more requests than it can serve; try again shortly'
 const body = JSON.stringify({ error: 'temporarily_unavailable', error_description: description })
 const head = {
@@ -152,7 +156,7 @@ function overload(app: FastifyInstance, now: () => number) {
         said: end === undefined ? 'was too high within the last hour' : 'is too high',
         found: `${rejections} requests were rejected with 503`,
         expected: 'none',
-        change: ['add nodes that share a PostgreSQL database, or lower requestsPerMinute'],
+        change: [loadChange],
       }
     },
   }

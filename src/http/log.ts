@@ -3,6 +3,7 @@ import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Logger, pino } from 'pino'
 import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
+import { isWorker } from '../system/peers.ts'
 import { systemMilliseconds } from '../system/system.ts'
 import { toOAuthError } from './errors.ts'
 
@@ -212,6 +213,9 @@ export function logLines(): Lines {
   return output
 }
 
+/** A pipe takes so much in one piece. More could get lines of another worker in between. */
+const pipeBytes = 4096
+
 // There is one standard output for all servers of a process.
 let output: Lines | undefined
 
@@ -219,8 +223,13 @@ function gatheringOutput(): Lines {
   const destination = pino.destination({ dest: 1, sync: true })
   let gathered = ''
   const flush = () => {
-    const lines = gathered
+    let lines = gathered
     gathered = ''
+    while (isWorker && lines.length > pipeBytes) {
+      const end = lines.lastIndexOf('\n', pipeBytes - 1) + 1 || lines.indexOf('\n') + 1
+      destination.write(lines.slice(0, end))
+      lines = lines.slice(end)
+    }
     if (lines !== '') destination.write(lines)
   }
   process.on('exit', () => {

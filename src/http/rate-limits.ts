@@ -3,7 +3,9 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
+import type { Peers } from '../system/peers.ts'
 import { addressPrefix } from './address-prefix.ts'
+import { sharedCounts } from './shared-counts.ts'
 
 const untrusted = '; X-Forwarded-For of this proxy does not count (trustProxy)'
 
@@ -12,12 +14,18 @@ function isForwarded({ headers, ip, socket }: FastifyRequest): boolean {
   return headers['x-forwarded-for'] !== undefined && ip === socket.remoteAddress
 }
 
+interface RateLimitOptions {
+  readonly config: Pick<Config, 'rateLimits' | 'requestsPerMinute'>
+  readonly prefix: string
+  readonly peers?: Peers
+}
+
 /**
  * Request rate limits by address prefix, RFC 6749 §2.3.1 and RFC 7009 §5. A route names its limit in its `config`; the
  * throttle on failed sign-ins is independent and always on.
  */
-export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerMinute'>; prefix: string }>(
-  async (app, { config, prefix }) => {
+export const rateLimits = fp<RateLimitOptions>(
+  async (app, { config, prefix, peers }) => {
     if (config.rateLimits === 'off') return
     const { requestsPerMinute } = config
     app.addHook('onRoute', (route) => {
@@ -37,6 +45,7 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
     }
     await app.register(rateLimit, {
       global: false,
+      ...(peers && { store: sharedCounts(app, peers) }),
       keyGenerator: (request) => addressPrefix(request.ip),
       errorResponseBuilder: (request, { ttl }) =>
         new OAuthError(

@@ -74,6 +74,8 @@ export interface KeyRingSources extends Omit<KeySources, 'sealingKey'> {
   readonly secret: string | Promise<Buffer>
   /** Absent: the keys are read and nothing is made or changed, for commands that only read. */
   readonly policy?: KeyPolicy
+  /** Lets the other workers of this server load what an operator changed. */
+  readonly changed?: () => Promise<void>
 }
 
 /**
@@ -91,7 +93,7 @@ export async function loadKeyRing(sources: KeyRingSources): Promise<KeyRing> {
  * The same for a server that builds the rest in the meantime: `keys` works once `opened` has resolved, and throws
  * before. `opened` rejects with WrongSecret.
  */
-export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
+export function openKeyRing({ secret, policy, changed, ...rest }: KeyRingSources): {
   readonly keys: KeyRing
   readonly opened: Promise<void>
 } {
@@ -113,6 +115,7 @@ export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
         if (sealing === undefined) throw new Error('the keys are not open yet')
         const result = await changeKeys({ ...rest, sealingKey: sealing, operator: from, facts }, change)
         await live().reload()
+        await changed?.()
         return result
       },
     }),

@@ -7,7 +7,7 @@ import { readinessOf } from '../http/drain.ts'
 import type {} from '../http/errors.ts'
 import { createListener, listen, sendText } from './listener.ts'
 import { measuredStore } from './measured-store.ts'
-import { createMetrics, type Metrics } from './metrics.ts'
+import { createMetrics, type Metrics, type Samples } from './metrics.ts'
 
 /** What buildApp is given for a measured server. */
 export interface Managed {
@@ -32,6 +32,7 @@ export function underManagement(deps: Deps, port: number): Managed {
       app.addHook('onReady', () => listen(listener, management.host, port))
       app.addHook('onClose', async () => {
         await listener.close()
+        deps.peers?.leave('metrics-left', await metrics.lasting())
         metrics.close()
       })
     },
@@ -39,16 +40,25 @@ export function underManagement(deps: Deps, port: number): Managed {
 }
 
 function addPages(listener: FastifyInstance, app: FastifyInstance, deps: Deps, metrics: Metrics): void {
-  const { store, keys, clock } = deps
+  const { store, keys, clock, peers } = deps
+  // A scrape matters most when the store is down.
   const told = async () => ({
     activity: await store.activity(),
     keys: await store.list('key'),
     now: clock(),
   })
+  const read = () => told().catch(() => undefined)
+  peers?.on('metrics', async () => {
+    // A crash loses only what was counted since.
+    peers.leave('metrics-left', await metrics.lasting())
+    return metrics.samples(await read())
+  })
+  // `as`: what `lasting` and `samples` of another worker returned.
+  peers?.on('metrics-left', (samples) => metrics.inherit(samples as Samples))
   listener.get('/metrics', async (_request, reply) => {
     reply.type('text/plain; version=0.0.4; charset=utf-8')
-    // A scrape matters most when the store is down.
-    return metrics.scrape(await told().catch(() => undefined))
+    const others = (await peers?.ask('metrics')) as readonly Samples[] | undefined
+    return metrics.scrape(await read(), others)
   })
   listener.get('/livez', async () => ({ status: 'live' }))
   listener.get('/readyz', async (_request, reply) => {

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { keyAlgorithms, stateOf, termsOf } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 import {
@@ -18,10 +18,22 @@ export interface Metrics {
   readonly throttledSignIns: Counter
   readonly storeSeconds: Histogram<'operation' | 'kind'>
   readonly storeUnavailable: Counter
-  /** Everything in the text format of Prometheus; without the figures of the store if it does not respond. */
-  scrape(told: Told | undefined): Promise<string>
+  /**
+   * Everything in the text format of Prometheus; without the figures of the store if it does not respond.
+   * @param others What the other workers of this server count, which is added up.
+   */
+  scrape(told: Told | undefined, others?: readonly Samples[]): Promise<string>
+  /** The same of this worker alone, for another one to add up. */
+  samples(told: Told | undefined): Promise<Samples>
+  /** What must not get lost when this worker ends, because its sum would decrease. */
+  lasting(): Promise<Samples>
+  /** Takes that over from a worker that has ended. */
+  inherit(samples: Samples): void
   close(): void
 }
+
+/** Metrics as prom-client sends them from one process to another. */
+export type Samples = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
 /** What a scrape reads from the store. */
 export interface Told {
@@ -86,11 +98,25 @@ export function createMetrics(): Metrics {
   subscribe(commitChannel.name, onCommit)
   subscribe(checkpointChannel.name, onCheckpoint)
   const state = stateGauges(registers)
+  let inherited: Samples = []
+  const samples = async (told?: Told) => {
+    state.show(told)
+    const own = await registry.getMetricsAsJSON()
+    return AggregatorRegistry.aggregate([own, inherited]).getMetricsAsJSON()
+  }
   return {
     ...countersOf(registers),
-    scrape: (told) => {
+    scrape: async (told, others) => {
+      if (others !== undefined)
+        return AggregatorRegistry.aggregate([await samples(told), ...others]).metrics()
       state.show(told)
       return registry.metrics()
+    },
+    samples,
+    // As text, because the types of one and of several processes differ.
+    lasting: async () => (await samples()).filter(({ type }) => ['counter', 'histogram'].includes(`${type}`)),
+    inherit: (left) => {
+      inherited = [...inherited, ...left]
     },
     close: () => {
       unsubscribe(countChannel.name, onCount)
@@ -138,8 +164,15 @@ function countersOf(registers: Registry[]) {
 
 /** The values read at a scrape; absent if the store does not respond. */
 function stateGauges(registers: Registry[]) {
+  // All workers read the same from the store, but each has its own pool.
   const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-    new Gauge<L>({ name: `lychgate_${name}`, help, labelNames, registers })
+    new Gauge<L>({
+      name: `lychgate_${name}`,
+      help,
+      labelNames,
+      registers,
+      aggregator: name.startsWith('store_pool') ? 'sum' : 'first',
+    })
   const grants = gauge('grants_active', 'Active grants, as the sweep counted them when it last completed.')
   const rejections = gauge('refusals_kept', 'Rejected requests that lychgate explain can look up.')
   const pool = gauge('store_pool_connections', 'Connections to PostgreSQL.', 'state')

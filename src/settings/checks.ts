@@ -39,6 +39,8 @@ export function* inconsistencies(config: Config): Generator<string> {
     yield 'admin.group: must be a name that a group can have, such as admins'
   if (config.admin.listener === 'management' && config.management.port === undefined)
     yield 'management.port: is missing; admin.listener: management needs it'
+  if (config.mode === 'serve' && config.workers !== 1 && config.store === 'sqlite::memory:')
+    yield 'workers: must be 1 for a store in memory, which other processes cannot open'
   if (config.logFailedSignIns === 'on' && ['error', 'fatal', 'silent'].includes(config.logLevel))
     yield 'logFailedSignIns: needs logLevel warn, info or debug; failed sign-ins are warnings'
   yield* developmentOptions(config)

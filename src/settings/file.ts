@@ -59,7 +59,8 @@ export function place(values: Section, { path, text, name: source }: Given): voi
 }
 
 function parseText(text: string, schema: TSchema): unknown {
-  if (schema.type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
+  const isNumber = [schema, ...(schema.anyOf ?? [])].some(({ type }) => type === 'integer')
+  if (isNumber && /^-?\d+$/.test(text)) return Number(text)
   // An empty variable counts as absent, so an empty list is written as in the file.
   if (schema.type === 'array') return text.trim() === '[]' ? [] : text.split(',').map((entry) => entry.trim())
   return text

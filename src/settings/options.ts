@@ -50,7 +50,7 @@ export function schemaAt(path: readonly string[]): TSchema | undefined {
 
 /** Returns what a schema requires, as the end of a sentence: `must be an integer from 1 to 600`. */
 export function demandOf(schema: TSchema): string {
-  if (schema.anyOf) return `must be ${alternatives(schema.anyOf.map((one: TSchema) => String(one.const)))}`
+  if (schema.anyOf) return `must be ${alternatives(schema.anyOf.map(choiceOf))}`
   if (schema.const !== undefined) return `must be ${schema.const}`
   if (schema.type === 'array') return 'must be a list'
   if (schema.type === 'boolean') return 'must be true or false'
@@ -85,6 +85,10 @@ function memberOf(schema: TSchema | undefined, name: string): TSchema | undefine
 function recordOf(schema: TSchema | undefined): TSchema | undefined {
   const [member]: TSchema[] = Object.values(schema?.patternProperties ?? {})
   return member
+}
+
+function choiceOf(schema: TSchema): string {
+  return schema.type === 'integer' ? demandOf(schema).replace('must be ', '') : String(schema.const)
 }
 
 function range({ minimum, maximum }: TSchema): string {

@@ -12,6 +12,7 @@ import { httpInstant, systemClock } from '../../system/system.ts'
 import { examineFetches } from './fetches.ts'
 import { headerOf, NoResponse, type Reference, startReference } from './http.ts'
 import { examineIssuer, examinePublishedKeys, examineServer } from './issuer.ts'
+import { examineLoad } from './load.ts'
 import { examineProxy } from './proxy.ts'
 import { compareClocks, examineDatabase, examineKeys } from './store.ts'
 
@@ -62,6 +63,7 @@ export async function examine(examination: Examination): Promise<readonly Findin
         ...(await examineMail(setup)),
         ...(await examineFetches(setup)),
         ...(await examineNetwork(setup, facts?.keys ?? [])),
+        ...(await examineLoad(setup)),
       ]
   const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
   return [

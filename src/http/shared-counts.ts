@@ -1,0 +1,84 @@
+import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit'
+import type { FastifyInstance } from 'fastify'
+import type { Peers } from '../system/peers.ts'
+
+interface Count {
+  count: number
+  /** In milliseconds. */
+  began: number
+}
+
+type Told = readonly (readonly [route: string, key: string, added: number])[]
+
+const pauseMilliseconds = 100
+/** Of a route; beyond it the one that was seen first starts again. */
+const mostNetworks = 5000
+
+/**
+ * Returns the class of a store in which the workers of a server count together: each tells the others ten times a second
+ * what it has counted. A network that spreads its requests over all of them gets as many more through as it sends in a
+ * tenth of a second.
+ */
+export function sharedCounts(app: FastifyInstance, peers: Peers): FastifyRateLimitStoreCtor {
+  const counts = new Map<string, Map<string, Count>>()
+  let untold = new Map<string, Map<string, number>>()
+  let timer: NodeJS.Timeout | undefined
+
+  function add(route: string, key: string, added: number, window: number): Count {
+    const ofRoute = counts.get(route) ?? new Map<string, Count>()
+    counts.set(route, ofRoute)
+    const now = performance.now()
+    let found = ofRoute.get(key)
+    if (found === undefined || now - found.began >= window) {
+      const [first] = ofRoute.keys()
+      if (found === undefined && ofRoute.size >= mostNetworks && first !== undefined) ofRoute.delete(first)
+      found = { count: 0, began: now }
+      ofRoute.set(key, found)
+    }
+    found.count += added
+    return found
+  }
+
+  function tell(): void {
+    timer = undefined
+    const told: Told = [...untold].flatMap(([route, keys]) =>
+      [...keys].map(([key, added]) => [route, key, added] as const),
+    )
+    untold = new Map()
+    peers.tell('rates', told)
+  }
+
+  // `as`: what `tell` of another worker sent.
+  peers.on('rates', (told) => {
+    for (const [route, key, added] of told as Told) add(route, key, added, minuteMilliseconds)
+  })
+  app.addHook('onClose', async () => clearTimeout(timer))
+
+  return class SharedCounts implements FastifyRateLimitStore {
+    readonly #route: string
+
+    constructor(options: object) {
+      // `as`: the library passes the route in this member, which its types lack.
+      const { routeInfo } = options as { routeInfo?: { method?: unknown; url?: unknown } }
+      this.#route = `${routeInfo?.method} ${routeInfo?.url}`
+    }
+
+    incr(
+      key: string,
+      respond: Parameters<FastifyRateLimitStore['incr']>[1],
+      window = minuteMilliseconds,
+    ): void {
+      const { count, began } = add(this.#route, key, 1, window)
+      const ofRoute = untold.get(this.#route) ?? new Map<string, number>()
+      untold.set(this.#route, ofRoute.set(key, (ofRoute.get(key) ?? 0) + 1))
+      timer ??= setTimeout(tell, pauseMilliseconds).unref()
+      respond(null, { current: count, ttl: window - (performance.now() - began) })
+    }
+
+    child(options: object): SharedCounts {
+      return new SharedCounts(options)
+    }
+  }
+}
+
+const minuteMilliseconds = 60_000
