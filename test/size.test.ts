@@ -20,7 +20,7 @@ const mostLines = {
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 16_050 },
   dev: { folders: /^dev$/, lines: 6_500 },
   prove: { folders: /^prove$/, lines: 4_000 },
-  storage: { folders: /^storage$/, lines: 4_500 },
+  storage: { folders: /^storage$/, lines: 4_580 },
 }
 const restOfLines = 7_150
 

@@ -64,7 +64,13 @@ export async function serve({ config: file, ...flags }: ServeFlags): Promise<voi
   const workers = workerCount(config.workers)
   if (workers > 1 && !isWorker) return (await import('./workers.ts')).supervise(workers, config, logTo)
   const channel = isWorker ? connectToPrimary(workers) : undefined
-  await runServer({ ...config, secret }, prepare, { origins, logTo }, systemClock, channel)
+  try {
+    await runServer({ ...config, secret }, prepare, { origins, logTo }, systemClock, channel)
+  } catch (error) {
+    // A worker that did not start ends, although it is still connected with its primary process.
+    process.channel?.unref()
+    throw error
+  }
   if (line !== undefined) process.stderr.write(`lychgate: ${line}\n`)
 }
 
