@@ -24,25 +24,41 @@ import { docsLicences, writeDocsAssets } from './docs-assets.ts'
 import { licencesOf } from './licences.ts'
 import { runNode } from './run-node.ts'
 
-const platform = `${process.platform}-${process.arch}`
 const addon = 'better_sqlite3.node'
 /** Node's own marker of whether the executable contains a blob. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
-/** Builds the executable at this path, and writes the licences of its contents next to it. */
-export async function buildExecutable(file: string): Promise<void> {
+/** What an executable is for, and the Node and the program `strip` for that. */
+export interface Target {
+  /** As Node names it: `linux-arm64`. */
+  readonly platform: string
+  readonly node: string
+  readonly strip: readonly string[]
+}
+
+const here: Target = {
+  platform: `${process.platform}-${process.arch}`,
+  node: process.execPath,
+  strip: ['strip'],
+}
+
+/**
+ * Builds the executable at this path, and writes the licences of its contents next to it. One for another platform has
+ * no code cache, because only a Node of that platform can make it.
+ */
+export async function buildExecutable(file: string, target: Target = here): Promise<void> {
   if (process.platform !== 'linux') throw new Error('the executable is made on Linux only')
   const work = mkdtempSync(join(tmpdir(), 'lychgate-build-'))
   try {
-    const metafile = await bundle(`${work}/lychgate.cjs`)
-    copyAssets(`${work}/assets`)
-    writeCodeCache(work)
+    const metafile = await bundle(`${work}/lychgate.cjs`, target)
+    copyAssets(`${work}/assets`, target)
+    if (target === here) writeCodeCache(work)
     copyFileSync(`${root}scripts/build/start.cjs`, `${work}/start.cjs`)
-    writeFileSync(`${work}/blob.json`, JSON.stringify(blobOptions(work)))
+    writeFileSync(`${work}/blob.json`, JSON.stringify(blobOptions(work, target)))
     runNode(work, ['--experimental-sea-config', 'blob.json'])
-    copyFileSync(process.execPath, `${work}/lychgate`)
+    copyFileSync(target.node, `${work}/lychgate`)
     chmodSync(`${work}/lychgate`, 0o755)
-    strip(`${work}/lychgate`)
+    strip(`${work}/lychgate`, target)
     const postject = `${root}node_modules/postject/dist/cli.js`
     runNode(work, [postject, 'lychgate', 'NODE_SEA_BLOB', 'blob', '--sentinel-fuse', fuse])
     // A running server keeps the file it was started from.
@@ -54,11 +70,11 @@ export async function buildExecutable(file: string): Promise<void> {
   }
 }
 
-async function bundle(file: string): Promise<Metafile> {
+async function bundle(file: string, { platform }: Target): Promise<Metafile> {
   const { metafile } = await build({
     ...bundleOptions,
     entryPoints: ['src/one-file.ts'],
-    plugins: [embeddedAddon, routesOnDemand],
+    plugins: [embeddedAddon(platform), routesOnDemand],
     format: 'cjs',
     // A script from an asset has no `import()`, so modules of Node are required, lazily all the same.
     supported: { 'dynamic-import': false },
@@ -76,7 +92,7 @@ async function bundle(file: string): Promise<Metafile> {
 }
 
 /** The driver without its search for a binary; the binary is in the executable. */
-const embeddedAddon: Plugin = {
+const embeddedAddon = (platform: string): Plugin => ({
   name: 'embedded addon',
   setup({ onResolve, onLoad, resolve }) {
     onResolve({ filter: /^better-sqlite3$/ }, ({ resolveDir }) =>
@@ -87,7 +103,7 @@ const embeddedAddon: Plugin = {
       resolveDir: root,
     }))
   },
-}
+})
 
 /**
  * Compiles the comparison of a path with a part of a route when the first request gets there, not at start, where the
@@ -117,15 +133,15 @@ function inAscii(code: string): string {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-function copyAssets(folder: string): void {
+function copyAssets(folder: string, { platform }: Target): void {
   writeDocsAssets(`${folder}/dist/docs`)
   for (const name of assetPaths()) cpSync(root + name, `${folder}/${name}`)
   cpSync(`${root}node_modules/better-sqlite3/prebuilds/${platform}.node`, `${folder}/${addon}`)
 }
 
-function blobOptions(work: string) {
+function blobOptions(work: string, target: Target) {
   const files = filesIn(`${work}/assets`)
-  const code = ['lychgate.cjs', 'lychgate.cache'].map((name) => [name, name])
+  const code = ['lychgate.cjs', ...(target === here ? ['lychgate.cache'] : [])].map((name) => [name, name])
   return {
     main: 'start.cjs',
     output: 'blob',
@@ -140,8 +156,8 @@ function blobOptions(work: string) {
 }
 
 /** Node ships with its symbols, an eighth of it. */
-function strip(file: string): void {
-  const { error, status } = spawnSync('strip', ['--strip-unneeded', file], { stdio: 'inherit' })
+function strip(file: string, { strip: [program = 'strip', ...args] }: Target): void {
+  const { error, status } = spawnSync(program, [...args, '--strip-unneeded', file], { stdio: 'inherit' })
   if (error || status !== 0)
     process.stderr.write(
       'strip (of binutils) is not here: the file keeps the symbols of Node, some 18 MB more\n',

@@ -1,0 +1,80 @@
+/** Makes dist/release: everything that users install, with its digests and where it comes from. */
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, globSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { version as versionLine } from '../../src/system/version.ts'
+import { dist, root } from '../build/bundle.ts'
+import { commit, isRelease, version } from '../build/origin.ts'
+import { billOfMaterials } from '../build/sbom.ts'
+import { scriptCommand } from '../command.ts'
+import { packDeb } from '../deb/package.ts'
+import { ProgramsMissing, unavailable } from '../debian/packages.ts'
+import { currentExecutable, makeImage } from '../image/image.ts'
+import { buildArm64 } from './arm64.ts'
+import { changes, envelope, sha256, statement } from './provenance.ts'
+
+const folder = `${dist}/release`
+const at = (name: string) => join(folder, name)
+
+async function release(key: string | undefined): Promise<void> {
+  const name = isRelease() ? version : `${version}-${commit().slice(0, 8)}`
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const x64 = await currentExecutable()
+  const arm64 = at(`lychgate-${name}-linux-arm64`)
+  copyFileSync(x64, at(`lychgate-${name}-linux-x64`))
+  copyFileSync(`${x64}.licences.txt`, at(`lychgate-${name}.licences.txt`))
+  const printed = await buildArm64(arm64)
+  if (printed !== undefined && printed !== versionLine()) throw new Error(`arm64 prints ${printed}`)
+  say(
+    printed === undefined
+      ? 'linux-arm64 was made and not started: no qemu'
+      : 'linux-arm64 started under qemu',
+  )
+  for (const [architecture, executable] of [
+    ['x64', x64],
+    ['arm64', arm64],
+  ] as const) {
+    const image = at(`lychgate-${name}-linux-${architecture}.oci.tar`)
+    await makeImage(image, `${dist}/image`, { architecture, executable })
+    const deb = await packDeb(executable, architecture)
+    copyFileSync(deb, at(deb.slice(dist.length + 1)))
+    rmSync(deb)
+  }
+  rmSync(`${arm64}.licences.txt`)
+  execFileSync('npm', ['run', '--silent', 'package', '--', '--pack-destination', folder], {
+    cwd: root,
+    stdio: 'ignore',
+  })
+  writeFileSync(at(`lychgate-${name}.cdx.json`), billOfMaterials())
+  writeFileSync(at('CHANGES.txt'), changes())
+  const files = readdirSync(folder).sort()
+  const paths = files.map(at)
+  const content = envelope(statement(paths), key)
+  writeFileSync(at(`lychgate-${name}.intoto.json`), `${JSON.stringify(content)}\n`)
+  const all = readdirSync(folder).sort()
+  writeFileSync(at('SHA256SUMS'), all.map((file) => `${sha256(at(file))}  ${file}\n`).join(''))
+  for (const file of globSync('*', { cwd: folder }).sort())
+    say(`dist/release/${file}, ${(statSync(at(file)).size / 1e6).toFixed(1)} MB`)
+  say(
+    key === undefined
+      ? 'the provenance is unsigned: --key names the key of the releaser'
+      : 'the provenance is signed',
+  )
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+const { key } = scriptCommand('release', 'Makes dist/release: everything that users install, for Linux.')
+  .option('--key <file>', 'the private key that signs the provenance, PEM')
+  .parse()
+  .opts<{ key?: string }>()
+try {
+  await release(key)
+} catch (error) {
+  if (!(error instanceof ProgramsMissing)) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = unavailable
+}
