@@ -17,9 +17,13 @@ const longestLifetimeSeconds = 315_576_000
 /** A handle names its key in one byte; some ids are left for an operator's own rotations. */
 const mostHandleKeys = 200
 
-/** Whether the issuer is reachable from this computer only. */
+/**
+ * Returns whether the issuer is reachable from this computer only. Names below `.localhost` are its own, RFC 6761 §6.3:
+ * browsers never look them up, and a container network may give one to its server.
+ */
 export function isLoopbackIssuer(issuer: string): boolean {
-  return loopbackHosts.includes(URL.parse(issuer)?.hostname ?? '')
+  const host = URL.parse(issuer)?.hostname ?? ''
+  return loopbackHosts.includes(host) || host.endsWith('.localhost')
 }
 
 /** Yields a line for each setting that is well-formed, but wrong by itself or together with another one. */
@@ -84,7 +88,7 @@ function* issuerFaults(issuer: string): Generator<string> {
   }
   const path = url.pathname.replace(/\/+$/, '')
   if (url.protocol === 'http:' && !isLoopbackIssuer(issuer)) {
-    yield `issuer: http is accepted on localhost, 127.0.0.1 and [::1] only; write https://${url.host}${path}`
+    yield `issuer: http is accepted on localhost, names below it, 127.0.0.1 and [::1] only; write https://${url.host}${path}`
     return
   }
   const canonical = url.origin + path

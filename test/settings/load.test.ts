@@ -282,7 +282,7 @@ const issuers: [string, string][] = [
   ['http://127.1:9400', `${canonical}http://127.0.0.1:9400`],
   [
     'http://auth.example.com/t',
-    'issuer: http is accepted on localhost, 127.0.0.1 and [::1] only; write https://auth.example.com/t',
+    'issuer: http is accepted on localhost, names below it, 127.0.0.1 and [::1] only; write https://auth.example.com/t',
   ],
   ['auth.example.com', 'issuer: must be an absolute http or https URL, such as https://auth.example.com'],
   [
