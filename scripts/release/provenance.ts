@@ -3,8 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { isoInstant } from '../../src/system/system.ts'
-import { buildInstant, commit, version } from '../build/origin.ts'
+import { commit, version } from '../build/origin.ts'
 
 const payloadType = 'application/vnd.in-toto+json'
 
@@ -28,7 +27,6 @@ export function statement(files: readonly string[]): object {
       },
       runDetails: {
         builder: { id: 'https://lychgate.invalid/a-releaser' },
-        metadata: { startedOn: isoInstant(buildInstant()) },
       },
     },
   }
