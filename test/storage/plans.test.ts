@@ -264,7 +264,7 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
 
 /** The kinds of access a request may have to a grant. */
 const hot = [
-  'transact_grant',
+  'find_grant',
   'find_grantOfToken',
   'transact_grantOfToken',
   'insertGrant',
