@@ -28,7 +28,7 @@ export function isLoopbackIssuer(issuer: string): boolean {
 
 /** Yields a line for each setting that is well-formed, but wrong by itself or together with another one. */
 export function* inconsistencies(config: Config): Generator<string> {
-  yield* issuerFaults(config.issuer)
+  yield* issuerFaults(config)
   yield* pageFaults(config)
   yield* networkFaults(config)
   yield* fetchFaults(config)
@@ -80,15 +80,18 @@ export function* developmentFaults({ issuer }: Pick<Config, 'issuer'>): Generato
  * there is one way to write it, without a fragment that the endpoints could take over, RFC 6749 §3.1. It is a
  * resource too, RFC 9728 §1.2. RFC 6749 §10.9: https, except on loopback.
  */
-function* issuerFaults(issuer: string): Generator<string> {
+function* issuerFaults({ issuer, mode }: Pick<Config, 'issuer' | 'mode'>): Generator<string> {
   const url = URL.parse(issuer)
   if (url === null || !/^https?:$/.test(url.protocol)) {
     yield 'issuer: must be an absolute http or https URL, such as https://auth.example.com'
     return
   }
   const path = url.pathname.replace(/\/+$/, '')
-  if (url.protocol === 'http:' && !isLoopbackIssuer(issuer)) {
-    yield `issuer: http is accepted on localhost, names below it, 127.0.0.1 and [::1] only; write https://${url.host}${path}`
+  // A container network may give a name below .localhost to another machine: of use for `lychgate dev` alone.
+  const isLocal = mode === 'dev' ? isLoopbackIssuer(issuer) : loopbackHosts.includes(url.hostname)
+  if (url.protocol === 'http:' && !isLocal) {
+    const names = mode === 'dev' ? 'localhost, names below it,' : 'localhost,'
+    yield `issuer: http is accepted on ${names} 127.0.0.1 and [::1] only; write https://${url.host}${path}`
     return
   }
   const canonical = url.origin + path

@@ -9,7 +9,7 @@ export const configurationFaults = [
     id: 'http-issuer-off-loopback',
     rule: 'rfc6749-10.9-tls',
     file: checks,
-    find: "if (url.protocol === 'http:' && !isLoopbackIssuer(issuer)) {",
+    find: "if (url.protocol === 'http:' && !isLocal) {",
     replace: "if (url.protocol === 'http:' && issuer === '') {",
   },
   {
