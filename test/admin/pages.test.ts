@@ -668,7 +668,7 @@ t.test('a key is retired once, and its page says what ends with it', async (t) =
   t.notMatch(page.html, 'JWT access tokens that it signed', 'no API takes them')
   t.match(page.html, 'With one signed by this key, sign-in fails')
   t.match(page.html, 'refresh tokens stay valid')
-  const hint = await keys.sign('ES256', 'JWT', { iss: server.issuer, sub: ids.alice })
+  const hint = await keys.sign('ES256', 'JWT', { iss: server.issuer, sub: ids.alice, aud: 'an-app' })
   const isHintUsed = async () => {
     const response = await fetch(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)
     return response.headers.get('x-request-id') === null

@@ -58,6 +58,7 @@ t.test('codes of the profile last a minute, and its tokens have algorithms of it
   t.strictSame(grantRule, {
     mostCodeSeconds: 60,
     keepsRefreshToken: true,
+    thinIdToken: true,
     accessTokenAlgorithm: 'ES256',
     idTokenAlgorithms: ['ES256', 'EdDSA'],
   })
