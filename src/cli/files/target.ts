@@ -101,7 +101,11 @@ export function targetOf(operator: Operator, isPrinted: boolean) {
       const { invitation } = await from.perform(inviteUser, {}, body)
       if (from.unsent !== undefined)
         process.stderr.write(`lychgate: ${visible(from.unsent)}; give the link to ${username} yourself\n`)
-      if (isObject(invitation)) return invitation
+      if (isObject(invitation)) {
+        // Printed in this order: the link is what an operator looks for.
+        const { sent_to, link, ...rest } = invitation
+        return omitUndefined({ sent_to, link, ...rest })
+      }
       // A repeated request: the response to the first one was lost, and had the link.
       return lockedAt === undefined ? { link: 'was lost with a response; make another one' } : undefined
     },
