@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -21,10 +21,16 @@ export function filesOfTree(): Readonly<Record<string, string>> {
     cwd: root,
     encoding: 'utf8',
   })
-  const paths = listed
-    .split('\0')
-    .filter((path) => path !== '' && (isOfPages(path) || !notInBuilds.test(path)))
+  const files = listed.split('\0').filter((path) => path !== '')
+  const bundled = new Set(files.filter((path) => path.endsWith('.ts')).flatMap(importedBy))
+  const paths = files.filter((path) => isOfPages(path) || !(notInBuilds.test(path) || bundled.has(path)))
   return digestsOf(paths, (path) => readFileSync(join(root, path)))
+}
+
+/** Returns the data that a module imports: a build has it in its code. */
+function importedBy(path: string): readonly string[] {
+  const imports = readFileSync(join(root, path), 'utf8').matchAll(/^import \w+ from '(\.[^']+\.json)'/gm)
+  return [...imports].map(([, data = '']) => join(dirname(path), data))
 }
 
 /** Returns the digests of these files. */
