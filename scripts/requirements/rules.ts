@@ -18,10 +18,12 @@ export function readRules(root: string, prefixes: readonly string[]): Rules {
 }
 
 function sources(root: string): readonly string[] {
-  return readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-    // Names clauses of other servers; test/prove/ledger.test.ts compares them with the ledger.
-    .filter((file) => !file.startsWith('src/prove/'))
-    .sort()
+  return (
+    readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      // Names clauses of other servers; test/prove/ledger.test.ts compares them with the ledger.
+      .filter((file) => !file.startsWith('src/prove/'))
+      .sort()
+  )
 }
