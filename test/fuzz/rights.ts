@@ -172,8 +172,9 @@ function faultOfTarget(
   return members.has('code') === members.has('error') ? 'neither code nor error' : undefined
 }
 
-/** The request that was pushed, RFC 9126. */
+/** The request that was pushed, RFC 9126; with `request` next to its reference it is rejected unread, RFC 9101 §5. */
 export function pushedBy(asked: URLSearchParams, { pushed }: World): Wanted | undefined {
+  if (asked.getAll('request').some(Boolean)) return undefined
   return pushed.get(sentValue(asked, 'request_uri') ?? '')
 }
 
