@@ -26,7 +26,7 @@ export const fileFaults = [
   {
     id: 'files-prune-kinds-that-no-file-has',
     file: apply,
-    find: 'wanted.users === undefined ? []',
+    find: 'wanted.clients === undefined ? []',
     replace: 'false ? []',
     tests,
   },
