@@ -1,3 +1,4 @@
+import formbody from '@fastify/formbody'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
@@ -65,12 +66,10 @@ export function assertForm(request: FastifyRequest, _reply: FastifyReply, done: 
 export const formBodies = fp<{ config: Pick<Config, 'limits'> }>(
   async (app, { config }) => {
     app.removeAllContentTypeParsers()
-    const parse = parameterParser(config.limits)
-    // As text: Fastify copies each body that it gives as bytes.
-    const options = { parseAs: 'string', bodyLimit: config.limits.tokenBodyBytes } as const
-    app.addContentTypeParser<string>('application/x-www-form-urlencoded', options, (_request, body, done) =>
-      done(null, parse(body)),
-    )
+    await app.register(formbody, {
+      parser: parameterParser(config.limits),
+      bodyLimit: config.limits.tokenBodyBytes,
+    })
   },
   { name: 'form-bodies' },
 )
