@@ -43,12 +43,12 @@ export async function supervise(count: number, config: Config, lines: Lines): Pr
   // An executable runs itself, and adds its own options of Node.
   const [, script = '', ...rest] = process.argv
   const [command, ...others] = rest
+  // Workers accept connections themselves. If this process passed them on, one that was on its way to a worker that is
+  // killed would stay open without a response. Before setupPrimary, which reads it.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
   cluster.setupPrimary(
     isSea() ? { exec: command ?? '', args: others, execArgv: [] } : { exec: script, args: rest },
   )
-  // Workers accept connections themselves. If this process passed them on, one that was on its way to a worker that is
-  // killed would stay open without a response.
-  cluster.schedulingPolicy = cluster.SCHED_NONE
   const log = pino({ level: config.logLevel }, lines)
   const hub = createHub()
   const running = new Set<Worker>()
