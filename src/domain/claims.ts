@@ -72,7 +72,7 @@ export function idTokenClaims(
   return user ? pick(user.claims, known(requested.idToken, scopeClaims)) : {}
 }
 
-/** The scopes whose claims an ID Token may have: what apps show of a user, and by what they decide about access. */
+/** The scopes whose claims an ID Token may have: apps show the profile and the email, and decide about access by groups. */
 const idTokenScopes = ['profile', 'email', 'groups']
 
 /**
