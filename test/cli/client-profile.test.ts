@@ -43,7 +43,10 @@ t.test('an operator chooses a profile for a client, sees what it changes, and ta
   t.match(chosen.stdout, /id_token_signed_response_alg +RS256 +→ +ES256\n/)
   t.match((await client('show', id, '--json')).stdout, /"security_profile": ?"fapi2"/)
   t.match((await client('profile', 'fapi2', id)).stdout, /^nothing changed\n$/)
-  t.strictSame(await profile('none', id), { security_profile: { before: 'fapi2', after: null } })
+  t.strictSame(await profile('none', id), {
+    id_token_claims: { before: 'none', after: 'scope' },
+    security_profile: { before: 'fapi2', after: null },
+  })
   t.strictSame(await profile('none', id), {})
   const events = (await run(['audit', '--data', data])).stdout
   t.match(events, /client-changed.*changed="pkce legacy_audience .*security_profile"/)
@@ -64,7 +67,8 @@ t.test('another profile takes off what the one before demanded', async (t) => {
   t.strictSame(back['security_profile'], { before: 'fapi2-message-signing', after: 'fapi2' })
   t.match(back, { response_modes: { before: ['jwt'], after: null } })
   t.notOk(back['require_signed_request_object']?.after)
-  t.strictSame(await profile('none', id), { security_profile: { before: 'fapi2', after: null } })
+  t.notOk('id_token_claims' in back, 'what both demand stays')
+  t.match(await profile('none', id), { id_token_claims: { before: 'none', after: 'scope' } })
   await client('set', id, '--require-signed-request-object', 'true')
   t.strictSame(await profile('none', id), {}, 'what an operator demands without a profile stays')
 })

@@ -26,7 +26,7 @@ const responseMember = 'authorization_signed_response_alg'
 /** The profile as an operator sees it: what a client must have, and what it lacks. */
 export const clientProfile: ClientProfile = {
   put: changeOf,
-  take: ({ extra }) => (extra?.[profileMember] === profileName ? { [profileMember]: '' } : undefined),
+  take: (client) => (client.extra?.[profileMember] === profileName ? takenOff(client) : undefined),
   shortcomings,
 }
 
@@ -43,7 +43,7 @@ export const signingProfile: ClientProfile = {
   take: (client) =>
     signsMessages(client)
       ? {
-          [profileMember]: '',
+          ...takenOff(client),
           require_signed_request_object: false,
           [responseMember]: '',
           response_modes: [],
@@ -83,6 +83,11 @@ function changeOf(client: Client): OperatorClientMembers {
       legacy_audience: extra['legacy_audience'] === true ? false : undefined,
     }),
   }
+}
+
+/** What both profiles take off: the ID Tokens of a client have the claims that those of others have. */
+function takenOff({ idTokenClaims }: Client): OperatorClientMembers {
+  return { [profileMember]: '', ...(idTokenClaims === 'none' && { id_token_claims: undefined }) }
 }
 
 function hasKeys({ extra }: Client): boolean {
