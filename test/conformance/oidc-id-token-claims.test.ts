@@ -9,6 +9,7 @@ import { knownTo } from '../../src/feature/known-to.ts'
 import { declared } from '../../src/features.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { callApi, claimsOf, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
+import { addProfiled, tokensOf } from '../helpers/profiled-clients.ts'
 import { startServer } from '../helpers/server.ts'
 
 const server = await startServer(t)
@@ -20,18 +21,23 @@ const protocol = ['acr', 'amr', 'at_hash', 'aud', 'auth_time', 'exp', 'iat', 'is
 async function userClaims(client: TestClient, scope = 'openid profile email groups') {
   const tokens = await obtainTokens(server, client, { fields: { scope } })
   const { id_token, access_token } = tokens
-  const own = Object.entries(claimsOf(id_token)).filter(([name]) => !protocol.includes(name))
   const { sub: _, ...info } = (await (
     await callApi(server, '/api/oauth/userinfo', access_token)
   ).json()) as object & {
     sub: string
   }
-  return { own: Object.fromEntries(own), info }
+  return { own: ownOf(id_token), info }
 }
 
-async function setClaims(client: TestClient, change: OperatorClientMembers) {
-  const context = { by: 'operator', at: server.now() } as const
-  await store.transact('client', client.id, (found) => changeOperatorClient(found, change, known, context))
+function ownOf(idToken: string) {
+  return Object.fromEntries(Object.entries(claimsOf(idToken)).filter(([name]) => !protocol.includes(name)))
+}
+
+async function setClaims(client: TestClient, change: OperatorClientMembers, { deps, now } = server) {
+  const context = { by: 'operator', at: now() } as const
+  await deps.store.transact('client', client.id, (found) =>
+    changeOperatorClient(found, change, known, context),
+  )
 }
 
 t.test(
@@ -82,4 +88,15 @@ t.test('clients of the profile have thin ID Tokens until an operator says otherw
   }
   t.match(put(client), { id_token_claims: 'none' })
   t.match(put({ ...client, idTokenClaims: 'scope' }), { id_token_claims: 'scope' })
+})
+
+t.test('so have those of a server whose profile holds for every client', async (t) => {
+  const strict = await startServer(t, { profile: 'fapi2' })
+  const scope = ['openid', 'profile', 'email']
+  const party = await addProfiled(strict, 'ES256', { security_profile: '' }, { scope })
+  const own = async () => ownOf(String((await tokensOf(party, { scope: scope.join(' ') }))['id_token']))
+  t.equal((await strict.deps.store.find('client', party.client.id))?.idTokenClaims, 'default')
+  t.strictSame(await own(), {})
+  await setClaims(party.client, { id_token_claims: 'scope' }, strict)
+  t.match(await own(), { preferred_username: String, email: String })
 })

@@ -183,6 +183,13 @@ export const openidFaults = [
     replace: "current.idTokenClaims === 'default' && idTokenClaims !== 'scope'",
   },
   {
+    id: 'claims-of-scopes-under-a-profile',
+    tests: ['test/conformance/oidc-id-token-claims.test.ts'],
+    file: 'src/specs/oidc-core/plugin.ts',
+    find: "(thinIdToken && client.idTokenClaims === 'default')",
+    replace: "(thinIdToken && client.idTokenClaims === 'none')",
+  },
+  {
     id: 'held-hint-forgotten',
     rule: 'oidc-core-3.1.2.1-id-token-hint-match',
     file: 'src/specs/rfc6749-authorization/authorization-requests.ts',
