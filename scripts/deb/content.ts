@@ -22,11 +22,20 @@ export interface Packed {
   readonly instant: number
 }
 
-/** Writes the files, and the folder DEBIAN next to them. */
+/** Writes the files, and the folder DEBIAN next to them. Their modes are installed, so no umask of a builder counts. */
 export async function writePackage(folder: string, packed: Packed): Promise<void> {
+  const umask = process.umask(0o022)
+  try {
+    await writeFiles(folder, packed)
+  } finally {
+    process.umask(umask)
+  }
+}
+
+async function writeFiles(folder: string, packed: Packed): Promise<void> {
   const write = (path: string, content: string | Uint8Array, mode = 0o644) => {
     const file = join(folder, path)
-    mkdirSync(dirname(file), { recursive: true, mode: 0o755 })
+    mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, content, { mode })
   }
   write('usr/bin/lychgate', '')

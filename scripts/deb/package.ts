@@ -1,6 +1,6 @@
 /** Makes dist/lychgate_VERSION_ARCH.deb of the executable, with dpkg-deb alone. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dist, root } from '../build/bundle.ts'
@@ -33,7 +33,6 @@ export async function packDeb(
   const work = mkdtempSync(join(tmpdir(), 'lychgate-deb-'))
   try {
     const tree = join(work, 'tree')
-    mkdirSync(tree, { mode: 0o755 })
     await writePackage(tree, packed)
     const file = `${dist}/lychgate_${packed.version}_${packed.architecture}.deb`
     // Gzip: every system reads it, and xz would take a minute for a tenth less.
