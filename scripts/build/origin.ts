@@ -24,9 +24,13 @@ export function buildInstant(): number {
 
 /** Whether these sources are the ones of a release: the commit has the tag of its version. */
 export function isRelease(): boolean {
-  const { status, stdout } = spawnSync('git', ['describe', '--exact-match', '--match', `v${version}`], {
-    cwd: root,
-    encoding: 'utf8',
-  })
+  const { status, stdout } = spawnSync(
+    'git',
+    ['describe', '--tags', '--exact-match', '--match', `v${version}`],
+    {
+      cwd: root,
+      encoding: 'utf8',
+    },
+  )
   return status === 0 && stdout.trim() === `v${version}` && !commit().endsWith('-dirty')
 }
