@@ -17,6 +17,9 @@ const folder = `${dist}/release`
 const at = (name: string) => join(folder, name)
 
 async function release(key: string | undefined): Promise<void> {
+  // The executable of this machine goes by the name of that platform.
+  const here = `${process.platform}-${process.arch}`
+  if (here !== 'linux-x64') throw new ProgramsMissing(`a release is made on linux-x64, and this is ${here}`)
   const name = isRelease() ? version : `${version}-${commit().slice(0, 8)}`
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
