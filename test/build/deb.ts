@@ -9,7 +9,7 @@ import t from 'tap'
 import { getMmdebstrap } from '../../scripts/cluster/packages.ts'
 import { debianSources } from '../../scripts/debian/packages.ts'
 import { ended, newFolder } from '../helpers/command.ts'
-import { callApi, exchange, obtainCode, refresh, type TestClient, type Tokens } from '../helpers/flow.ts'
+import { callApi, obtainTokens, refresh, type TestClient, type Tokens } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import type { TestServer } from '../helpers/server.ts'
 
@@ -113,8 +113,7 @@ t.test('it is installed, its unit is valid, and the unit starts a server that is
   const app = inside(asUnit(['client', 'add', '--name', 'App', '--redirect-uri', redirectUri, '--json']))
   const { client_id: id, client_secret: secret } = JSON.parse(app.stdout)
   client = { id, secret, method: 'client_secret_basic', redirectUri }
-  const code = await obtainCode(server, client, { user })
-  tokens = (await (await exchange(server, client, code)).json()) as Tokens
+  tokens = await obtainTokens(server, client, { user })
   t.type(tokens.refresh_token, 'string')
   t.equal(await stop(), 0)
 })

@@ -28,15 +28,7 @@ import { createLoad } from '../faults/load/load.ts'
 import { createDice } from '../fuzz/dice.ts'
 import { ended, newFolder } from '../helpers/command.ts'
 import { type ContainerOptions, runContainers } from '../helpers/container.ts'
-import {
-  callApi,
-  exchange,
-  obtainCode,
-  postAs,
-  refresh,
-  type TestClient,
-  type Tokens,
-} from '../helpers/flow.ts'
+import { callApi, obtainTokens, postAs, refresh, type TestClient, type Tokens } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
 import type { TestServer } from '../helpers/server.ts'
@@ -170,11 +162,8 @@ t.test('serve: from the secret in a file to an app, a flow, a kill and a restart
   const client: TestClient = { id, secret, method: 'client_secret_basic', redirectUri }
   const issued = { issuer } as TestServer
   const agent = new UserAgent(issuer)
-  const tokensOf = async () =>
-    (await (
-      await exchange(issued, client, await obtainCode(issued, client, { agent, user }))
-    ).json()) as Tokens
-  const [kept, revoked] = [await tokensOf(), await tokensOf()]
+  const kept = await obtainTokens(issued, client, { agent, user })
+  const revoked = await obtainTokens(issued, client, { agent, user })
   const refreshed = (await (await refresh(issued, client, kept.refresh_token)).json()) as Tokens
   const revocation = { token: revoked.refresh_token }
   t.equal((await postAs(issued, client, '/api/oauth/revoke', revocation)).status, 200)
