@@ -125,7 +125,7 @@ export async function connect(
   })
   signal.addEventListener('abort', () => socket.destroy())
   socket.on('error', () => {})
-  await once(socket, 'connect')
+  await once(socket, 'connect', { signal })
   if (!rule(socket.remoteAddress ?? '')) throw notAllowed()
   if (!isTls) return socket
   const secure = connectTls({
@@ -139,7 +139,7 @@ export async function connect(
   })
   signal.addEventListener('abort', () => secure.destroy())
   secure.on('error', () => {})
-  await once(secure, 'secureConnect')
+  await once(secure, 'secureConnect', { signal })
   return secure
 }
 
