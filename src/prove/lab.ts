@@ -45,16 +45,17 @@ export function openLab({
   }
 
   async function registerFirst(methods: readonly AuthMethod[]): Promise<Client> {
-    let failure: unknown = new NotTestable('no client authentication to register (--client FILE)')
+    let failure: NotTestable | undefined
     for (const method of methods) {
       try {
         return await clients.register(method, traits.dpop ? { dpop_bound_access_tokens: true } : {})
       } catch (error) {
-        if (!(error instanceof NotApplicable || error instanceof NotTestable)) throw error
-        failure = new NotTestable(error.message)
+        // What was tried and failed says more than what is not offered.
+        if (error instanceof NotTestable) failure ??= error
+        else if (!(error instanceof NotApplicable)) throw error
       }
     }
-    throw failure
+    throw failure ?? new NotTestable('no client can be registered (--client FILE)')
   }
 
   /** Scopes to ask for: two, so that one can be left out, and what refresh tokens need. */

@@ -89,7 +89,7 @@ export async function prove(options: RunOptions): Promise<Run> {
 
 const longestCleaning = 30_000
 
-/** Runs a check; undefined if it was interrupted. */
+/** Runs a check, which cannot end the run; undefined if it was interrupted. */
 async function outcomeOf(
   check: Check,
   lab: Parameters<Check['run']>[0],
@@ -104,6 +104,6 @@ async function outcomeOf(
     if (signal.aborted) return undefined
     if (error instanceof NotApplicable) return { verdict: 'not applicable', because: error.message, seen: [] }
     if (error instanceof NotTestable) return { verdict: 'not testable', because: error.message, seen: [] }
-    throw error
+    return { verdict: 'not testable', because: `the check itself failed: ${String(error)}`, seen: [] }
   }
 }

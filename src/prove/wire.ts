@@ -8,7 +8,7 @@ import { NotTestable, type Seen, type Sent } from './observation.ts'
 /** Where requests may go, and how many. */
 export interface WireOptions {
   readonly issuer: URL
-  /** Further hosts, as `host` or `host:port`. */
+  /** Hosts beside the origin of the issuer, as `host` (any port) or `host:port`. */
   readonly allowedHosts: readonly string[]
   /** The operator runs the server: it may be one on the internet. */
   readonly isOwn: boolean
@@ -27,7 +27,7 @@ export interface Wire {
   readonly count: () => number
 }
 
-/** A request that is not sent: its host or address is not one of those that were allowed. */
+/** A request that is not sent: its origin or address is not one of those that were allowed. */
 export class NotAllowed extends NotTestable {}
 
 const timeoutSeconds = 20
@@ -36,13 +36,13 @@ const mostRetries = 2
 const longestRetrySeconds = 60
 
 /**
- * Opens the one way to the server under test. Each connection goes to the host of the issuer or to one that was
+ * Opens the one way to the server under test. Each connection goes to the origin of the issuer or to a host that was
  * allowed, and its address is checked before anything is sent: a name that now leads elsewhere is not followed from
  * the internet into a private network, or the other way around.
  */
 export function openWire(options: WireOptions): Wire {
   const { issuer, isOwn, signal, mostRequests, perSecond } = options
-  const hosts = new Set([issuer.host, ...options.allowedHosts])
+  const hosts = new Set(options.allowedHosts)
   let count = 0
   let next = 0
   /** Whether the issuer is on the internet; its first connection decides. */
@@ -57,14 +57,16 @@ export function openWire(options: WireOptions): Wire {
 
   const allows = (text: string) => {
     const url = URL.parse(text)
-    return url !== null && /^https?:$/.test(url.protocol) && (hosts.has(url.host) || hosts.has(url.hostname))
+    if (url === null || !/^https?:$/.test(url.protocol)) return false
+    return url.origin === issuer.origin || hosts.has(url.host) || hosts.has(url.hostname)
   }
 
   async function once(sent: Sent): Promise<Seen> {
     signal.throwIfAborted()
-    const url = new URL(sent.url)
+    const url = URL.parse(sent.url)
+    if (url === null) throw new NotTestable(`the server names an address that is no URL: ${sent.url}`)
     if (!allows(sent.url))
-      throw new NotAllowed(`${url.host} is not the host of the issuer (--allow-host ${url.host})`)
+      throw new NotAllowed(`${url.origin} is not where the issuer is (--allow-host ${url.host})`)
     if (count >= mostRequests) throw new NotTestable(`${mostRequests} requests were sent (--max-requests)`)
     count += 1
     await pace()
@@ -79,7 +81,11 @@ export function openWire(options: WireOptions): Wire {
         throw new NotAllowed(
           `${url.host} is on the internet, or not in the network of the issuer (--i-own-this)`,
         )
-      const why = error instanceof Error ? error.message : String(error)
+      const why = ending.aborted
+        ? `no complete response in ${timeoutSeconds} s`
+        : error instanceof Error
+          ? error.message
+          : String(error)
       throw new NotTestable(`${sent.method} ${url.origin}${url.pathname}: ${why}`, { cause: error })
     }
   }

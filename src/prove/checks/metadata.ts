@@ -126,7 +126,10 @@ export const metadataChecks: readonly Check[] = checksBy({
     )
   },
   'oidc-disc-3-jwks-uri': async (lab) => {
-    const seen = await lab.wire.send({ url: String(openidOf(lab).members['jwks_uri']) })
+    const { seen: document, members } = openidOf(lab)
+    const { jwks_uri: url } = members
+    if (typeof url !== 'string') return observe(false, 'jwks_uri is absent', document)
+    const seen = await lab.wire.send({ url })
     const keys = membersOf(seen)?.['keys']
     const isSound =
       Array.isArray(keys) &&
