@@ -4,7 +4,7 @@ import { isObject } from '../domain/is-object.ts'
 import type { Result } from '../prove/check.ts'
 import { type Client, clientOf } from '../prove/clients.ts'
 import { NotTestable } from '../prove/observation.ts'
-import { presets, type Recording } from '../prove/presets.ts'
+import { presets, type Recording, recordingOf } from '../prove/presets.ts'
 import { checksOf, profileFor, profileNamed, profiles } from '../prove/profiles.ts'
 import { jsonReport, newFailures } from '../prove/reports/json.ts'
 import { terminalReport } from '../prove/reports/terminal.ts'
@@ -81,8 +81,8 @@ export function addProveCommand(program: Command): void {
 }
 
 async function run(issuer: string, flags: ProveFlags): Promise<void> {
-  if (URL.parse(issuer) === null)
-    throw new WrongUsage('the issuer must be a URL, such as http://localhost:9400')
+  if (!/^https?:$/.test(URL.parse(issuer)?.protocol ?? ''))
+    throw new WrongUsage('the issuer must be an http or https URL, such as http://localhost:9400')
   const baseline = flags.baseline === undefined ? undefined : readJson(flags.baseline)
   const found = await proved(issuer, flags)
   if (flags.report !== undefined) writeFileSync(flags.report, `${jsonText(jsonReport(found), 2)}\n`)
@@ -111,11 +111,14 @@ async function proved(issuer: string, flags: ProveFlags): Promise<Run> {
       signal: ending.signal,
       plan(server) {
         const profile = flags.profile === undefined ? profileFor(server) : profileNamed(flags.profile)
-        return { checks: checksOf(profile, flags.only), traits: profile.traits, profile: profile.name }
+        const checks = checksOf(profile, flags.only)
+        if (checks.length === 0)
+          throw new WrongUsage(`--only matches no clause of the profile ${profile.name}`)
+        return { checks, traits: profile.traits, profile: profile.name }
       },
       provided: (flags.client ?? []).map(readClient),
       initialToken: flags.initialAccessToken,
-      recordings: flags.forms === undefined ? presets : [readJson(flags.forms) as unknown as Recording], // its fields are looked for on pages
+      recordings: flags.forms === undefined ? presets : [readForms(flags.forms)],
       credentials: credentialsOf(flags),
       ...progress,
     })
@@ -165,6 +168,12 @@ function readClient(file: string): Client {
   const client = clientOf(readJson(file))
   if (typeof client === 'string') throw new WrongUsage(`${file}: ${client}`)
   return client
+}
+
+function readForms(file: string): Recording {
+  const recording = recordingOf(readJson(file))
+  if (typeof recording === 'string') throw new WrongUsage(`${file}: ${recording}`)
+  return recording
 }
 
 function readJson(file: string): Readonly<Record<string, unknown>> {

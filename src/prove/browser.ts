@@ -116,11 +116,7 @@ export function openBrowser(options: BrowserOptions): Browser {
     return guess(forms, page, decision)
   }
 
-  function signInBy(
-    form: PageForm,
-    names: { readonly username: string; readonly password: string; readonly press?: string },
-    user: Credentials | undefined,
-  ) {
+  function signInBy(form: PageForm, names: Recording['signIn'], user: Credentials | undefined) {
     if (options.failedSignIn !== undefined) throw options.failedSignIn
     if (user === undefined) throw new NotTestable('no user to sign in (--username, --password-file)')
     if (hasSignedIn) {
@@ -129,7 +125,8 @@ export function openBrowser(options: BrowserOptions): Browser {
     }
     hasSignedIn = true
     const pressed = form.controls.find(({ name }) => name !== '' && name === names.press)
-    return submit(form, { [names.username]: user.username, [names.password]: user.password }, pressed)
+    const filled = { [names.username]: user.username, [names.password]: user.password }
+    return { ...submit(form, filled, pressed), secretField: names.password }
   }
 
   /** For servers without a recording: the form with a password, or the button whose text decides. */

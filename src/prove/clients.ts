@@ -164,7 +164,7 @@ export function clientOf(metadata: Readonly<Record<string, unknown>>): Client | 
   if (method === undefined) return `token_endpoint_auth_method is not one of ${authMethods.join(', ')}`
   const keys: unknown = isObject(jwks) ? jwks['keys'] : undefined
   const jwk: unknown = Array.isArray(keys) ? keys[0] : undefined
-  const key = isObject(jwk) && 'd' in jwk ? keyOf(jwk) : undefined
+  const key = isObject(jwk) ? keyOf(jwk) : undefined
   if (method === 'private_key_jwt' && key === undefined) return 'jwks has no private key on P-256'
   return {
     id,

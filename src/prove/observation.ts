@@ -6,6 +6,8 @@ export interface Sent {
   readonly url: string
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body?: string | undefined
+  /** A field of the form whose value reports do not show, whatever its name. */
+  readonly secretField?: string
 }
 
 /** A request and the response to it. */

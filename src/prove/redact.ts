@@ -7,20 +7,23 @@ const secret =
 const longestShown = 2000
 
 /** A request as a curl line in which secrets are names of variables. */
-export function curlOf({ method, url, headers, body }: Sent): string {
+export function curlOf({ method, url, headers, body, secretField }: Sent): string {
   const lines = Object.entries(headers).flatMap(([name, value]) =>
     [value].flat().map((one) => `-H '${name}: ${quoted(redactedHeader(name, String(one)))}'`),
   )
   const isForm = String(headers['content-type'] ?? '').includes('form-urlencoded')
-  const fields = isForm ? [...new URLSearchParams(body)].map(([name, value]) => fieldOf(name, value)) : []
+  const isSecret = (name: string) => name === secretField || secret.test(name)
+  const fields = isForm
+    ? [...new URLSearchParams(body)].map(([name, value]) => fieldOf(name, value, isSecret(name)))
+    : []
   const text = body !== undefined && !isForm ? [`-d '${quoted(redactedJson(body))}'`] : []
   const verb = method === 'GET' || (method === 'POST' && body !== undefined) ? [] : [`-X ${method}`]
   return ['curl', ...verb, `'${quoted(redactedUrl(url))}'`, ...lines, ...fields, ...text].join(' ')
 }
 
-function fieldOf(name: string, value: string): string {
-  return secret.test(name) && value !== ''
-    ? `-d "${name}=$${name.toUpperCase()}"`
+function fieldOf(name: string, value: string, isSecret: boolean): string {
+  return isSecret && value !== ''
+    ? `-d "${name}=$${name.toUpperCase().replaceAll(/\W/g, '_')}"`
     : `--data-urlencode '${quoted(`${name}=${value}`)}'`
 }
 

@@ -48,7 +48,8 @@ export function createKey(): ClientKey {
 export function keyOf(jwk: JsonWebKey): ClientKey | undefined {
   const { crv, kty, x, y, kid } = jwk
   if (crv !== 'P-256') return undefined
-  const privateKey = createPrivateKey({ key: jwk, format: 'jwk' })
+  const privateKey = privateKeyOf(jwk)
+  if (privateKey === undefined) return undefined
   const own = sha256(JSON.stringify({ crv, kty, x, y }))
   return {
     privateKey,
@@ -56,6 +57,14 @@ export function keyOf(jwk: JsonWebKey): ClientKey | undefined {
     thumbprint: own,
     kid: typeof kid === 'string' ? kid : own,
   } // all are there
+}
+
+function privateKeyOf(key: JsonWebKey): KeyObject | undefined {
+  try {
+    return createPrivateKey({ key, format: 'jwk' })
+  } catch {
+    return undefined
+  }
 }
 
 /** Signs a JWT as ES256, whatever its header says. */

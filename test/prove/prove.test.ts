@@ -82,3 +82,18 @@ t.test('with a baseline only new failures count', async (t) => {
   t.equal(after.code, 0)
   t.match(after.stdout, /found: +issuer is/)
 })
+
+t.test('a file or an expression that cannot be used is named, and nothing is judged', async (t) => {
+  const file = join(folder, 'wrong.json')
+  writeFileSync(file, '{}')
+  for (const [flags, says] of [
+    [['--forms', file], `${file}: signIn is missing`],
+    [['--client', file], `${file}: client_id is missing`],
+    [['--only', 'rfc0000'], '--only matches no clause of the profile'],
+  ] as const) {
+    const { code, stdout, stderr } = await run(['prove', server.issuer, ...flags])
+    t.equal(code, 64, stderr)
+    t.match(stderr, says)
+    t.equal(stdout, '')
+  }
+})
