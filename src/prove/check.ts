@@ -21,7 +21,7 @@ export interface Check {
 }
 
 /** What each clause wants, by the name of its check: the id, and after a slash the part of it. */
-const clauses: Readonly<Record<string, { readonly level: string; readonly wants: string }>> = texts
+export const clauses: Readonly<Record<string, { readonly level: string; readonly wants: string }>> = texts
 
 /** Makes checks of their requests and judgements, by name; clauses.json has what they want. */
 export function checksBy(runs: Readonly<Record<string, Check['run']>>): readonly Check[] {

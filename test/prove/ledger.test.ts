@@ -1,7 +1,7 @@
 /** Checks name clauses of the ledger, by its ids and levels. */
 import { globSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { nameOf, placeOf } from '../../src/prove/check.ts'
+import { clauses, nameOf, placeOf } from '../../src/prove/check.ts'
 import { checks } from '../../src/prove/checks.ts'
 import { checksOf, profiles } from '../../src/prove/profiles.ts'
 
@@ -28,6 +28,10 @@ t.test('each check is a clause of the ledger, with its level', async (t) => {
     differing.map((check) => `${nameOf(check)}: ${rows.get(check.id)?.level}`),
     [],
   )
+})
+
+t.test('what clauses want is said of each check, and of no other', async (t) => {
+  t.strictSame(Object.keys(clauses).toSorted(), checks.map(nameOf).toSorted())
 })
 
 t.test('no two checks have the same name, and each has its place in a text', async (t) => {

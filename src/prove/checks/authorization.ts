@@ -146,7 +146,10 @@ export const authorizationChecks: readonly Check[] = checksBy({
   'rfc9700-4.2.4-referrer-policy': async (lab) =>
     judge(
       (await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })).seen,
-      header('referrer-policy', /no-referrer|same-origin|origin/),
+      header(
+        'referrer-policy',
+        /(?:^|[\s,])(?:no-referrer|same-origin|(?:strict-)?origin(?:-when-cross-origin)?)$/i,
+      ),
     ),
   'rfc9700-4.2.4-no-third-party-content': async (lab) => {
     const { seen } = await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })

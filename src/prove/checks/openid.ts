@@ -29,7 +29,7 @@ const claimRows: readonly (readonly [
   ['oidc-core-2-nonce', ({ nonce }, { params }) => nonce === params['nonce']],
   [
     'oidc-core-2-no-key-headers',
-    (_claims, _grant, _lab, head) => !['x5u', 'jku', 'jwk'].some((name) => name in head),
+    (_claims, _grant, _lab, head) => !['x5u', 'x5c', 'jku', 'jwk'].some((name) => name in head),
   ],
   ['oidc-core-2-null-claims-omitted', (claims) => !Object.values(claims).includes(null)],
 ]
@@ -120,13 +120,23 @@ export const openidChecks: readonly Check[] = checksBy({
   'oidc-core-5.2-claims-locales': async (lab) =>
     endsWithCode(await lab.authorize({ claims_locales: 'xx-lychgate' })),
   'oidc-core-3.1.2.2-hint-issuer': async (lab) => {
-    const { idToken = '' } = await grantOf(lab)
-    const [head = '', claims = ''] = idToken.split('.')
-    const ended = await lab.authorize({
-      id_token_hint: `${head}.${claims}.${'A'.repeat(86)}`,
-      prompt: 'none',
-    })
-    return observe(!(ended.kind === 'callback' && ended.params.has('code')), 'a code comes', ended.seen)
+    const grant = await grantOf(lab)
+    const { idToken = '' } = grant
+    const [head = '', body = '', signature = ''] = idToken.split('.')
+    const forged = (claims: string) => `${head}.${claims}.${'A'.repeat(signature.length)}`
+    const correct = await lab.authorize({ id_token_hint: idToken })
+    if (endsWithCode(correct).fault !== undefined)
+      throw new NotTestable('a request with a correct id_token_hint gets no code')
+    const same = await lab.authorize({ id_token_hint: forged(body) })
+    const isRejected = endsWithCode(same).fault !== undefined
+    if (isRejected) return observe(true, '', correct.seen, same.seen)
+    // It may be ignored: then one that names another user changes nothing.
+    const { claims } = await idTokenOf(lab, grant)
+    const stranger = Buffer.from(JSON.stringify({ ...claims, sub: 'lychgate-prove' })).toString('base64url')
+    const other = await lab.authorize({ id_token_hint: forged(stranger) }, { stopsAtPage: true })
+    const counts =
+      other.kind === 'callback' ? !other.params.has('code') : /type=["']?password/i.test(other.seen.body)
+    return observe(!counts, 'the user that a forged hint names counts', same.seen, other.seen)
   },
   'oidc-core-5.3-get-and-post': async (lab) => {
     const { accessToken } = await grantOf(lab)

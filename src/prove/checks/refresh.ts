@@ -89,22 +89,8 @@ export const refreshChecks: readonly Check[] = checksBy({
       ),
     )
   },
-  'rfc9700-2.2.2-public-refresh-protection': async (lab) => {
-    const { first, second } = await rotated(lab)
-    return observe(
-      second !== undefined && second !== first.refreshToken,
-      'the same refresh token goes on',
-      first.rotation,
-    )
-  },
-  'mcp-security-refresh-rotation': async (lab) => {
-    const { first, second } = await rotated(lab)
-    return observe(
-      second !== undefined && second !== first.refreshToken,
-      'the same refresh token goes on',
-      first.rotation,
-    )
-  },
+  'rfc9700-2.2.2-public-refresh-protection': replaced,
+  'mcp-security-refresh-rotation': replaced,
   'rfc9700-4.14.2-reuse-revokes-family': async (lab) => {
     const { first, second } = await rotated(lab)
     if (second === undefined || second === first.refreshToken)
@@ -166,6 +152,16 @@ export async function confidential(lab: Lab): ReturnType<Lab['client']> {
     lab.server.supports('token_endpoint_auth_methods_supported', one),
   )
   return lab.client(lab.traits.methods.includes('none') ? (method ?? 'client_secret_basic') : 'main')
+}
+
+/** A refresh token of a public client works once: another one comes. */
+async function replaced(lab: Lab) {
+  const { first, second } = await rotated(lab)
+  return observe(
+    second !== undefined && second !== first.refreshToken,
+    'the same refresh token goes on',
+    first.rotation,
+  )
 }
 
 async function rotated(lab: Lab) {
