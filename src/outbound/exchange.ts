@@ -181,7 +181,7 @@ async function send(url: URL, socket: Socket, form?: URLSearchParams): Promise<I
 }
 
 /** Waits for the final response, and fails with every other event that ends a request. */
-function responseTo(request: ClientRequest): Promise<IncomingMessage> {
+export function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     let interim = 0
     request.on('response', resolve)

@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import { connect, FetchFailed } from '../outbound/exchange.ts'
+import { connect, FetchFailed, responseTo } from '../outbound/exchange.ts'
 import { isPublicAddress } from '../outbound/public-address.ts'
 import { systemMilliseconds } from '../system/system.ts'
 import { NotTestable, type Seen, type Sent } from './observation.ts'
@@ -138,12 +138,8 @@ async function exchange(
     },
     signal,
   })
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request.on('response', resolve).on('error', reject)
-    request.on('upgrade', () => reject(new Error('the server changed the protocol')))
-    request.on('close', () => reject(new Error('the connection was closed without a response')))
-    request.end(body)
-  })
+  request.end(body)
+  const response = await responseTo(request)
   return { status: response.statusCode ?? 0, headers: response.headers, body: await textOf(response) }
 }
 
