@@ -6,6 +6,9 @@ export type Params = Readonly<Record<string, string | readonly string[] | undefi
 
 export const formHeaders = { 'content-type': 'application/x-www-form-urlencoded' }
 
+/** Takes PKCE out of a request. */
+export const noChallenge: Params = { code_challenge: undefined, code_challenge_method: undefined }
+
 export function encode(params: Params): string {
   const encoded = new URLSearchParams()
   for (const [name, value] of Object.entries(params))

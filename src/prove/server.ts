@@ -33,9 +33,7 @@ export type EndpointName =
   | 'revocation_endpoint'
   | 'introspection_endpoint'
   | 'userinfo_endpoint'
-  | 'end_session_endpoint'
   | 'pushed_authorization_request_endpoint'
-  | 'device_authorization_endpoint'
   | 'jwks_uri'
 
 /**

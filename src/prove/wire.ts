@@ -8,7 +8,7 @@ import { NotTestable, type Seen, type Sent } from './observation.ts'
 /** Where requests may go, and how many. */
 export interface WireOptions {
   readonly issuer: URL
-  /** Hosts beside the origin of the issuer, as `host` (any port) or `host:port`. */
+  /** Hosts other than the origin of the issuer, as `host` (any port) or `host:port`. */
   readonly allowedHosts: readonly string[]
   /** The operator runs the server: it may be one on the internet. */
   readonly isOwn: boolean

@@ -2,8 +2,10 @@ import type { Ended } from '../browser.ts'
 import { type Check, checksBy } from '../check.ts'
 import { endsOnPage, endsWithCode, endsWithError, endsWithout, header, observe } from '../expect.ts'
 import type { Lab } from '../lab.ts'
-import { judge, judgeEach, NotApplicable } from '../observation.ts'
+import { judge, judgeEach, NotApplicable, type Seen } from '../observation.ts'
+import { noChallenge } from '../params.ts'
 import { membersOf } from '../server.ts'
+import { confidential } from './refresh.ts'
 
 /** RFC 6749 §3.1 and §4.1, RFC 9207: authorization requests, correct and wrong. */
 export const authorizationChecks: readonly Check[] = checksBy({
@@ -110,14 +112,11 @@ export const authorizationChecks: readonly Check[] = checksBy({
     issOf(lab, await lab.authorize({ response_type: 'lychgate-prove' })),
   'rfc9207-2.3-identical-to-metadata': async (lab) => issOf(lab, (await lab.code()).ended),
   'oauth21-4.1.1-pkce-for-all': async (lab) => {
-    const client = await lab.client(
-      lab.traits.methods.includes('client_secret_basic') ? 'client_secret_basic' : 'main',
+    const client = await confidential(lab)
+    return endsWithout(
+      await lab.authorize({ ...noChallenge, nonce: undefined }, { client }),
+      'invalid_request',
     )
-    const ended = await lab.authorize(
-      { code_challenge: undefined, code_challenge_method: undefined, nonce: undefined },
-      { client },
-    )
-    return endsWithout(ended, 'invalid_request')
   },
   'rfc9700-4.12-no-307': async (lab) => {
     const browser = lab.freshBrowser()
@@ -132,27 +131,24 @@ export const authorizationChecks: readonly Check[] = checksBy({
     )
   },
   'rfc6749-10.13-frame-protection': async (lab) => {
-    const { seen } = await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })
+    const seen = await signInPage(lab)
     const isFramed =
       !/frame-ancestors/.test(String(seen.headers['content-security-policy'])) &&
       !/deny|sameorigin/i.test(String(seen.headers['x-frame-options']))
     return observe(!isFramed, 'neither frame-ancestors nor X-Frame-Options', seen)
   },
   'rfc9700-4.16-csp': async (lab) =>
-    judge(
-      (await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })).seen,
-      header('content-security-policy', /frame-ancestors/),
-    ),
+    judge(await signInPage(lab), header('content-security-policy', /frame-ancestors/)),
   'rfc9700-4.2.4-referrer-policy': async (lab) =>
     judge(
-      (await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })).seen,
+      await signInPage(lab),
       header(
         'referrer-policy',
         /(?:^|[\s,])(?:no-referrer|same-origin|(?:strict-)?origin(?:-when-cross-origin)?)$/i,
       ),
     ),
   'rfc9700-4.2.4-no-third-party-content': async (lab) => {
-    const { seen } = await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })
+    const seen = await signInPage(lab)
     const foreign = [
       ...seen.body.matchAll(/<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(https?:[^"]+)"/g),
     ]
@@ -193,8 +189,7 @@ export const authorizationChecks: readonly Check[] = checksBy({
   'fapi2-5.3.2.2-require-par': async (lab) => endsWithout(await lab.authorize({}, { plain: true })),
   'fapi2-5.3.2.2-iss': async (lab) => issOf(lab, (await lab.code()).ended),
   'fapi2-5.3.2.2-nonce': async (lab) => endsWithCode(await lab.authorize({ nonce: 'n'.repeat(64) })),
-  'fapi2-5.3.2.2-pkce-s256': async (lab) =>
-    endsWithout(await lab.authorize({ code_challenge: undefined, code_challenge_method: undefined })),
+  'fapi2-5.3.2.2-pkce-s256': async (lab) => endsWithout(await lab.authorize(noChallenge)),
   'fapi2-5.3.2.2-response-type': async (lab) =>
     endsWithout(await lab.authorize({ response_type: 'code id_token' })),
   'rfc6749-4.1.1-validate-request': async (lab) => {
@@ -218,6 +213,11 @@ export const authorizationChecks: readonly Check[] = checksBy({
   'oidc-core-3.1.2.1-redirect-uri-required': async (lab) =>
     endsOnPage(await lab.authorize({ redirect_uri: undefined, scope: 'openid' }, { stopsAtPage: true })),
 })
+
+/** The first page that a browser without cookies is shown. */
+async function signInPage(lab: Lab): Promise<Seen> {
+  return (await lab.authorize({}, { browser: lab.freshBrowser(), stopsAtPage: true })).seen
+}
 
 function stateOf(ended: Ended): string | null | undefined {
   return ended.kind === 'callback' ? ended.params.get('state') : undefined

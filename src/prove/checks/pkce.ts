@@ -1,7 +1,9 @@
 import { type Check, checksBy } from '../check.ts'
 import { endsWithError, endsWithout, noToken, observe, rejected, tokens } from '../expect.ts'
 import { judge, judgeEach, NotApplicable } from '../observation.ts'
+import { noChallenge } from '../params.ts'
 import { random, sha256 } from '../tokens.ts'
+import { confidential } from './refresh.ts'
 
 const verifierErrors = ['invalid_grant', 'invalid_request']
 
@@ -53,10 +55,7 @@ export const pkceChecks: readonly Check[] = checksBy({
   },
   'rfc7636-4.4.1-challenge-required': async (lab) => {
     const client = await lab.client(lab.traits.methods[0] === 'none' ? 'none' : 'main')
-    const ended = await lab.authorize(
-      { code_challenge: undefined, code_challenge_method: undefined },
-      { client },
-    )
+    const ended = await lab.authorize(noChallenge, { client })
     return endsWithout(ended, 'invalid_request')
   },
   'rfc7636-4.3-method-default-plain': async (lab) => {
@@ -88,20 +87,13 @@ export const pkceChecks: readonly Check[] = checksBy({
     return observe(!texts.some((text) => text.includes(challenge)), 'the response shows it', ended.seen)
   },
   'rfc9700-2.1.1-pkce-supported': async (lab) => {
-    const client = await lab.client(
-      lab.traits.methods.includes('client_secret_basic') ? 'client_secret_basic' : 'main',
-    )
+    const client = await confidential(lab)
     const code = await lab.code({}, { client })
     return judge(await lab.redeem(code, { code_verifier: random(32) }), noToken, rejected(...verifierErrors))
   },
   'rfc9700-2.1.1-downgrade': async (lab) => {
-    const client = await lab.client(
-      lab.traits.methods.includes('client_secret_basic') ? 'client_secret_basic' : 'main',
-    )
-    const { asked, ...ended } = await lab.authorize(
-      { code_challenge: undefined, code_challenge_method: undefined },
-      { client },
-    )
+    const client = await confidential(lab)
+    const { asked, ...ended } = await lab.authorize(noChallenge, { client })
     const code = ended.kind === 'callback' ? ended.params.get('code') : null
     // Where every request needs a challenge, none can be removed.
     if (code === null) return endsWithout(ended)
@@ -113,10 +105,7 @@ export const pkceChecks: readonly Check[] = checksBy({
   },
   'rfc8252-8.1-native-pkce-required': async (lab) => {
     const client = await lab.client('none')
-    const ended = await lab.authorize(
-      { code_challenge: undefined, code_challenge_method: undefined },
-      { client },
-    )
+    const ended = await lab.authorize(noChallenge, { client })
     return endsWithError(ended, 'invalid_request')
   },
 })

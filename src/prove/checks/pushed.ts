@@ -16,6 +16,7 @@ import { judge, judgeEach, NotApplicable } from '../observation.ts'
 import { encode, type Params } from '../params.ts'
 import { membersOf } from '../server.ts'
 import { type Change, createKey, random } from '../tokens.ts'
+import { confidential } from './refresh.ts'
 
 /** RFC 9126 and RFC 9449: pushed requests, and tokens that are bound to a key. */
 export const pushedChecks: readonly Check[] = checksBy({
@@ -61,9 +62,7 @@ export const pushedChecks: readonly Check[] = checksBy({
   'rfc9126-2.3-error-format': async (lab) =>
     judge((await push(lab, { response_type: 'lychgate-prove' })).seen, status(400), json, error()),
   'rfc9126-2-client-auth-as-token': async (lab) => {
-    const client = await lab.client(
-      lab.traits.methods.includes('client_secret_basic') ? 'client_secret_basic' : 'main',
-    )
+    const client = await confidential(lab)
     const { params } = await lab.request({}, client)
     return judge(await lab.post('pushed_authorization_request_endpoint', params), rejected('invalid_client'))
   },

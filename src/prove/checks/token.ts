@@ -11,6 +11,7 @@ import {
   status,
   tokens,
 } from '../expect.ts'
+import type { Lab } from '../lab.ts'
 import { judge, judgeEach } from '../observation.ts'
 import { membersOf } from '../server.ts'
 
@@ -47,15 +48,7 @@ export const tokenChecks: readonly Check[] = checksBy({
     )
   },
   'rfc6749-3.2-post-only': async (lab) => {
-    const { code, verifier, client } = await lab.code()
-    const fields = new URLSearchParams({
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: client.redirectUri,
-      client_id: client.id,
-      code_verifier: verifier,
-    })
-    const seen = await lab.wire.send({ url: `${lab.server.endpoint('token_endpoint')}?${fields}` })
+    const seen = await lab.wire.send({ url: await exchangeInQuery(lab) })
     return observe(
       seen.status >= 400 && membersOf(seen)?.['access_token'] === undefined,
       `GET gets status ${seen.status}`,
@@ -113,17 +106,8 @@ export const tokenChecks: readonly Check[] = checksBy({
   'fapi2-5.3.2.2-code-once': async (lab) =>
     judge(await lab.redeem(await lab.grant()), noToken, rejected('invalid_grant')),
   'rfc6749-4.1.3-form-utf8': async (lab) => {
-    const { code, verifier, client } = await lab.code()
-    const fields = {
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: client.redirectUri,
-      client_id: client.id,
-      code_verifier: verifier,
-    }
-    const url = lab.server.endpoint('token_endpoint')
     const inQuery = await lab.wire.send({
-      url: `${url}?${new URLSearchParams(fields)}`,
+      url: await exchangeInQuery(lab),
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: '',
@@ -168,3 +152,16 @@ export const tokenChecks: readonly Check[] = checksBy({
       member('expires_in', (value) => Number(value) <= 3600, 'at most 3600'),
     ),
 })
+
+/** The URL of a token request whose parameters are in the query, where they are not read. */
+async function exchangeInQuery(lab: Lab): Promise<string> {
+  const { code, verifier, client } = await lab.code()
+  const fields = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: client.redirectUri,
+    client_id: client.id,
+    code_verifier: verifier,
+  })
+  return `${lab.server.endpoint('token_endpoint')}?${fields}`
+}
