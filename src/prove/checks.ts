@@ -2,7 +2,6 @@ import type { Check } from './check.ts'
 import { authorizationChecks } from './checks/authorization.ts'
 import { clientAuthenticationChecks } from './checks/client-authentication.ts'
 import { codeChecks } from './checks/codes.ts'
-import { crossOriginChecks } from './checks/cross-origin.ts'
 import { metadataChecks } from './checks/metadata.ts'
 import { openidChecks } from './checks/openid.ts'
 import { pkceChecks } from './checks/pkce.ts'
@@ -15,7 +14,6 @@ import { tokenChecks } from './checks/token.ts'
 /** Every check, in the order in which they run: what changes the least comes first. */
 export const checks: readonly Check[] = [
   ...metadataChecks,
-  ...crossOriginChecks,
   ...redirectChecks,
   ...authorizationChecks,
   ...pkceChecks,

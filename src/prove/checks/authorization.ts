@@ -1,9 +1,17 @@
 import type { Ended } from '../browser.ts'
 import { type Check, checksBy } from '../check.ts'
-import { endsOnPage, endsWithCode, endsWithError, endsWithout, header, observe } from '../expect.ts'
+import {
+  endsOnPage,
+  endsWithCode,
+  endsWithError,
+  endsWithout,
+  header,
+  observe,
+  withoutHeader,
+} from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { judge, judgeEach, NotApplicable, type Seen } from '../observation.ts'
-import { noChallenge } from '../params.ts'
+import { encode, noChallenge } from '../params.ts'
 import { membersOf } from '../server.ts'
 import { confidential } from './refresh.ts'
 
@@ -185,6 +193,12 @@ export const authorizationChecks: readonly Check[] = checksBy({
     const { seen: page } = await lab.authorize({ prompt: 'consent' }, { stopsAtPage: true })
     const forged = await lab.freshBrowser().decide(page, lab.redirectUri)
     return forged.kind === 'page' ? { seen: [forged.seen] } : endsWithout(forged)
+  },
+  'rfc9700-2.6-no-cors-authorize': async (lab) => {
+    const { asked } = await lab.authorize()
+    const url = `${lab.server.endpoint('authorization_endpoint')}?${encode(asked.params)}`
+    const seen = await lab.wire.send({ url, headers: { origin: 'https://evil.example' } })
+    return judge(seen, withoutHeader('access-control-allow-origin'))
   },
   'fapi2-5.3.2.2-require-par': async (lab) => endsWithout(await lab.authorize({}, { plain: true })),
   'fapi2-5.3.2.2-iss': async (lab) => issOf(lab, (await lab.code()).ended),

@@ -115,6 +115,21 @@ export const metadataChecks: readonly Check[] = checksBy({
     return observe(differing.length === 0, `they differ in ${differing.join(', ')}`, oauth.seen, openid.seen)
   },
   'oidc-disc-4.2-response': async (lab) => judge(openidOf(lab).seen, status(200), json),
+  'oidc-disc-3-cors': async (lab) => {
+    const origin = 'https://app.example'
+    const allows = header('access-control-allow-origin', /^(\*|https:\/\/app\.example)$/)
+    const document = await lab.wire.send({
+      url: (lab.server.openid ?? lab.server.oauth)?.seen.sent.url ?? '',
+      headers: { origin },
+    })
+    const keys = await lab.wire.send({ url: lab.server.endpoint('jwks_uri'), headers: { origin } })
+    const token = await lab.post(
+      'token_endpoint',
+      { grant_type: 'authorization_code', client_id: 'lychgate-prove' },
+      { headers: { origin } },
+    )
+    return judgeEach(judge(document, allows), judge(keys, allows), judge(token, allows))
+  },
   'oidc-disc-3-scopes-openid': async (lab) => {
     if (openidOf(lab).members['scopes_supported'] === undefined)
       throw new NotApplicable('there is no scopes_supported')

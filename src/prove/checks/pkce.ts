@@ -103,9 +103,6 @@ export const pkceChecks: readonly Check[] = checksBy({
       rejected(...verifierErrors),
     )
   },
-  'rfc8252-8.1-native-pkce-required': async (lab) => {
-    const client = await lab.client('none')
-    const ended = await lab.authorize(noChallenge, { client })
-    return endsWithError(ended, 'invalid_request')
-  },
+  'rfc8252-8.1-native-pkce-required': async (lab) =>
+    endsWithError(await lab.authorize(noChallenge, { client: await lab.client('none') }), 'invalid_request'),
 })

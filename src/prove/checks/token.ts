@@ -82,27 +82,15 @@ export const tokenChecks: readonly Check[] = checksBy({
   'rfc6749-4.1.3-code-required': async (lab) =>
     judge(await lab.redeem(await lab.code(), { code: undefined }), noToken, rejected('invalid_request')),
   'rfc9700-2.4-no-password-grant': async (lab) => {
-    const client = await lab.client()
-    const seen = await lab.post(
-      'token_endpoint',
-      { grant_type: 'password', username: 'lychgate-prove', password: 'none' },
-      { client },
-    )
+    const seen = await askByPassword(lab)
     const isListed = lab.server.supports('grant_types_supported', 'password')
     return judgeEach(
       judge(seen, noToken, error('unsupported_grant_type', 'unauthorized_client', 'invalid_client')),
       observe(!isListed, 'grant_types_supported has password', seen),
     )
   },
-  'fapi2-5.3.2.1-no-password-grant': async (lab) => {
-    const client = await lab.client()
-    const seen = await lab.post(
-      'token_endpoint',
-      { grant_type: 'password', username: 'lychgate-prove', password: 'none' },
-      { client, key: lab.key },
-    )
-    return judge(seen, noToken, error('unsupported_grant_type', 'unauthorized_client'))
-  },
+  'fapi2-5.3.2.1-no-password-grant': async (lab) =>
+    judge(await askByPassword(lab), noToken, error('unsupported_grant_type', 'unauthorized_client')),
   'fapi2-5.3.2.2-code-once': async (lab) =>
     judge(await lab.redeem(await lab.grant()), noToken, rejected('invalid_grant')),
   'rfc6749-4.1.3-form-utf8': async (lab) => {
@@ -164,4 +152,10 @@ async function exchangeInQuery(lab: Lab): Promise<string> {
     code_verifier: verifier,
   })
   return `${lab.server.endpoint('token_endpoint')}?${fields}`
+}
+
+async function askByPassword(lab: Lab) {
+  const fields = { grant_type: 'password', username: 'lychgate-prove', password: 'none' }
+  const key = lab.traits.dpop ? lab.key : undefined
+  return lab.post('token_endpoint', fields, { client: await lab.client(), key })
 }
