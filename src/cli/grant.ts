@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { CommandFailed, ifFound, unlessMissing, WrongUsage } from './failure.ts'
+import { CommandFailed, unlessMissing, WrongUsage } from './failure.ts'
 import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
 import { addYesFlag, type DestructiveFlags } from './flags.ts'
 import { changesUsers, type Json, type Operator, readsUsers, withOperator } from './operate.ts'
@@ -73,16 +73,10 @@ async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<
       ...(client !== undefined && { client_id: client }),
     }
     const found = await list((await operations()).listAllGrants, {}, filter)
-    const byUser = Map.groupBy(
-      found.filter(({ state }) => ended || state === 'approved' || state === 'active'),
-      ({ sub }) => sub,
-    )
-    const users: (Json | undefined)[] = []
-    for (const sub of byUser.keys()) users.push(await ownerOf(sub, operator))
-    // Grants of clients that act for themselves have no user: sorting puts what is undefined last.
-    const owned = users
-      .toSorted((one, other) => Number(one?.['created_at']) - Number(other?.['created_at']))
-      .flatMap((owner) => (byUser.get(owner?.['sub']) ?? []).map((grant) => ownedBy(owner ?? nobody, grant)))
+    const owned = found
+      .filter(({ state }) => ended || state === 'approved' || state === 'active')
+      .map(withOwner)
+      .toSorted(byUser)
     const names = new Map<unknown, string>()
     for (const id of flags.json ? [] : new Set(owned.map(({ client_id }) => String(client_id))))
       names.set(id, String((await findClient(id))?.['client_name'] ?? ''))
@@ -95,17 +89,16 @@ async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<
   })
 }
 
-/** The user of the grants of clients that act for themselves. */
-const nobody = { username: '-' }
-
-async function ownerOf(sub: unknown, { perform }: Operator): Promise<Json | undefined> {
-  if (sub === undefined) return undefined
-  const { readUser } = await import('../admin/operations/users.ts')
-  return ifFound(perform(readUser, { sub: String(sub) }))
+/** Names the user, or - for a client that acts for itself. A server of an earlier version does not say it. */
+function withOwner({ grant, state, sub, username = sub ?? '-', ...others }: Json): Json {
+  return { grant, state, sub, username, ...others }
 }
 
-function ownedBy(user: Json | undefined, { grant, state, sub, ...others }: Json): Json {
-  return { grant, state, sub, ...(user && { username: user['username'] }), ...others }
+/** Keeps the order of the grants of one user; those without a user are last. */
+function byUser(one: Json, other: Json): number {
+  if ((one['sub'] === undefined) !== (other['sub'] === undefined)) return one['sub'] === undefined ? 1 : -1
+  const [name, next] = [String(one['username']), String(other['username'])]
+  return name < next ? -1 : Number(name > next)
 }
 
 function lineOf(grant: Json, client: string): string[] {
@@ -119,8 +112,7 @@ function lineOf(grant: Json, client: string): string[] {
 /** `lychgate grant show`: shows one grant and its state. */
 async function grantShow(grant_id: string, flags: ServerFlags): Promise<void> {
   await withOperator(flags, readsUsers, async (operator) => {
-    const grant = await findGrant(grant_id, operator)
-    const description = ownedBy(await ownerOf(grant['sub'], operator), grant)
+    const description = await findGrant(grant_id, operator)
     const { approved_at, authenticated_at, refreshed_at, refresh_token_expires_at, expires_at, ...others } =
       description
     // A server and a store have them in another order.

@@ -183,17 +183,20 @@ async function log() {
   return events.filter(({ clientId }) => clientId !== pipeline.id)
 }
 
-t.test('session list reads sessions, and no list of users', async (t) => {
+t.test('a list of sessions or grants reads no user', async (t) => {
   const asked: string[] = []
   const proxy = await startProxy(t, () => Number(new URL(server.issuer).port))
   proxy.behaviour.responses = ({ url = '' }) => {
     asked.push(url)
     return false
   }
-  const [command, flags] = [['session', 'list'], doors.server]
-  const { stdout } = await runHere([...command, ...flags, '--api', `http://localhost:${proxy.port}`])
-  t.match(stdout, / {2}alice .*\n.* {2}bob /s)
-  t.strictSame(asked, ['/api/admin/v1/sessions?limit=200'])
+  const flags = [...doors.server, '--api', `http://localhost:${proxy.port}`]
+  const { stdout: sessions } = await runHere(['session', 'list', ...flags])
+  t.match(sessions, / {2}alice .*\n.* {2}bob /s)
+  const { stdout: grants } = await runHere(['grant', 'list', ...flags, '--json'])
+  const owners = (JSON.parse(grants) as readonly { readonly username: string }[]).map((one) => one.username)
+  t.strictSame([...new Set(owners)], ['alice', 'bob', '-'], 'by user; what acts for itself is last')
+  t.strictSame(asked, ['sessions', 'grants'].map((list) => `/api/admin/v1/${list}?limit=200`))
 })
 
 t.test('what is done to a user and a group is the same', async (t) => {

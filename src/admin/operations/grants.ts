@@ -136,7 +136,8 @@ export const revokeGrants: Operation = {
 
 /** Describes a grant as it is now: an exchanged one ends with the token that it was exchanged for. */
 async function describeNow(grant: Grant, { deps: { clock, store }, server }: Call) {
-  const described = describeGrant(grant, clock())
+  const { username } = (grant.userId === undefined ? undefined : await store.find('user', grant.userId)) ?? {}
+  const described = describeGrant({ ...grant, username }, clock())
   if (grant.exchangedFrom === undefined || described.state !== 'active') return described
   const left = await leftOfSubjects(grant.exchangedFrom, grant, { store, service: server.service() })
   return isLoss(left) ? { ...described, state: 'revoked', revoked_by: left.rule } : described

@@ -180,6 +180,7 @@ export const GrantResource = Type.Object(
     grant: Type.String(),
     state: Type.String({ description: 'approved, active, revoked or expired.' }),
     sub: Type.Optional(Type.String({ description: 'Absent: a client that acts for itself.' })),
+    username: Type.Optional(Type.String()),
     client_id: Type.String(),
     exchanged_from: Type.Optional(
       Type.Object(
