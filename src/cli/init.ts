@@ -128,7 +128,7 @@ async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFla
     throw new CommandFailed(
       `cannot ask without a terminal; use --yes${given === undefined ? ' and --issuer' : ''}`,
     )
-  const issuer = given ?? (await response('The public URL of the server', undefined))
+  const issuer = given ?? (await askFor('The public URL of the server', undefined))
   // Without TLS no proxy is needed, and nothing else passes requests on to another port.
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   const isDirect = url?.protocol === 'http:'
@@ -136,7 +136,7 @@ async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFla
   const values = { issuer, port: Number(listened), secret: 'x'.repeat(32) }
   const { config } = resolveConfig({ mode: 'serve', values })
   const host = new URL(config.issuer).hostname
-  const service = name ?? (yes ? host : await response('The name that its pages show', host))
+  const service = name ?? (yes ? host : await askFor('The name that its pages show', host))
   resolveConfig({ mode: 'serve', values: { ...values, service: { name: service } } })
   const at = (path: string) => resolve(folder, path)
   if (!existsSync(folder)) throw new ConfigError(`--folder: ${folder} does not exist`)
@@ -145,10 +145,10 @@ async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFla
 }
 
 /** Asks on standard error, so that standard output can be kept. */
-async function response(question: string, otherwise: string | undefined): Promise<string> {
+async function askFor(question: string, otherwise: string | undefined): Promise<string> {
   const shown = otherwise === undefined ? '' : ` [${otherwise}]`
   const text = (await ask(`${question}${shown}: `, process.stderr)).trim() || otherwise
-  return text ?? response(question, otherwise)
+  return text ?? askFor(question, otherwise)
 }
 
 function configurationOf({ issuer, name, port, proxy, files }: Plan): string {

@@ -79,8 +79,8 @@ export async function confirmOrAbort(
   if (yes) return
   if (!process.stdin.isTTY)
     throw new CommandFailed('cannot ask for confirmation without a terminal; use --yes')
-  const response = await ask(`${question} [y/N] `, process.stderr)
-  if (!/^y(es)?$/i.test(response.trim())) throw new CommandFailed(otherwise)
+  const typed = await ask(`${question} [y/N] `, process.stderr)
+  if (!/^y(es)?$/i.test(typed.trim())) throw new CommandFailed(otherwise)
 }
 
 /**
@@ -133,10 +133,10 @@ export async function ask(question: string, output: NodeJS.WritableStream): Prom
     const giveUp = () => reject(new CommandFailed('nothing was changed'))
     prompt.once('SIGINT', () => prompt.close())
     prompt.once('close', giveUp)
-    prompt.question(question, (response) => {
+    prompt.question(question, (typed) => {
       prompt.off('close', giveUp)
       prompt.close()
-      resolve(response)
+      resolve(typed)
     })
   })
 }

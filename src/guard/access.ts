@@ -47,7 +47,7 @@ export interface Rejected {
 }
 
 /**
- * Verifies a token; returns `Refused` or undefined for one that is not valid. If it throws an `OAuthError`, the guard
+ * Verifies a token; returns `Rejected` or undefined for one that is not valid. If it throws an `OAuthError`, the guard
  * responds with that; any other error is left to the application.
  */
 export type VerifyToken = (token: string) => Promise<Access | Rejected | undefined>

@@ -1,6 +1,6 @@
 import type { Seen, Sent } from './observation.ts'
 
-/** Members whose values let their owner in; reports have their names instead. */
+/** Members whose values are credentials: a report shows the name of a variable in place of each. */
 const secret =
   /^(password|client_secret|code|access_token|refresh_token|id_token|id_token_hint|client_assertion|assertion|subject_token|token|device_code|user_code|registration_access_token|request|request_uri|csrf|interaction)$/
 

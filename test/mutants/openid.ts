@@ -88,8 +88,8 @@ export const openidFaults = [
     id: 'userinfo-without-openid',
     rule: 'oidc-core-5.3-requires-openid',
     file: 'src/specs/oidc-core/userinfo.ts',
-    find: "app.requireScope('openid'),\n    },\n    response,\n  )\n  app.post",
-    replace: 'app.requireScope(),\n    },\n    response,\n  )\n  app.post',
+    find: "app.requireScope('openid'),\n    },\n    respond,\n  )\n  app.post",
+    replace: 'app.requireScope(),\n    },\n    respond,\n  )\n  app.post',
   },
   {
     id: 'any-body-has-a-token',

@@ -62,8 +62,8 @@ export function recordingFetch(
       calls.push({ ...sent, status, answerHeaders: responseHeaders, answer: received, tookMs: tookMs() })
       return new Response(received || null, { status, headers: responseHeaders })
     } catch (error) {
-      const response = error instanceof Error ? error.message : String(error)
-      calls.push({ ...sent, status: 0, answerHeaders: [], answer: response, tookMs: tookMs() })
+      const reason = error instanceof Error ? error.message : String(error)
+      calls.push({ ...sent, status: 0, answerHeaders: [], answer: reason, tookMs: tookMs() })
       throw error
     }
   }

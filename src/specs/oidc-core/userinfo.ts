@@ -51,7 +51,7 @@ export const userInfo: FastifyPluginAsyncTypebox<
     if (hasToken(request)) done(null, undefined)
     else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
   })
-  const response = async ({ access }: FastifyRequest, reply: FastifyReply) => {
+  const respond = async ({ access }: FastifyRequest, reply: FastifyReply) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
     const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
     const [user, client] = await Promise.all([
@@ -101,7 +101,7 @@ export const userInfo: FastifyPluginAsyncTypebox<
       schema: { ...schema, operationId: 'userInfo', summary: 'Claims about the user' },
       preHandler: app.requireScope('openid'),
     },
-    response,
+    respond,
   )
   app.post(
     '/api/oauth/userinfo',
@@ -119,6 +119,6 @@ export const userInfo: FastifyPluginAsyncTypebox<
       },
       preHandler: app.requireScope('openid'),
     },
-    response,
+    respond,
   )
 }

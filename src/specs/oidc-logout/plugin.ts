@@ -47,7 +47,7 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random' | '
   const action = `${service.prefix}/oauth/logout`
   await app.register(formBodies, { config })
 
-  const response = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+  const respond = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     request.uiLocales = parseUiLocales(parameters)
     assertNoneRepeated(parameters)
     const now = clock()
@@ -155,12 +155,12 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random' | '
   app.get(
     '/oauth/logout',
     { config: { endpoint: 'end_session', endpointTitle: 'sign-out' }, schema: { hide: true } },
-    (request, reply) => response(request, reply, parametersOf(request.query)),
+    (request, reply) => respond(request, reply, parametersOf(request.query)),
   )
   app.post(
     '/oauth/logout',
     { config: { limit: 'authorization' }, schema: { hide: true } },
-    (request, reply) => response(request, reply, parametersOf(request.body)),
+    (request, reply) => respond(request, reply, parametersOf(request.body)),
   )
 }
 

@@ -48,10 +48,10 @@ export const authorizationResponse = fp<Needs<'declared'>>(
       const all = { ...members, ...state, ...added }
       const { redirectUri, responseMode } = redirect
       const carrier = declared.responseModes[responseMode]
-      if (carrier === undefined) return response(this, redirectUri, responseMode, all)
+      if (carrier === undefined) return redirectOrPost(this, redirectUri, responseMode, all)
       const encode = app.seams.responseModes.added.get(responseMode)
       if (encode === undefined) throw new TypeError(`the response mode ${responseMode} is declared alone`)
-      return encode(all, client).then((encoded) => response(this, redirectUri, carrier, encoded))
+      return encode(all, client).then((encoded) => redirectOrPost(this, redirectUri, carrier, encoded))
     })
     app.decorateReply('authorizationError', function (redirect, client, rejection) {
       recordRejection(rejection, this)
@@ -64,7 +64,7 @@ export const authorizationResponse = fp<Needs<'declared'>>(
   { name: 'authorization-response', dependencies: ['pages', 'error-mapper'] },
 )
 
-function response(
+function redirectOrPost(
   reply: FastifyReply,
   redirectUri: string,
   responseMode: string,

@@ -53,7 +53,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
   })
   await app.register(formBodies, { config })
 
-  const response = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+  const respond = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     const requests = app.authorizationRequests
     const from = addressPrefix(request.ip)
     const taking = request.method === 'POST' ? undefined : held.take(parameters)
@@ -218,7 +218,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
         querystring: parameters,
       },
     },
-    (request, reply) => response(request, reply, parametersOf(request.query)),
+    (request, reply) => respond(request, reply, parametersOf(request.query)),
   )
   app.post(
     '/oauth/authorize',
@@ -234,7 +234,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
         body: parameters,
       },
     },
-    (request, reply) => response(request, reply, parametersOf(request.body)),
+    (request, reply) => respond(request, reply, parametersOf(request.body)),
   )
 }
 
