@@ -144,7 +144,7 @@ async function admit(
     throw noToken(options)
   }
   const access = credentials.kind === 'token' ? await verifyToken(credentials.token) : undefined
-  if (access === undefined || 'rejected' in access) {
+  if (access === undefined || !('audience' in access)) {
     throw invalidToken(options, { scheme, rule: 'rfc6750-3.1-invalid-token-401', stored: access?.rejected })
   }
   if (!access.audience.includes(resource)) {

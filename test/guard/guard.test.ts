@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import formbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { introspectedBy, protectedResourceMetadata } from '../../src/guard/guard.ts'
+import { introspectedBy, protectedResourceMetadata, type Rejected } from '../../src/guard/guard.ts'
 import { type Fields, obtainTokens, post, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addResourceServer, callAt, startApi } from '../helpers/guarded-api.ts'
@@ -71,6 +71,18 @@ t.test('the guard checks the audience itself, whichever verifier is used', async
   const resource = await another(t, { verifyToken: async () => access })
   t.match(await callAt(`${resource}/read`, 'token'), { status: 401, body: { error: 'invalid_token' } })
 })
+
+t.test(
+  'the reason of a verifier that was written for an earlier version rejects the token, too',
+  async (t) => {
+    for (const reason of ['rejected', 'refused']) {
+      // `as`: it had the other name.
+      const verifier = async () => ({ [reason]: 'it has ended' }) as unknown as Rejected
+      const resource = await another(t, { verifyToken: verifier })
+      t.match(await callAt(`${resource}/read`, 'token'), { status: 401, body: { error: 'invalid_token' } })
+    }
+  },
+)
 
 t.test('a call without a token, with another scheme or with a token in the query is anonymous', async (t) => {
   const { access_token: token } = await tokens()

@@ -16,9 +16,9 @@ export const bearerFaults = [
     id: 'bad-token-is-anonymous',
     rule: 'service-7-invalid-token-401',
     file: guard,
-    find: "  if (access === undefined || 'rejected' in access) {",
-    replace: `  if ((access === undefined || 'rejected' in access) && anonymous === 'allow') return undefined
-  if (access === undefined || 'rejected' in access) {`,
+    find: "  if (access === undefined || !('audience' in access)) {",
+    replace: `  if ((access === undefined || !('audience' in access)) && anonymous === 'allow') return undefined
+  if (access === undefined || !('audience' in access)) {`,
   },
   {
     id: 'missing-token-is-challenged',
