@@ -196,7 +196,10 @@ t.test('a list of sessions or grants reads no user', async (t) => {
   const { stdout: grants } = await runHere(['grant', 'list', ...flags, '--json'])
   const owners = (JSON.parse(grants) as readonly { readonly username: string }[]).map((one) => one.username)
   t.strictSame([...new Set(owners)], ['alice', 'bob', '-'], 'by user; what acts for itself is last')
-  t.strictSame(asked, ['sessions', 'grants'].map((list) => `/api/admin/v1/${list}?limit=200`))
+  t.strictSame(
+    asked,
+    ['sessions', 'grants'].map((list) => `/api/admin/v1/${list}?limit=200`),
+  )
 })
 
 t.test('what is done to a user and a group is the same', async (t) => {
