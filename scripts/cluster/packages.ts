@@ -72,23 +72,26 @@ export function getProxies(folder: Folder): Proxies {
   }
 }
 
-/** The programs that unpack and run an image. */
+/** The programs that build, unpack and run an image. */
 export interface ContainerPrograms {
+  readonly buildah: string
   readonly umoci: string
   readonly runc: string
   readonly environment: Readonly<Record<string, string>>
 }
 
 /**
- * The same for the programs that unpack and run an image.
+ * The same for the programs that build, unpack and run an image.
  * @throws {ProgramsMissing}
  */
 export function getContainerPrograms(folder: string): ContainerPrograms {
   const roots = getPackages(folder, (roots) => [
+    ...(find(roots, 'usr/bin/buildah') ? [] : ['buildah']),
     ...(find(roots, 'usr/bin/umoci') ? [] : ['umoci']),
     ...(find(roots, 'usr/sbin/runc') ? [] : ['runc']),
   ])
   return {
+    buildah: find(roots, 'usr/bin/buildah') ?? '',
     umoci: find(roots, 'usr/bin/umoci') ?? '',
     runc: find(roots, 'usr/sbin/runc') ?? '',
     environment: { LD_LIBRARY_PATH: libraries(roots[0] ?? '').join(':') },
