@@ -14,7 +14,7 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 19_000,
+    lines: 19_100,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_500 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 16_050 },

@@ -3,11 +3,11 @@ import type { Origins } from '../config/setting.ts'
 import { clientExaminer } from '../doctor/clients.ts'
 import { examineInside } from '../doctor/inside.ts'
 import { signInOf, subjectOf } from '../domain/jwt-access-token.ts'
-import type { AppDeps, Deps, Development, Needs } from '../feature/deps.ts'
+import type { AppDeps, Deps, Development, Needs, OwnGuardOptions } from '../feature/deps.ts'
 import { describeService } from '../feature/service.ts'
 import { declared } from '../features.ts'
 import { authenticationOf, callerKind } from '../guard/access.ts'
-import { type Access, type GuardOptions, guard, type Rejected } from '../guard/guard.ts'
+import { type Access, guard, type Rejected } from '../guard/guard.ts'
 import { tokenReader } from '../http/token-reader.ts'
 import { createGuardedFetch } from '../outbound/guarded-fetch.ts'
 import { settingsOf } from '../settings/effective.ts'
@@ -59,8 +59,16 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
 function ownGuard(deps: Needs<'keys' | 'store' | 'service' | 'clock'>): AppDeps['guard'] {
   const { resources, resourceMetadataUrl: resourceMetadata } = deps.service
   const readToken = tokenReader(deps)
-  const verifyToken = async (text: string): Promise<Access | Rejected> => {
-    const facts = await readToken(text, deps.clock())
+  const { store } = deps
+  const verifyToken = async (text: string, withOwners: boolean): Promise<Access | Rejected> => {
+    let owners: Access['owners']
+    const finding = readToken.find(text, (grantId) => {
+      if (!withOwners) return
+      owners = Promise.all([store.find('userOfGrant', grantId), store.find('clientOfGrant', grantId)])
+      // Who awaits it gets the error. For a rejected token none does.
+      owners.catch(() => undefined)
+    })
+    const facts = await readToken(text, deps.clock(), finding)
     if (facts.kind === 'dead') return { rejected: facts.why }
     if (facts.kind === 'refresh') return { rejected: 'it is a refresh token' }
     const { grant, scope, resource: audience, confirmation } = facts
@@ -74,12 +82,15 @@ function ownGuard(deps: Needs<'keys' | 'store' | 'service' | 'clock'>): AppDeps[
       ...authenticationOf(signInOf(grant)),
       requestedClaims: grant.claims,
       ...(confirmation && { confirmation }),
+      ...(owners && { owners }),
     }
   }
-  return fp<Pick<GuardOptions, 'anonymous' | 'formToken'>>(async (app, options) => {
+  return fp<OwnGuardOptions>(async (app, { readsOwners = false, ...options }) => {
+    // A store in this process reads them as quickly when they are needed.
+    const withOwners = readsOwners && store.isFar
     await app.register(guard, {
       ...options,
-      verifyToken,
+      verifyToken: (text) => verifyToken(text, withOwners),
       resource: resources.own.identifier,
       clock: deps.clock,
       schemes: app.tokenSchemes(),

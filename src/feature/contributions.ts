@@ -150,14 +150,28 @@ export interface BoundCall {
   readonly resource: string
 }
 
+/** The use of a proof, which is stored with what the request writes, or where that is rejected. */
+export interface ProofUse {
+  /** Fails with `RecordExists` if it was used before. */
+  readonly write: Write
+  /** @throws {OAuthError} for a proof that was used before. */
+  assertFirst(isFirst: boolean): void
+}
+
 /** How tokens are bound to keys of their clients, and how that is proven. */
 export interface TokenBinding {
   /**
    * Returns the key that a request proves; undefined, at once, if it has no proof.
    * @param token The token that is sent with the request, and bound to no key.
+   * @param later Takes the use of the proof, if it is to be stored; otherwise `prove` stores it.
    * @throws {OAuthError} for a proof that is not accepted.
    */
-  prove(request: FastifyRequest, reply: FastifyReply, token?: string): Promise<Confirmation> | undefined
+  prove(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    token?: string,
+    later?: (use: ProofUse) => void,
+  ): Promise<Confirmation> | undefined
   /** @throws {OAuthError} for a client that must prove a key at the token endpoint. */
   assertMayOmit(client: Client): void
   /**

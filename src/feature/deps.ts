@@ -98,7 +98,13 @@ export interface AppDeps extends Deps {
     now: Seconds,
   ) => { readonly findings: readonly Finding[]; readonly clientsAt?: Seconds }
   /** Guards the routes that are registered in the same scope with this server's own tokens, RFC 6750. */
-  readonly guard: FastifyPluginCallback<GuardedScope>
+  readonly guard: FastifyPluginCallback<OwnGuardOptions>
+}
+
+/** How routes are guarded with this server's own tokens. */
+export interface OwnGuardOptions extends GuardedScope {
+  /** Whether the routes need the user and the client of the token: `access.owners`. */
+  readonly readsOwners?: boolean
 }
 
 /** What a part of the application takes of it, by name. */

@@ -1,6 +1,6 @@
 import type { Confirmation } from '../domain/confirmation.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { ClaimsRequest, Scope, Seconds } from '../domain/model.ts'
+import type { ClaimsRequest, Client, Scope, Seconds, User } from '../domain/model.ts'
 
 /** The caller, and what the token allows. */
 export interface Access {
@@ -16,6 +16,8 @@ export interface Access {
   readonly authentication?: Authentication
   /** Claims requested individually, OpenID Connect Core §5.5; known only to the authorization server itself. */
   readonly requestedClaims?: ClaimsRequest
+  /** The user and the client, where the authorization server itself read them together with the token. */
+  readonly owners?: Promise<readonly [User | undefined, Client | undefined]>
 }
 
 /** How and when a user signed in, RFC 9470 §6. */

@@ -23,8 +23,11 @@ export interface DeadToken {
 /** Returns the current state of a token. */
 export interface TokenReader {
   (token: string, now: Seconds, finding?: Promise<FoundToken | undefined>): Promise<TokenFacts | DeadToken>
-  /** Reads what the state depends on, and judges nothing: it may begin before it is known who asks. */
-  find(token: string): Promise<FoundToken | undefined>
+  /**
+   * Reads what the state depends on, and judges nothing: it may begin before it is known who asks.
+   * @param alongside Begins other reads about the grant, for the same trip to the database.
+   */
+  find(token: string, alongside?: (grantId: string) => void): Promise<FoundToken | undefined>
 }
 
 /** A token with its grant. */
@@ -34,7 +37,7 @@ interface FoundToken {
 }
 
 /** A token that this server made: an opened handle, or the claims of a JWT. Under its key is whether it is valid. */
-export type OpenedToken = { readonly key: string } & (
+export type OpenedToken = { readonly key: string; readonly grantId: string } & (
   | { readonly handle: OpenedHandle; readonly claims?: never }
   | { readonly handle?: never; readonly claims: Readonly<Record<string, unknown>> }
 )
@@ -43,11 +46,14 @@ export type OpenedToken = { readonly key: string } & (
 export function tokenOpener({ keys, service: { issuer } }: Needs<'keys' | 'service'>) {
   return async (token: string): Promise<OpenedToken | undefined> => {
     const handle = await keys.open(token, 'access', 'refresh')
-    if (handle !== undefined) return { key: grantOfTokenKey(handle.grantId, handle.tokenId), handle }
+    if (handle !== undefined) {
+      const { grantId, tokenId } = handle
+      return { key: grantOfTokenKey(grantId, tokenId), grantId, handle }
+    }
     const claims = looksSigned(token) ? await keys.verify(token, 'at+jwt') : undefined
     const grantId = claims && grantIdOfJwt(claims)
     if (claims === undefined || grantId === undefined || claims['iss'] !== issuer) return undefined
-    return { key: grantOfTokenKey(grantId, tokenIdOfJwt(claims)), claims }
+    return { key: grantOfTokenKey(grantId, tokenIdOfJwt(claims)), grantId, claims }
   }
 }
 
@@ -71,9 +77,11 @@ export function stateOfToken(
 export function tokenReader(deps: Needs<'keys' | 'store' | 'service'>): TokenReader {
   const { store, service } = deps
   const open = tokenOpener(deps)
-  const find = async (token: string): Promise<FoundToken | undefined> => {
+  const find: TokenReader['find'] = async (token, alongside) => {
     const opened = await open(token)
-    return opened && { opened, grant: await store.find('grantOfToken', opened.key) }
+    if (opened === undefined) return undefined
+    alongside?.(opened.grantId)
+    return { opened, grant: await store.find('grantOfToken', opened.key) }
   }
   const read = async (
     token: string,

@@ -79,10 +79,12 @@ function loadAny(kind: FindKind, key: string): Script<unknown> {
       return one('userByLogin', { key }, toUser)
     case 'session':
       return one('session', { key }, toSession)
-    case 'grant': {
-      const id = grantKey(key)
-      return id === undefined ? nothing() : one('grant', { key: id }, (row) => toGrantOfKey(row, id))
-    }
+    case 'grant':
+      return ofGrant(key, (id) => one('grant', { key: id }, (row) => toGrantOfKey(row, id)))
+    case 'userOfGrant':
+      return ofGrant(key, (id) => one('userOfGrant', { key: id }, toUser))
+    case 'clientOfGrant':
+      return ofGrant(key, (id) => one('clientOfGrant', { key: id }, toClient))
     case 'grantOfToken': {
       const values = grantOfTokenValues(key)
       if (values === undefined) return nothing()
@@ -100,6 +102,12 @@ function loadAny(kind: FindKind, key: string): Script<unknown> {
     case 'rejection':
       return one('rejection', { key }, toRejection)
   }
+}
+
+/** Reads by the key of a grant; no other text finds anything. */
+function ofGrant<T>(id: string, read: (key: Buffer) => Script<T | undefined>): Script<T | undefined> {
+  const key = grantKey(id)
+  return key === undefined ? nothing() : read(key)
 }
 
 function* loadParts(kind: Parts<Readonly<Record<string, FindKind>>>, key: string): Script<unknown> {

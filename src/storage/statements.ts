@@ -174,6 +174,8 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
     >`(select ${clients.metadata} from ${clients} where ${clients.seq} = ${clientSeq})`,
   }
   const thisGrant = { where: eq(grants.id, value('key')), locks: [grants] }
+  const ownerOf = (seq: SQLiteColumn) =>
+    sql`(select ${seq} from ${grants} where ${grants.id} = ${value('key')})`
   const ofUser = eq(userSeq, seqOf(users, 'userId'))
   const ofClient = sql`(cast(${value('clientId')} as text) is null or ${clientSeq} = ${seqOf(clients, 'clientId')})`
 
@@ -326,6 +328,8 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
     }),
     grant: read(fieldsOfGrant, grants, thisGrant),
     grantOfToken: read({ ...tokenFields, ...client, revokedToken }, grants, thisGrant),
+    userOfGrant: list(users, { where: sql`${users.seq} = ${ownerOf(grants.userSeq)}` }),
+    clientOfGrant: list(clients, { where: sql`${clients.seq} = ${ownerOf(grants.clientSeq)}` }),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
     // No index by client: the hot table would pay for it at every insert.
     grantsFrom: read(grantFields, grants, {

@@ -34,6 +34,9 @@ export interface Rows {
   grant: Grant
   /** By `grantOfTokenKey(grantId, tokenId)`. */
   grantOfToken: GrantOfToken
+  /** By the id of a grant: its user, and its client. */
+  userOfGrant: User
+  clientOfGrant: Client
   /** By `sessionConsentKey(session, clientId)`; found while the session lasts and its user is not locked. */
   sessionConsent: SessionConsent
   /** By request id. */

@@ -5,6 +5,8 @@ const guard = 'src/guard/guard.ts'
 const rules = 'src/specs/rfc9449-dpop/rules.ts'
 const plugin = 'src/specs/rfc9449-dpop/plugin.ts'
 const issue = 'src/specs/rfc6749-authorization/issue-tokens.ts'
+const grantTypes = 'src/specs/rfc6749-authorization/grant-types.ts'
+const twoNodes = ['test/storage/two-nodes.test.ts']
 const tests = ['test/conformance/rfc9449-dpop.test.ts']
 const scheme = 'src/domain/bearer.ts'
 const registration = ['test/conformance/rfc9449-registration.test.ts']
@@ -18,6 +20,20 @@ export const boundTokenFaults = [
     file: proof,
     find: "fields.length === 1 && !field.includes(',')",
     replace: "fields.length >= 1 && !field.includes(',')",
+  },
+  {
+    id: 'proof-not-stored-with-the-refresh',
+    tests: twoNodes,
+    file: grantTypes,
+    find: 'withWrites(decide(grant), write)',
+    replace: 'decide(grant)',
+  },
+  {
+    id: 'proof-unused-by-a-rejected-refresh',
+    tests: twoNodes,
+    file: grantTypes,
+    find: 'return reject(error, write)',
+    replace: 'return reject(error)',
   },
   {
     id: 'proof-of-another-type',
@@ -107,15 +123,15 @@ export const boundTokenFaults = [
     id: 'proof-known-to-one-process-only',
     tests: ['test/nodes/dpop.test.ts', 'test/process/kill.test.ts'],
     file: plugin,
-    find: 'isNewHere(used, clock()) && (await insertOnce(store, insertUse(used)))',
-    replace: 'isNewHere(used, clock())',
+    find: 'assertFirst(await insertOnce(store, write))',
+    replace: 'assertFirst(true)',
   },
   {
     id: 'jti-of-another-second-used-twice',
     tests,
     file: plugin,
-    find: 'isNewHere(used, clock()) && (await insertOnce(store, insertUse(used)))',
-    replace: 'await insertOnce(store, insertUse(used))',
+    find: 'if (!isNewHere(used, clock())) assertFirst(false)',
+    replace: 'isNewHere(used, clock())',
   },
   {
     id: 'proof-forgotten-while-it-is-accepted',

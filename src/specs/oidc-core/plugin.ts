@@ -53,7 +53,7 @@ export const openidConnect: Plugin<'config' | 'store' | 'keys' | 'service' | 'de
 
   await app.register(async (guarded) => {
     // A token without a user has no user to return.
-    await guarded.register(deps.guard, { anonymous: 'challenge', formToken: true })
+    await guarded.register(deps.guard, { anonymous: 'challenge', formToken: true, readsOwners: true })
     await guarded.register(userInfo, deps)
   })
 }

@@ -54,11 +54,9 @@ export const userInfo: FastifyPluginAsyncTypebox<
   const respond = async ({ access }: FastifyRequest, reply: FastifyReply) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
     const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
-    const [user, client] = await Promise.all([
-      access.kind === 'user' ? store.find('user', access.sub) : undefined,
-      app.resolveClient(clientId),
-    ])
-    if (user === undefined) {
+    const [user, client] = await (access.owners ??
+      Promise.all([store.find('user', access.sub), app.resolveClient(clientId)]))
+    if (user === undefined || access.kind === 'client') {
       throw bearerError(
         'invalid_token',
         access.kind === 'user' ? 'the user no longer exists' : 'the token is of a client, not of a user',

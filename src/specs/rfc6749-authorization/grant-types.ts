@@ -10,16 +10,23 @@ import { handleBelongsTo, type OpenedHandle } from '../../domain/handle.ts'
 import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { every, type Parameters, single } from '../../domain/parameters.ts'
 import { refresh } from '../../domain/refresh-token.ts'
-import type { TokenResponse } from '../../feature/contributions.ts'
+import type { ProofUse, TokenResponse } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
-import { Overtaken } from '../../storage/store.ts'
+import { Overtaken, RecordExists } from '../../storage/store.ts'
+
+interface GrantAhead {
+  readonly handle: OpenedHandle
+  readonly grant: Promise<Grant | undefined>
+  /** The use of the request's proof, while it is to be stored. */
+  use?: ProofUse | undefined
+}
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The opened code or refresh token of the request, and its grant, if that is read ahead. */
-    ahead: { readonly handle: OpenedHandle; readonly grant: Promise<Grant | undefined> } | undefined
+    ahead: GrantAhead | undefined
   }
   interface FastifyInstance {
     /**
@@ -115,18 +122,50 @@ export function addGrantTypes(
       const conditions = app.seams.tokenConditions.collect(grant, client, now)
       return conditions === undefined ? decision : withWrites(decision, ...conditions)
     }
+    const use = ahead?.use
+    if (ahead !== undefined) ahead.use = undefined
+    const transact = (decide: DecideOnGrant, known?: Promise<Grant | undefined>) =>
+      use === undefined
+        ? store.transact('grant', grantId, decide, known)
+        : using(use, () => store.transact('grant', grantId, withUse(use, decide), known))
     let issued: Issued
     try {
       const known = ahead?.handle.grantId === grantId ? ahead.grant : undefined
-      issued = await store.transact('grant', grantId, decideWithConditions, known)
+      issued = await transact(decideWithConditions, known)
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error
-      return store.transact('grant', grantId, (grant) =>
+      issued = await transact((grant) =>
         auditGrant(rejectEnded(grant, error.condition ?? sessionEnded, now), grant, contextOf),
       )
     }
     return await app.issueTokens(issued, { client, now, confirmation })
   })
+}
+
+type DecideOnGrant = (grant: Grant | undefined) => Decision<Issued>
+
+/** Makes a decision that also writes down the use of a proof, where it rejects, too. */
+function withUse({ write }: ProofUse, decide: DecideOnGrant): DecideOnGrant {
+  return (grant) => {
+    try {
+      return withWrites(decide(grant), write)
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error
+      return reject(error, write)
+    }
+  }
+}
+
+/** Commits the use of a proof together with a decision. */
+async function using<T>(use: ProofUse, commit: () => Promise<T>): Promise<T> {
+  try {
+    const result = await commit()
+    use.assertFirst(true)
+    return result
+  } catch (error) {
+    if (error instanceof RecordExists) use.assertFirst(false)
+    throw error
+  }
 }
 
 /** Returns a hook that reads the grant of a code or a refresh token while the client is found and authenticated. */

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { type Confirmation, confirmationOf, grantConfirmation } from '../../domain/confirmation.ts'
 import { handleBelongsTo, type OpenedHandle } from '../../domain/handle.ts'
 import type { Client, Grant } from '../../domain/model.ts'
-import type { TokenBinding } from '../../feature/contributions.ts'
+import type { ProofUse, TokenBinding } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
 import type { TokenScheme } from '../../http/token-scheme.ts'
 
@@ -24,7 +24,12 @@ export interface TokenBindings {
   /** Returns the key that the request of any client proves. */
   prove: TokenBinding['prove']
   /** Returns the key that the request of a client proves, if it has a proof: a client that must prove a key, does. */
-  confirm(request: FastifyRequest, reply: FastifyReply, client: Client): ReturnType<TokenBinding['prove']>
+  confirm(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    client: Client,
+    later?: (use: ProofUse) => void,
+  ): ReturnType<TokenBinding['prove']>
   /**
    * Checks the key of a code or a refresh token, if it is bound and the client's own.
    * @param handle Absent for a grant that the client redeems without a code of RFC 6749.
@@ -49,22 +54,22 @@ export const tokenBindings = fp<Needs<'declared'>>(
         name: declared.tokenBindings[member]?.tokenType ?? member,
       })),
     )
-    const prove: TokenBinding['prove'] = (request, reply, token) => {
+    const prove: TokenBinding['prove'] = (...sent) => {
       for (const binding of tokenBindings.added.values()) {
-        const proven = binding.prove(request, reply, token)
+        const proven = binding.prove(...sent)
         if (proven !== undefined) return proven
       }
       return undefined
     }
     app.decorate('tokenBindings', {
       prove,
-      confirm(request, reply, client) {
+      confirm(request, reply, client, later) {
         const assertEnough = (confirmation?: Confirmation) => {
           for (const [member, { assertMayOmit }] of tokenBindings.added)
             if (confirmation?.[member] === undefined) assertMayOmit(client)
           confirmationChecks.assert(client, confirmation)
         }
-        const proving = prove(request, reply)
+        const proving = prove(request, reply, undefined, later)
         if (proving === undefined) return void assertEnough()
         return proving.then((confirmation) => {
           assertEnough(confirmation)

@@ -2,12 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { check } from '../../domain/check.ts'
 import type { Client } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import type { GrantHandler } from '../../feature/contributions.ts'
+import type { GrantHandler, ProofUse } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { repeatableOf } from '../../feature/feature.ts'
 import { clientOf, signingAlgorithmsAt } from '../../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
+import { insertOnce } from '../../storage/store.ts'
 import { clientOfRefreshToken, readGrantAhead } from './grant-types.ts'
 import { tokenRequest, tokenResponse } from './schema.ts'
 
@@ -53,10 +54,17 @@ export const token: FastifyPluginAsyncTypebox<Needs<'config' | 'store' | 'keys' 
       const client = clientOf(request)
       const parameters = parametersOf(request.body)
       const redeem = grantHandler(app.seams.grantTypes.added, single(parameters, 'grant_type'), client)
-      const confirming = app.tokenBindings.confirm(request, reply, client)
+      const { ahead } = request
+      const later = ahead && ((use: ProofUse) => void Object.assign(ahead, { use }))
+      const confirming = app.tokenBindings.confirm(request, reply, client, later)
       request.confirmation = confirming && (await confirming)
-      // To adopt the promise instead would take two more turns of the microtask queue.
-      return await redeem(client, parameters, request)
+      try {
+        // To adopt the promise instead would take two more turns of the microtask queue.
+        return await redeem(client, parameters, request)
+      } finally {
+        // What was rejected before anything was decided about the grant.
+        if (ahead?.use !== undefined) ahead.use.assertFirst(await insertOnce(store, ahead.use.write))
+      }
     },
   )
 }

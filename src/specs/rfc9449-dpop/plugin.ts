@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { grantConfirmation } from '../../domain/confirmation.ts'
+import { type Confirmation, grantConfirmation } from '../../domain/confirmation.ts'
 import { insertUse } from '../../domain/decision.ts'
 import {
   assertFirstUse,
@@ -14,6 +14,7 @@ import {
   readProof,
   useOfProof,
 } from '../../domain/dpop-proof.ts'
+import type { ProofUse, TokenBinding } from '../../feature/contributions.ts'
 import type { Plugin } from '../../feature/deps.ts'
 import { insertOnce } from '../../storage/store.ts'
 import { assertBoundKey, assertMayOmitProof, extraOfProof, keyOf, readKey } from './rules.ts'
@@ -49,16 +50,22 @@ export const dpop: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> = a
    * second has another record: only the process that saw the first notices. A nonce makes both unnecessary, RFC 9449
    * §11.1.
    */
-  async function use(proof: Proof, withNonce: boolean): Promise<void> {
+  async function use(proof: Proof, withNonce: boolean, later?: (use: ProofUse) => void): Promise<void> {
     if (withNonce) return
     const used = useOfProof(proof)
-    assertFirstUse(isNewHere(used, clock()) && (await insertOnce(store, insertUse(used))), proof)
+    const write = insertUse(used)
+    const assertFirst = (isFirst: boolean) => assertFirstUse(isFirst, proof)
+    if (!isNewHere(used, clock())) assertFirst(false)
+    if (later === undefined) assertFirst(await insertOnce(store, write))
+    else later({ write, assertFirst })
   }
 
-  async function proven(request: FastifyRequest, reply: FastifyReply, token: string | undefined) {
+  const proven = async (
+    ...[request, reply, token, later]: Parameters<TokenBinding['prove']>
+  ): Promise<Confirmation> => {
     const proof = verify(request, reply, needsNonce.token)
     if (token !== undefined) assertProofOfToken(proof, token, { jkt: proof.jkt })
-    await use(proof, needsNonce.token)
+    await use(proof, needsNonce.token, later)
     return { jkt: proof.jkt }
   }
 
@@ -69,8 +76,8 @@ export const dpop: Plugin<'config' | 'store' | 'keys' | 'clock' | 'service'> = a
   }
 
   app.seams.tokenBindings.add('jkt', {
-    prove: (request, reply, token) =>
-      request.headers['dpop'] === undefined ? undefined : proven(request, reply, token),
+    prove: (request, ...others) =>
+      request.headers['dpop'] === undefined ? undefined : proven(request, ...others),
     assertMayOmit: assertMayOmitProof,
     assertKey: assertBoundKey,
     scheme: {

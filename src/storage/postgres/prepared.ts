@@ -63,6 +63,11 @@ export async function perform(
   return read === undefined ? rowCount : rows
 }
 
+/** Whether a step changes nothing. Of a text this is not known. */
+export function isRead(step: ReadStep): boolean {
+  return 'together' in step || ('statement' in step && transacting.has(step.statement))
+}
+
 /** Sends a write. If it has to be exact and does not change one row, the database itself fails the transaction. */
 export async function send(client: pg.ClientBase, write: QueuedWrite): Promise<void> {
   const { statement, exact } = write

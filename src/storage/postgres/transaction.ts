@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { QueuedWrite, Script } from '../script.ts'
 import { StoreUnavailable } from '../store.ts'
-import { perform, send } from './prepared.ts'
+import { isRead, perform, send } from './prepared.ts'
 
 /**
  * Runs a script in a transaction, and waits for the database only where the script reads: what begins the transaction is
@@ -19,6 +19,7 @@ export async function transaction<T>(client: pg.ClientBase, begin: string, scrip
         continue
       }
       pipeline.flush()
+      if (!isRead(step.value)) pipeline.hasWritten = true
       const reading = perform(client, step.value)
       step = script.next(await pipeline.after(reading))
     }
@@ -35,6 +36,7 @@ class Pipeline {
   readonly #client: pg.ClientBase
   readonly #begin: string
   #hasBegun = false
+  hasWritten = false
   #queued: QueuedWrite[] = []
   readonly #sent: Promise<unknown>[] = []
   /** The first one: the database rejects whatever comes after it. */
@@ -53,7 +55,10 @@ class Pipeline {
   flush(): void {
     if (!this.#hasBegun) this.#send(this.#client.query(this.#begin))
     this.#hasBegun = true
-    for (const write of this.#queued.splice(0)) this.#send(send(this.#client, write))
+    for (const write of this.#queued.splice(0)) {
+      this.hasWritten = true
+      this.#send(send(this.#client, write))
+    }
   }
 
   #send(response: Promise<unknown>): void {
@@ -82,6 +87,11 @@ class Pipeline {
       return
     }
     this.flush()
+    if (!this.hasWritten) {
+      // Nothing has to be durable. The next use of the connection waits for the response, or finds it closed.
+      this.#client.query('commit').catch(() => undefined)
+      return
+    }
     const { command } = await this.after(this.#client.query('commit'))
     if (command !== 'COMMIT') throw new StoreUnavailable(new Error(`the database did not commit: ${command}`))
   }
