@@ -1,6 +1,6 @@
 import { type AuditContext, auditEvent } from './audit.ts'
 import { accept, type Decision, remove, removeAll, type Write } from './decision.ts'
-import { canGrantLive, isGrantAlive } from './grant.ts'
+import { canGrantLive } from './grant.ts'
 import type { Consent, Grant, Seconds } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
 import { recordKind } from './record.ts'
@@ -18,38 +18,15 @@ export function consentKey(userId: string, clientId: string): string {
   return `${userId} ${clientId}`
 }
 
-/** A client that can use a user's account, or need not ask for it again. */
-export interface Connection {
-  readonly clientId: string
-  /** Alive, newest first. */
-  readonly grants: readonly Grant[]
-  readonly consent?: Consent
-}
-
-/** Every client a user is connected with, the one used last first. */
-export function connectionsOf(
-  grants: readonly Grant[],
-  consents: readonly Consent[],
-  now: Seconds,
-): readonly Connection[] {
-  const alive = Map.groupBy(
-    grants.filter((grant) => isGrantAlive(grant, now)).reverse(),
-    ({ clientId }) => clientId,
-  )
-  const remembered = new Map(consents.map((consent) => [consent.clientId, consent]))
-  const clientIds = new Set([...alive.keys(), ...remembered.keys()])
-  return [...clientIds]
-    .map((clientId): Connection => {
-      const consent = remembered.get(clientId)
-      return { clientId, grants: alive.get(clientId) ?? [], ...(consent && { consent }) }
-    })
-    .sort((one, other) => lastUsed(other) - lastUsed(one))
-}
-
 /** Who revokes access, when, and whose grants: without a user, those of clients that act for themselves. */
 export type RevocationContext = AuditContext & { readonly userId?: string | undefined }
 /** The same for the grants of one user. */
 export type UserRevocation = AuditContext & { readonly userId: string }
+
+/** A client that can use a user's account, or need not ask for it again. */
+export interface ConnectedClient {
+  readonly clientId: string
+}
 
 /** The rule a user's own revocation follows. */
 const withdrawn = 'oidc-core-16.18-user-revocation'
@@ -79,7 +56,7 @@ export function endGrant(
 
 /** Revokes all access of one client (OpenID Connect Core §16.18), including grants that are being inserted now. */
 export function endConnection(
-  { clientId }: Pick<Connection, 'clientId'>,
+  { clientId }: ConnectedClient,
   { userId, ...context }: UserRevocation,
 ): readonly Write[] {
   return [
@@ -94,7 +71,7 @@ export function endConnection(
  * @param rule Why, for `lychgate explain`.
  */
 export function endConnections(
-  connections: readonly Pick<Connection, 'clientId'>[],
+  connections: readonly ConnectedClient[],
   { userId, ...context }: UserRevocation,
   rule: string = withdrawn,
 ): readonly Write[] {
@@ -103,14 +80,6 @@ export function endConnections(
     removeAll(consentKind, userId),
     ...connections.map(({ clientId }) => auditEvent('revocation', context, { userId, clientId, rule })),
   ]
-}
-
-/** When a client last refreshed its access, or was granted it. */
-function lastUsed({ grants, consent }: Connection): Seconds {
-  return Math.max(
-    ...grants.map(({ rotatedAt, approvedAt }) => rotatedAt ?? approvedAt),
-    consent?.grantedAt ?? 0,
-  )
 }
 
 /** A grant, and the name of its user if that still exists. */

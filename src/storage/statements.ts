@@ -43,6 +43,10 @@ export interface Dialect {
   readonly textsIn: (array: Placeholder) => SQL
   /** How a column of bytes is read. */
   readonly readBytes: (column: SQL) => SQL
+  /** Selects a member of an object in JSON, as text. */
+  readonly textAt: (json: SQL, object: string, member: string) => SQL
+  /** Converts the id of a grant to its primary key. */
+  readonly grantKey: (id: SQL) => SQL
   /** Returns the placeholder of the value with this number, from 1. */
   readonly place: (number: number) => string
   /** Returns what keeps others from writing to a table while it is replaced. */
@@ -114,7 +118,8 @@ const ageOfClient = sql`(issued_at, seq)`
 const agedAs = sql`(cast(${value('issuedAt')} as bigint), cast(${value('seq')} as bigint))`
 
 /** Builds every statement that reads. */
-export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
+export function buildReads(dialect: Dialect) {
+  const { tables, builder, readBytes, textsIn } = dialect
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
     tables
 
@@ -351,7 +356,7 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
     newestGrants: read(grantFields, grants, {
       where: sql`${grants.id} in (select id from (select ${grants.id} as id,
         row_number() over (partition by ${grants.clientSeq} order by ${grants.id} desc) as place from ${grants}
-        where ${ofUser} and ${isValid(grants)} and ${grants.clientSeq} in (select ${clients.seq} from ${clients}
+        where ${ofUser} and ${isValid(dialect)} and ${grants.clientSeq} in (select ${clients.seq} from ${clients}
         where ${clients.id} in (${textsIn(value('clientIds'))}))) as newest where place <= ${limit})`,
       order: [desc(grants.id)],
     }),
@@ -362,7 +367,7 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
         remembered: sql<number>`remembered`,
         total: sql<number>`total`,
       },
-      connectionsOf(tables),
+      connectionsOf(dialect),
       { order: [sql`used_at desc`, sql`client_id`], limit, offset: value('offset') },
     ),
     ownersOfGrant: read(
@@ -385,11 +390,15 @@ export function buildReads({ tables, builder, readBytes, textsIn }: Dialect) {
       locks: [users, sessions, records],
       lock: 'share',
     }),
-    sliceOfGrants: read({ id: grants.id, expiresAt: endOf(grants), revokedAt: grants.revokedAt }, grants, {
-      where: gt(grants.id, value('after')),
-      order: [grants.id],
-      limit,
-    }),
+    sliceOfGrants: read(
+      {
+        id: grants.id,
+        expiresAt: endOf(grants),
+        revoked: sql<number>`case when ${isRevoked(dialect)} then 1 else 0 end`,
+      },
+      grants,
+      { where: gt(grants.id, value('after')), order: [grants.id], limit },
+    ),
     key: find(keys, { where: eq(keys.id, value('key')) }),
     keys: find(keys, { order: [keys.createdAt, keys.id] }),
     rejection: find(rejections, { where: eq(rejections.id, value('key')) }),
@@ -536,7 +545,7 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
       grants,
       sql`${grants.id} in (select ${grants.id} from ${grants}
         where ${grants.userSeq} = ${seqOf(users, 'userId')} and ${ofConnection}
-        and (coalesce(${grants.extra}, '') like '%"exchangedFrom":{%') = ${value('isExchanged')}
+        and (coalesce(${grants.extra}, '') like ${sql.raw(exchanged)}) = ${value('isExchanged')}
         order by ${grants.id} desc ${sql.raw(noLimit)} offset ${value('stay')})`,
     ),
     redeemGrant: builder
@@ -635,8 +644,30 @@ function endOf(grants: Tables['grants']): SQL<number> {
   return sql<number>`coalesce(${grants.expiresAt}, ${grants.refreshExpiresAt})`
 }
 
-function isValid(grants: Tables['grants']): SQL {
-  return sql`${grants.revokedAt} is null and ${endOf(grants)} > ${value('now')}`
+function isValid(dialect: Dialect): SQL {
+  return sql`not ${isRevoked(dialect)} and ${endOf(dialect.tables.grants)} > ${value('now')}`
+}
+
+/** How the members that few grants have begin the one that says which token was exchanged. */
+const exchanged = `'%"exchangedFrom":{%'`
+
+/**
+ * Whether a grant was revoked, or the token that it was exchanged for, or one before that. A subject that is not stored
+ * was deleted with its client or its user.
+ */
+function isRevoked({ tables: { grants, revokedAccessTokens }, textAt, grantKey }: Dialect): SQL {
+  const subjectOf = (extra: SQL) =>
+    sql`${grantKey(textAt(extra, 'exchangedFrom', 'grantId'))}, ${textAt(extra, 'exchangedFrom', 'tokenId')}`
+  const above = sql.raw('above.extra')
+  return sql`(${grants.revokedAt} is not null or (${grants.extra} like ${sql.raw(exchanged)} and exists (
+    with recursive subject(grant_id, token_id) as (
+      select ${subjectOf(sql`${grants.extra}`)}
+      union select ${subjectOf(above)} from subject join ${grants} as above on above.id = subject.grant_id
+      where ${above} like ${sql.raw(exchanged)})
+    select 1 from subject left join ${grants} as above on above.id = subject.grant_id
+    left join ${revokedAccessTokens} as single
+      on single.grant_id = subject.grant_id and single.token_id = subject.token_id
+    where above.id is null or above.revoked_at is not null or single.token_id is not null)))`
 }
 
 /** Numbers the records of a kind by client, in the order of their making. */
@@ -651,13 +682,15 @@ function recordsInTurn({ records }: Tables): SQL {
  * Selects the connections of a user, counted in the database. A grant without a time of its own is an unredeemed
  * code, which is seconds old.
  */
-function connectionsOf({ grants, clients, users, records }: Tables): SQL {
+function connectionsOf(dialect: Dialect): SQL {
+  const { grants, clients, users, records } = dialect.tables
   const usedAt = sql`max(coalesce(${grants.rotatedAt}, ${grants.approvedAt}, cast(${value('now')} as bigint)))`
   const clientId = sql`(select ${clients.id} from ${clients} where ${clients.seq} = ${grants.clientSeq})`
   const granted = sql`select ${clientId} as client_id, count(*) as grants, ${usedAt} as used_at, 0 as remembered
-    from ${grants} where ${grants.userSeq} = ${seqOf(users, 'userId')} and ${isValid(grants)} group by ${grants.clientSeq}`
+    from ${grants} where ${grants.userSeq} = ${seqOf(users, 'userId')} and ${isValid(dialect)} group by ${grants.clientSeq}`
+  // As `recordsOf`.
   const consented = sql`select ${records.clientId}, 0, ${records.madeAt}, 1 from ${records}
-    where ${records.userId} = ${value('userId')} and ${records.kind} = ${value('consent')}`
+    where ${records.userId} = ${value('userId')} and ${records.kind} || '' = ${value('consent')}`
   return sql`(select client_id, cast(sum(grants) as bigint) as grants, max(used_at) as used_at,
     max(remembered) as remembered, count(*) over () as total from (${granted} union all ${consented}) as connection
     where client_id is not null group by client_id) as connection`

@@ -130,7 +130,7 @@ export function sweepBy({ change: commit, read }: SweepRunner): Sweep {
         const range = { first: batch.at(0)?.id, last: batch.at(-1)?.id }
         deleted += await commit(() => change('sweepGrants', { ...range, now: bounds.now }))
       }
-      counted += slice.filter(({ expiresAt, revokedAt }) => expiresAt > now && revokedAt === null).length
+      counted += slice.filter(({ expiresAt, revoked }) => expiresAt > now && revoked === 0).length
       if (slice.length === grantsPerSlice) {
         after = slice.at(-1)?.id ?? firstKey
         continue

@@ -1,6 +1,5 @@
 import t from 'tap'
 import {
-  connectionsOf,
   consentKey,
   consentKind,
   describeGrant,
@@ -10,7 +9,7 @@ import {
   stateOfGrant,
 } from '../../src/domain/connections.ts'
 import { insert, remove, removeAll } from '../../src/domain/decision.ts'
-import type { Consent, Grant } from '../../src/domain/model.ts'
+import type { Grant } from '../../src/domain/model.ts'
 import { approved } from '../helpers/samples.ts'
 
 const now = 1000
@@ -19,28 +18,6 @@ const withdrawal = { userId: 'alice', by: 'user', at: now, from: '192.0.2.0/24' 
 function grantOf(id: string, clientId: string, members: Partial<Grant> = {}): Grant {
   return { ...approved, id, clientId, userId: 'alice', approvedAt: 10, expiresAt: 2000, ...members }
 }
-
-const consentOf = (clientId: string, grantedAt: number): Consent => ({
-  userId: 'alice',
-  clientId,
-  allowed: [],
-  grantedAt,
-})
-
-t.test('active grants and remembered consents are combined by client, the last used first', async (t) => {
-  const [old, newer, used] = [
-    grantOf('1', 'a'),
-    grantOf('2', 'a', { approvedAt: 20 }),
-    grantOf('3', 'b', { rotatedAt: 500 }),
-  ]
-  const dead = [grantOf('4', 'c', { revokedAt: 900 }), grantOf('5', 'd', { expiresAt: now })]
-  const [kept, lone] = [consentOf('a', 15), consentOf('e', 600)]
-  t.strictSame(connectionsOf([old, newer, used, ...dead], [kept, lone], now), [
-    { clientId: 'e', grants: [], consent: lone },
-    { clientId: 'b', grants: [used] },
-    { clientId: 'a', grants: [newer, old], consent: kept },
-  ])
-})
 
 t.test('a grant ends once, and only for its own user', async (t) => {
   const grant = grantOf('1', 'a')

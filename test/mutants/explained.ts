@@ -7,7 +7,6 @@ const pkce = 'src/domain/pkce.ts'
 const refreshToken = 'src/domain/refresh-token.ts'
 const dpopProof = 'src/domain/dpop-proof.ts'
 const handle = 'src/domain/handle.ts'
-const connections = 'src/domain/connections.ts'
 const jws = 'src/domain/jws.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
 const clientAuthentication = 'src/domain/client-authentication.ts'
@@ -22,7 +21,6 @@ const alwaysRotated =
   'a grant with a refresh token was redeemed or rotated, which set rotatedAt and refreshExpiresAt'
 const spelling = 'a text that is base64url of its bytes has 43 characters exactly when these are 32'
 const inTheMemory = 'the clock is later than 1970, so the first proof begins a set, whatever the start'
-const always = 'there is a grant or a consent, later than the first second of 1970'
 const largerBuffer = 'the buffer is larger, and the same part of it is used'
 const negativeAlone = 'the sort of V8 asks only whether a comparison is negative'
 const language = 'src/domain/language.ts'
@@ -181,13 +179,6 @@ export const explainedMutations: readonly Explanation[] = [
     reason: inTheMemory,
   },
   {
-    file: connections,
-    where: 'lastUsed',
-    operator: 'changed number',
-    text: 'consent?.grantedAt ?? 0 → consent?.grantedAt ?? (0 + 1)',
-    reason: always,
-  },
-  {
     file: handle,
     where: 'keyIdOf',
     operator: 'changed number',
@@ -200,13 +191,6 @@ export const explainedMutations: readonly Explanation[] = [
     operator: 'changed number',
     text: '[new Set<string>(), new Set<string>(), 0] → [new Set<string>(), new Set<string>(), (0 - 1)]',
     reason: inTheMemory,
-  },
-  {
-    file: connections,
-    where: 'lastUsed',
-    operator: 'changed number',
-    text: 'consent?.grantedAt ?? 0 → consent?.grantedAt ?? (0 - 1)',
-    reason: always,
   },
   {
     file: handle,

@@ -12,6 +12,7 @@ import { insert, put, type Write } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import { openStore } from '../../src/storage/open.ts'
 import * as schema from '../../src/storage/postgres/schema.ts'
+import { runnerOf } from '../../src/storage/sqlite/prepared.ts'
 import type { Store, SweepBounds } from '../../src/storage/store.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
@@ -119,7 +120,7 @@ function recordSqlite(t: Test): Set<string> {
 }
 
 /** No tables: one row of values, and rows that the same statement has looked up by key. */
-const scannedAnyway = /^SCAN (?:CONSTANT ROW|\(subquery-\d+\)|record)$/
+const scannedAnyway = /^SCAN (?:CONSTANT ROW|\(subquery-\d+\)|record|subject)$/
 
 t.test('on SQLite every request looks rows up by key', async (t) => {
   const ran = recordSqlite(t)
@@ -130,6 +131,8 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
   await wholeFlow(t, server)
 
   const beside = new Database(file, { readonly: true })
+  // It defines the functions that the statements call.
+  runnerOf(beside)
   t.teardown(() => beside.close())
   const planOf = (source: string) => {
     const parameters = Array.from(source.matchAll(/\?/g), () => null)
@@ -154,7 +157,9 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
   await server.deps.store.sweep(nothingDue)
   const scans = [...ran]
     .map(planOf)
-    .flatMap(({ details }) => details.filter((detail) => detail.startsWith('SCAN')))
+    .flatMap(({ details }) =>
+      details.filter((detail) => detail.startsWith('SCAN') && !scannedAnyway.test(detail)),
+    )
   // Reads the oldest twenty, `first`, in the order they are stored.
   t.strictSame(scans, ['SCAN audit_events', 'SCAN first'], 'a sweep finds all else by when it is due')
 

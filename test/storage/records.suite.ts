@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { connectionsOf, consentKey, consentKind } from '../../src/domain/connections.ts'
+import { consentKey, consentKind } from '../../src/domain/connections.ts'
 import {
   accept,
   type Condition,
@@ -17,7 +17,7 @@ import {
 import { membershipKind } from '../../src/domain/group.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import { logoutDeliveryKind } from '../../src/domain/logout-delivery.ts'
-import type { Grant } from '../../src/domain/model.ts'
+import type { Consent, Grant } from '../../src/domain/model.ts'
 import { insertOnce, RecordExists } from '../../src/storage/store.ts'
 import { deleteLinksOf, insertLink, linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
@@ -25,6 +25,37 @@ import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
+
+/** Every client a user is connected with, the one used last first. */
+function connectionsOf(
+  grants: readonly Grant[],
+  consents: readonly Consent[],
+  revokedTokens: ReadonlySet<string>,
+  now: number,
+) {
+  const byId = new Map(grants.map((grant) => [grant.id, grant]))
+  const isRevoked = (grant: Grant | undefined): boolean =>
+    grant === undefined ||
+    grant.revokedAt !== undefined ||
+    (grant.exchangedFrom !== undefined &&
+      (revokedTokens.has(grant.exchangedFrom.tokenId) || isRevoked(byId.get(grant.exchangedFrom.grantId))))
+  const alive = Map.groupBy(
+    grants.filter((grant) => !isRevoked(grant) && now < grant.expiresAt).reverse(),
+    ({ clientId }) => clientId,
+  )
+  const remembered = new Map(consents.map((consent) => [consent.clientId, consent]))
+  const usedAt = (clientId: string) => [
+    remembered.get(clientId)?.grantedAt ?? 0,
+    ...(alive.get(clientId) ?? []).map(({ rotatedAt, approvedAt }) => rotatedAt ?? approvedAt),
+  ]
+  return [...new Set([...alive.keys(), ...remembered.keys()])]
+    .map((clientId) => ({
+      clientId,
+      grants: alive.get(clientId) ?? [],
+      consent: remembered.get(clientId),
+    }))
+    .sort((one, other) => Math.max(...usedAt(other.clientId)) - Math.max(...usedAt(one.clientId)))
+}
 
 /** Part of the suite: no client hides the records of others. */
 export function turns(t: Test, openEmpty: OpenEmpty): void {
@@ -198,61 +229,75 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       t.strictSame(await store.listOf(kind, stranger), [])
   })
 
-  t.test(
-    'connections are counted and paged with the results the domain computes from all grants and consents',
-    async (t) => {
-      const store = await openEmpty(t)
-      const { id: userId } = sample.user
-      const clientIds = Array.from({ length: 7 }, (_, n) => `client-${n}`)
-      await store.write(insert('user', sample.user))
-      for (const id of clientIds) await store.write(insert('client', { ...sample.client, id }))
-      const { revokedAt: _, revokedBy: __, ...valid } = sample.fullGrant
-      for (let n = 0; n < 60; n += 1) {
-        const grant: Grant = {
-          ...valid,
-          userId,
-          id: sample.grantId(n + 1),
-          clientId: clientIds[n % 5] ?? '',
-          approvedAt: 1000 + n,
-          rotatedAt: 1000 + ((n * 7) % 60),
-          refreshExpiresAt: 2000 + n,
-          expiresAt: 2000 + n,
-          ...(n % 6 === 0 && { revokedAt: 1500, revokedBy: 'test' }),
-        }
-        await store.write({ op: 'insertGrant', grant })
+  t.test('connections are counted and paged as computed from all grants and consents', async (t) => {
+    const store = await openEmpty(t)
+    const { id: userId } = sample.user
+    const clientIds = Array.from({ length: 9 }, (_, n) => `client-${n}`)
+    await store.write(insert('user', sample.user))
+    for (const id of clientIds) await store.write(insert('client', { ...sample.client, id }))
+    const { revokedAt: _, revokedBy: __, exchangedFrom: ___, ...valid } = sample.fullGrant
+    for (let n = 0; n < 60; n += 1) {
+      const grant: Grant = {
+        ...valid,
+        userId,
+        id: sample.grantId(n + 1),
+        clientId: clientIds[n % 5] ?? '',
+        approvedAt: 1000 + n,
+        rotatedAt: 1000 + ((n * 7) % 60),
+        refreshExpiresAt: 2000 + n,
+        expiresAt: 2000 + n,
+        ...(n % 6 === 0 && { revokedAt: 1500, revokedBy: 'test' }),
       }
-      for (const [n, clientId] of ['client-1', 'client-5', 'client-6'].entries())
-        await store.write(put(consentKind, { ...sample.consent, userId, clientId, grantedAt: 3000 + n }))
-      for (const now of [1999, 2030, 2057, 2100]) {
-        const expected = connectionsOf(
-          await store.listOf('grant', userId),
-          await store.listOf(consentKind, userId),
-          now,
-        )
-        const summaries = expected.map(({ clientId, grants, consent }) => ({
-          clientId,
-          grants: grants.length,
-          remembered: consent !== undefined,
-        }))
-        const { count, page } = await store.connections(userId, { now, limit: 3, offset: 0 })
-        t.equal(count, expected.length)
-        const next = await store.connections(userId, { now, limit: 9, offset: 3 })
-        t.strictSame([...page, ...next.page], summaries)
-        t.strictSame(await store.connections(userId, { now, limit: 9, offset: 9 }), { count: 0, page: [] })
-        for (const { clientId, grants } of expected)
-          t.strictSame(await store.grantsOf(userId, [clientId], { now, limit: 4 }), grants.slice(0, 4))
-        const both = expected.slice(0, 2)
-        t.strictSame(
-          await store.grantsOf(userId, [...both.map(({ clientId }) => clientId), 'none'], { now, limit: 3 }),
-          both.flatMap(({ grants }) => grants.slice(0, 3)).sort((one, other) => (one.id < other.id ? 1 : -1)),
-          'the newest of each',
-        )
-        t.strictSame(await store.grantsOf(userId, [], { now, limit: 3 }), [])
-      }
-      t.strictSame(await store.connections('nobody', { now: 1, limit: 9, offset: 0 }), { count: 0, page: [] })
-      t.strictSame(await store.grantsOf('nobody', ['client-1'], { now: 1, limit: 9 }), [])
-    },
-  )
+      await store.write({ op: 'insertGrant', grant })
+    }
+    const revokedTokens = new Set<string>()
+    const exchange = async (id: number, from: number, clientId: string, isRevoked = false) => {
+      const subject = { grantId: sample.grantId(from), tokenId: sample.bytes(id, 16) }
+      const members = { id: sample.grantId(id), clientId, userId, refreshExpiresAt: 2070, expiresAt: 2070 }
+      const grant = { ...valid, ...members, exchangedFrom: { ...subject, clientId: 'client-0' } }
+      await store.write({ op: 'insertGrant', grant })
+      if (!isRevoked) return
+      revokedTokens.add(subject.tokenId)
+      await store.write({ op: 'revokeAccessToken', ...subject, expiresAt: 2070 })
+    }
+    // Of a valid grant, of a revoked one, of one that is not stored, and each once more; and of a revoked token.
+    for (const [turn, from] of [54, 55, 99].entries()) {
+      await exchange(101 + turn, from, 'client-7')
+      await exchange(111 + turn, 101 + turn, turn === 0 ? 'client-0' : 'client-8')
+    }
+    await exchange(120, 54, 'client-8', true)
+    for (const [n, clientId] of ['client-1', 'client-5', 'client-6'].entries())
+      await store.write(put(consentKind, { ...sample.consent, userId, clientId, grantedAt: 3000 + n }))
+    for (const now of [1999, 2030, 2057, 2100]) {
+      const expected = connectionsOf(
+        await store.listOf('grant', userId),
+        await store.listOf(consentKind, userId),
+        revokedTokens,
+        now,
+      )
+      const summaries = expected.map(({ clientId, grants, consent }) => ({
+        clientId,
+        grants: grants.length,
+        remembered: consent !== undefined,
+      }))
+      const { count, page } = await store.connections(userId, { now, limit: 3, offset: 0 })
+      t.equal(count, expected.length)
+      const next = await store.connections(userId, { now, limit: 9, offset: 3 })
+      t.strictSame([...page, ...next.page], summaries)
+      t.strictSame(await store.connections(userId, { now, limit: 9, offset: 9 }), { count: 0, page: [] })
+      for (const { clientId, grants } of expected)
+        t.strictSame(await store.grantsOf(userId, [clientId], { now, limit: 4 }), grants.slice(0, 4))
+      const both = expected.slice(0, 2)
+      t.strictSame(
+        await store.grantsOf(userId, [...both.map(({ clientId }) => clientId), 'none'], { now, limit: 3 }),
+        both.flatMap(({ grants }) => grants.slice(0, 3)).sort((one, other) => (one.id < other.id ? 1 : -1)),
+        'the newest of each',
+      )
+      t.strictSame(await store.grantsOf(userId, [], { now, limit: 3 }), [])
+    }
+    t.strictSame(await store.connections('nobody', { now: 1, limit: 9, offset: 0 }), { count: 0, page: [] })
+    t.strictSame(await store.grantsOf('nobody', ['client-1'], { now: 1, limit: 9 }), [])
+  })
 
   t.test('a store reports whether it has users, and which of them a development server made', async (t) => {
     const store = await openEmpty(t)

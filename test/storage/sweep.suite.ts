@@ -214,8 +214,21 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       at: 1015,
       rule: 'rfc7009-2.1-refresh-cascades',
     })
+    for (const [n, from] of [1, 2].entries()) {
+      const exchangedFrom = {
+        grantId: sample.grantId(from),
+        tokenId: sample.bytes(n, 16),
+        clientId: 'client',
+      }
+      const exchanged = { ...sample.grant, id: sample.grantId(10 + n), expiresAt: 3000, exchangedFrom }
+      await store.write({ op: 'insertGrant', grant: exchanged })
+    }
     await store.sweep(bounds(2000, 0, 3))
-    t.match(await store.activity(), { activeGrants: 2, refusalsKept: 3 })
+    t.match(
+      await store.activity(),
+      { activeGrants: 3, refusalsKept: 3 },
+      'not what a revoked one was exchanged for',
+    )
     await store.sweep(bounds(3000, 0, 0))
     t.match(await store.activity(), { activeGrants: 0, refusalsKept: 0 })
   })

@@ -3,13 +3,13 @@ import type { FastifyInstance } from 'fastify'
 import { everyGrant } from '../../clients/grants.ts'
 import { type Attribute, attributesOf } from '../../domain/attributes.ts'
 import { consentKind } from '../../domain/connections.ts'
-import { isGrantAlive } from '../../domain/grant.ts'
 import type { AuditEvent, Client, Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
 import type { AppDeps, Needs } from '../../feature/deps.ts'
 import { isoInstant } from '../../system/system.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
+import { everyApp } from './apps.ts'
 
 /** How many events are read at once, and how many clients. */
 const [eventsAtOnce, clientsAtOnce] = [100, 20]
@@ -35,6 +35,8 @@ export async function copyOfData(
     }
     await nextTurn()
   }
+  const { page: connections } = await store.connections(id, { now, limit: everyApp, offset: 0 })
+  const connected = new Set(connections.map(({ clientId }) => clientId))
   const consents = await store.listOf(consentKind, id)
   const codes = await store.find(secondFactorKind, id)
   const consentOf = new Map(consents.map((consent) => [consent.clientId, consent]))
@@ -44,12 +46,12 @@ export async function copyOfData(
     return {
       client_id: clientId,
       name: client?.name,
-      connected: consent !== undefined || grants.some((grant) => isGrantAlive(grant, now)),
+      connected: connected.has(clientId),
       remembered: consent && { granted_at: isoInstant(consent.grantedAt), allowed: consent.allowed },
       grants: each(grants, describeGrant),
     }
   }
-  const everyApp = async function* () {
+  const apps = async function* () {
     const clientIds = [...new Set([...grantsOf.keys(), ...consentOf.keys()])]
     for (let next = 0; next < clientIds.length; next += clientsAtOnce) {
       const some = clientIds.slice(next, next + clientsAtOnce)
@@ -70,7 +72,7 @@ export async function copyOfData(
       },
     }),
     groups: inOrder(await groupsOf(store, id)).map(({ name, description }) => ({ name, description })),
-    apps: everyApp(),
+    apps: apps(),
     activity: everyEvent(store, id, visible),
   }
 }

@@ -20,6 +20,9 @@ export const dialect = {
   noLimit: '',
   textsIn: (array) => sql`select json_array_elements_text(cast(${array} as json))`,
   readBytes: (column) => column,
+  textAt: (json, object, member) =>
+    sql`cast(${json} as json) -> ${sql.raw(`'${object}'`)} ->> ${sql.raw(`'${member}'`)}`,
+  grantKey: (id) => sql`decode(translate(${id}, '-_', '+/'), 'base64')`,
   place: (number) => `$${number}`,
   lock: (table) => `lock table "${table}" in exclusive mode`,
   // A table without a sequence has no number to set, and nothing is done.

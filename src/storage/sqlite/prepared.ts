@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3'
 import { type Query, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
+import { grantKey } from '../rows.ts'
 import type { Script, Step } from '../script.ts'
 import {
   type Built,
@@ -25,6 +26,8 @@ export const dialect: Dialect = {
   textsIn: (array) => sql`select value from json_each(${array})`,
   // For each blob the driver allocates memory, which takes as long as twenty numbers; a text takes a sixth of it.
   readBytes: (column) => sql`case when ${column} is not null then hex(${column}) end`,
+  textAt: (json, object, member) => sql`json_extract(${json}, ${sql.raw(`'$.${object}.${member}'`)})`,
+  grantKey: (id) => sql`grant_key(${id})`,
   place: () => '?',
 }
 
@@ -38,6 +41,7 @@ const writes = new Map<string, Built>(Object.entries(buildWrites(dialect)))
  * as long as running it, and a process uses few of them.
  */
 export function runnerOf(client: Database.Database): Run {
+  client.function('grant_key', { deterministic: true }, (id) => grantKey(String(id)) ?? null)
   const prepared = new Map<string, Perform>()
   const statementOf = (name: string): Perform => {
     const known = prepared.get(name)

@@ -1,5 +1,5 @@
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
-import { type Connection, endConnections } from '../../domain/connections.ts'
+import { type ConnectedClient, endConnections } from '../../domain/connections.ts'
 import { accept, type Decision, endSessionsOf, remove, removeAll } from '../../domain/decision.ts'
 import type { Session, User, UserCredentials } from '../../domain/model.ts'
 import { passkeyKind } from './passkey.ts'
@@ -44,7 +44,7 @@ export const everyConnection = 100_000
 export function endSessionsAndConnections(
   user: Pick<User, 'id'>,
   sessions: readonly Session[],
-  connections: readonly Pick<Connection, 'clientId'>[],
+  connections: readonly ConnectedClient[],
   context: AuditContext,
 ): Decision<undefined> {
   const { writes } = endSessions(user, sessions, context)
