@@ -86,7 +86,7 @@ try {
     clientsUnusedSince: now,
     unusedClientBytes: 134_217_728,
     clientsIdleSince: now,
-    refusalsKept: 100,
+    rejectionsKept: 100,
     auditedSince: now,
   }
   const nothingDue = {
@@ -95,7 +95,7 @@ try {
     clientsUnusedSince: 0,
     unusedClientBytes: 134_217_728,
     clientsIdleSince: 0,
-    refusalsKept: 1e9,
+    rejectionsKept: 1e9,
     auditedSince: 0,
   }
   process.stdout.write(

@@ -27,7 +27,7 @@ export const sweeper: Plugin<'config' | 'store' | 'clock' | 'peers'> = async (
       return since(clock(), config.auditSeconds)
     },
     unusedClientBytes: config.limits.unusedClientBytes,
-    refusalsKept: config.refusalsKept,
+    rejectionsKept: config.rejectionsKept,
   }
   const server = repeat(app, rest, async () => {
     if (peers?.isLeading() === false) return rest

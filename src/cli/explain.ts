@@ -104,7 +104,7 @@ async function listRejections(flags: ServerFlags): Promise<void> {
 function notKept(found: Promise<Json>): Promise<Json> {
   return unlessMissing(
     found,
-    'no rejected request with this id is stored: it succeeded, its path or method does not exist (404, 405), it is older than the newest ones that are kept (refusalsKept), or too many came at once or from its network; the log has all of them',
+    'no rejected request with this id is stored: it succeeded, its path or method does not exist (404, 405), it is older than the newest ones that are kept (rejectionsKept), or too many came at once or from its network; the log has all of them',
   )
 }
 

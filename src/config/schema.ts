@@ -529,7 +529,7 @@ export const CommonSettings = Type.Object(
       section('Failed sign-ins; beyond that further ones are rejected.'),
     ),
     passwordQueue: count(32, 'Password checks that may wait in the queue; beyond that sign-in returns 503.'),
-    refusalsKept: Type.Integer({
+    rejectionsKept: Type.Integer({
       default: 100_000,
       minimum: 0,
       description:

@@ -196,9 +196,9 @@ function stateGauges(registers: Registry[]) {
       // Without labels they would be 0 after a reset: an unknown value is left out altogether.
       for (const one of [grants, rejections, waiting]) one.remove()
       if (told === undefined) return
-      const { activeGrants, refusalsKept, connections } = told.activity
+      const { activeGrants, rejectionsKept, connections } = told.activity
       if (activeGrants !== undefined) grants.set(activeGrants)
-      rejections.set(refusalsKept)
+      rejections.set(rejectionsKept)
       if (connections !== undefined) {
         pool.set({ state: 'busy' }, connections.total - connections.idle)
         pool.set({ state: 'idle' }, connections.idle)

@@ -21,9 +21,9 @@ const mostAtOnce = 100
  */
 export const rejectionRecord = fp<Needs<'config' | 'store' | 'clock'>>(
   async (app, { config, store, clock }) => {
-    if (config.refusalsKept === 0) return
+    if (config.rejectionsKept === 0) return
     // Where requests are not limited by network, everything comes from one computer.
-    const hasShare = config.rateLimits === 'off' ? () => true : networkShares(config.refusalsKept, clock)
+    const hasShare = config.rateLimits === 'off' ? () => true : networkShares(config.rejectionsKept, clock)
     let gathered: Rejection[] = []
     let timer: NodeJS.Timeout | undefined
     const keep = async () => {

@@ -1,5 +1,5 @@
 import { ConfigError, readSecret, suggestion } from '../config/error.ts'
-import { confidentialPaths, configOptions, variableOf } from './options.ts'
+import { confidentialPaths, configOptions, formerPaths, variableOf } from './options.ts'
 
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -19,12 +19,17 @@ export const fileVariable = `${prefix}CONFIG`
 /** Every variable: of options, and of files that hold an option's value. */
 export function knownVariables(): readonly string[] {
   const options = configOptions().flatMap(({ variable }) => variable ?? [])
-  return [fileVariable, ...options, ...confidentialPaths.map((path) => `${variableOf(path)}_FILE`)]
+  const former = Object.values(formerPaths).map(variableOf)
+  return [fileVariable, ...options, ...former, ...confidentialPaths.map((path) => `${variableOf(path)}_FILE`)]
 }
 
 /** What is wrong with the names in an environment, one line per variable. */
 export function* unknownVariables(environment: Environment): Generator<string> {
   const known = knownVariables()
+  for (const [path, former] of Object.entries(formerPaths)) {
+    if (environment[variableOf(path)] && environment[variableOf(former)])
+      yield `${variableOf(former)}: ${variableOf(path)} is set as well; keep one of them`
+  }
   for (const name of Object.keys(environment)) {
     if (!name.startsWith(prefix) || known.includes(name)) continue
     const list = configOptions().find(({ path }) => variableOf(path) === name)
@@ -54,8 +59,10 @@ export function separateServiceLinks(environment: Environment): { own: Environme
 /** The options in variables. An empty one counts as absent, as compose files and shells cannot omit one. */
 export function fromVariables(environment: Environment): Given[] {
   return configOptions().flatMap(({ path, variable }): Given[] => {
-    const text = variable && environment[variable]
-    return variable && text ? [{ path, text, kind: 'variable', name: variable }] : []
+    const former = formerPaths[path] && variableOf(formerPaths[path])
+    const name = former && environment[former] ? former : variable
+    const text = name && environment[name]
+    return name && text ? [{ path, text, kind: 'variable', name }] : []
   })
 }
 

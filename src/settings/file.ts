@@ -41,6 +41,17 @@ export function takeReference(values: Section, option: string): Given[] {
   return [{ path: option, text: readSecret(reference, `${option}File`), kind: 'file', name: reference }]
 }
 
+/**
+ * Gives an option of the file that has the name of an earlier version its present one.
+ * @throws {ConfigError} when it has both.
+ */
+export function takeFormer(values: Section, path: string, former: string): void {
+  if (values[former] === undefined) return
+  if (values[path] !== undefined) throw new ConfigError(`${former}: ${path} is set as well; keep one of them`)
+  values[path] = values[former]
+  Reflect.deleteProperty(values, former)
+}
+
 /** Sets a value from a flag or variable at its place in the file; text is converted to a number or list only here. */
 export function place(values: Section, { path, text, name: source }: Given): void {
   const names = path.split('.')

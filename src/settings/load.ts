@@ -14,8 +14,8 @@ import {
   separateServiceLinks,
   unknownVariables,
 } from './environment.ts'
-import { place, readSections, type Section, takeReference, valueAt } from './file.ts'
-import { ConfigSchema, confidentialPaths, configOptions } from './options.ts'
+import { place, readSections, type Section, takeFormer, takeReference, valueAt } from './file.ts'
+import { ConfigSchema, confidentialPaths, configOptions, formerPaths } from './options.ts'
 import { shapeFaults } from './shape.ts'
 
 export { ConfigError } from '../config/error.ts'
@@ -74,6 +74,8 @@ export function resolveConfig({
   const values: Section =
     (path !== undefined && collect(() => readSections(path))) || structuredClone({ ...content })
   if (Array.isArray(values.scopes)) values.scopes = values.scopes.map(withShippedWords)
+  for (const [option, former] of Object.entries(formerPaths))
+    collect(() => takeFormer(values, option, former))
   const references = confidentialPaths.flatMap((option) => collect(() => takeReference(values, option)) ?? [])
   const fromFiles = confidentialPaths.flatMap((option) => collect(() => fromSecretFile(option, own)) ?? [])
   const given = [...references, ...fromVariables(own), ...fromFiles, ...fromFlags(flags)]

@@ -21,6 +21,9 @@ export interface ConfigOption {
 /** Settings that may hold a password: each has a variable ending in `_FILE`, and no message shows their value. */
 export const confidentialPaths: readonly string[] = ['store', 'secret', 'mail.url']
 
+/** What options were called in an earlier version: files and variables may still have that name. */
+export const formerPaths: Readonly<Record<string, string>> = { rejectionsKept: 'refusalsKept' }
+
 /** Whether the members of this schema are options; a record is one option, whatever it contains. */
 export function isSection(schema: TSchema): boolean {
   return schema.type === 'object' && schema.properties !== undefined

@@ -69,7 +69,7 @@ export function createStore(database: Database): Store {
     holds: (condition) => read(reads.holds(condition)),
     activity: async () => ({
       ...(sweep.activeGrants !== undefined && { activeGrants: sweep.activeGrants }),
-      refusalsKept: await read(reads.rejectionCount()),
+      rejectionsKept: await read(reads.rejectionCount()),
       ...(connections !== undefined && { connections: connections() }),
     }),
     transact: async (kind, key, decide, ahead) => {

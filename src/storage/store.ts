@@ -175,7 +175,7 @@ export interface SweepBounds {
   /** Registered clients that got their last token before; 0 takes none. */
   readonly clientsIdleSince: Seconds
   /** Rejections but the last so many. */
-  readonly refusalsKept: number
+  readonly rejectionsKept: number
   /** Audit events from before. */
   readonly auditedSince: Seconds
 }
@@ -192,7 +192,7 @@ export interface SweepResult {
 export interface StoreActivity {
   /** As the sweep counted them when it last came by all; absent until it has. */
   readonly activeGrants?: number
-  readonly refusalsKept: number
+  readonly rejectionsKept: number
   /** PostgreSQL pool: total, idle and waiting. */
   readonly connections?: { readonly total: number; readonly idle: number; readonly waiting: number }
 }

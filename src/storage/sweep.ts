@@ -53,7 +53,7 @@ const deletions: readonly ((bounds: SweepBounds) => Deletion)[] = [
   ({ now }) => ['sweepRecords', { now }],
   ({ now }) => ['sweepUses', { before: recordKey(useKey(now + 1)) }],
   ({ now }) => ['sweepRevokedAccessTokens', { now: now - revocationGraceSeconds }],
-  ({ refusalsKept: kept }) => ['sweepRejections', { kept }],
+  ({ rejectionsKept: kept }) => ['sweepRejections', { kept }],
   ({ auditedSince: since }) => ['sweepAuditEvents', { since }],
 ]
 

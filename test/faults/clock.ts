@@ -72,7 +72,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
       clientsIdleSince: 0,
       clientsUnusedSince: server.now() - config.lifetimes.unusedClientSeconds,
       unusedClientBytes: 134_217_728,
-      refusalsKept: config.refusalsKept,
+      rejectionsKept: config.rejectionsKept,
       auditedSince: 0,
     }
     // The sweep may run then, too: it may delete what had expired by that clock, and nothing else.

@@ -99,7 +99,7 @@ const rejected = { url: '/oauth/authorize?client_id=nobody' }
 t.test('a flood is not recorded completely, and nothing is recorded where records are off', async (t) => {
   const flood = Array.from({ length: 300 }, () => rejected)
   t.equal((await storedOf(await startServer(t), flood)).length, 100)
-  t.equal((await storedOf(await startServer(t, { refusalsKept: 0 }), flood)).length, 0)
+  t.equal((await storedOf(await startServer(t, { rejectionsKept: 0 }), flood)).length, 0)
 })
 
 t.test('unknown paths take no record from requests that were rejected', async (t) => {
@@ -116,7 +116,7 @@ t.test('unknown paths take no record from requests that were rejected', async (t
 })
 
 t.test('one network does not displace the records of the others', async (t) => {
-  const server = await startServer(t, { rateLimits: 'on', trustProxy: ['127.0.0.1'], refusalsKept: 1000 })
+  const server = await startServer(t, { rateLimits: 'on', trustProxy: ['127.0.0.1'], rejectionsKept: 1000 })
   const from = (address: string) => ({ ...rejected, headers: { 'x-forwarded-for': address } })
   const flood = Array.from({ length: 300 }, (_, n) => from(`203.0.113.${n % 250}`))
   const stored = await storedOf(server, [...flood, from('198.51.100.1')])

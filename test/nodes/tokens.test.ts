@@ -165,7 +165,7 @@ t.test(
       clientsUnusedSince: 0,
       unusedClientBytes: 1e9,
       clientsIdleSince: 0,
-      refusalsKept: 100,
+      rejectionsKept: 100,
       auditedSince: 0,
     }
     for (let round = 0; round < 4; round += 1) {

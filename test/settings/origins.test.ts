@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { resolveConfig } from '../../src/settings/load.ts'
+import { ConfigError, resolveConfig } from '../../src/settings/load.ts'
 
 t.test('each value has its source: a flag before a variable before the file', async (t) => {
   const folder = t.testdir({
@@ -36,4 +36,36 @@ t.test('the derived issuer of a development server has the source of its port', 
   t.equal(config.issuer, 'http://localhost:9500')
   t.strictSame(origins.get('issuer'), { kind: 'variable', name: 'LYCHGATE_PORT' })
   t.equal(resolveConfig({ mode: 'dev' }).origins.size, 0)
+})
+
+t.test('an option may have the name of an earlier version, and not both', async (t) => {
+  const folder = t.testdir({
+    'old.yaml': 'refusalsKept: 5\n',
+    'both.yaml': 'refusalsKept: 5\nrejectionsKept: 6\n',
+  })
+  const variable = { LYCHGATE_REFUSALS_KEPT: '7' }
+  const resolve = (environment: Readonly<Record<string, string>>, file?: string) =>
+    resolveConfig({ mode: 'dev', environment, file: file && join(folder, file) })
+  const origins = [
+    [resolve({}, 'old.yaml'), 5, { kind: 'file', name: join(folder, 'old.yaml') }],
+    [resolve(variable, 'old.yaml'), 7, { kind: 'variable', name: 'LYCHGATE_REFUSALS_KEPT' }],
+    [
+      resolve({ ...variable, LYCHGATE_REJECTIONS_KEPT: '' }),
+      7,
+      { kind: 'variable', name: 'LYCHGATE_REFUSALS_KEPT' },
+    ],
+    [resolve({ LYCHGATE_REJECTIONS_KEPT: '8' }), 8, { kind: 'variable', name: 'LYCHGATE_REJECTIONS_KEPT' }],
+  ] as const
+  for (const [resolved, kept, origin] of origins) {
+    t.equal(resolved.config.rejectionsKept, kept)
+    t.strictSame(resolved.origins.get('rejectionsKept'), origin)
+  }
+  t.throws(
+    () => resolve({}, 'both.yaml'),
+    new ConfigError(['refusalsKept: rejectionsKept is set as well; keep one of them']),
+  )
+  t.throws(
+    () => resolve({ ...variable, LYCHGATE_REJECTIONS_KEPT: '8' }),
+    new ConfigError(['LYCHGATE_REFUSALS_KEPT: LYCHGATE_REJECTIONS_KEPT is set as well; keep one of them']),
+  )
 })

@@ -38,7 +38,7 @@ const day = 86_400
 const options = {
   mode: 'dev',
   sweepSeconds: 3600,
-  refusalsKept: 12,
+  rejectionsKept: 12,
   auditSeconds: 3.5 * day,
   lifetimes: {
     refreshTokenIdleSeconds: 1.5 * day,

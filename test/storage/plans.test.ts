@@ -69,7 +69,7 @@ const nothingDue: SweepBounds = {
   clientsUnusedSince: 0,
   unusedClientBytes: 134_217_728,
   clientsIdleSince: 0,
-  refusalsKept: rows,
+  rejectionsKept: rows,
   auditedSince: 0,
 }
 

@@ -13,9 +13,9 @@ import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
-const bounds = (now: number, clientsUnusedSince: number, refusalsKept: number): SweepBounds => {
+const bounds = (now: number, clientsUnusedSince: number, rejectionsKept: number): SweepBounds => {
   const unusedClientBytes = 1_000_000
-  return { now, clientsUnusedSince, unusedClientBytes, clientsIdleSince: 0, refusalsKept, auditedSince: 0 }
+  return { now, clientsUnusedSince, unusedClientBytes, clientsIdleSince: 0, rejectionsKept, auditedSince: 0 }
 }
 
 /** Part of the suite: the sweep. */
@@ -201,7 +201,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('the sweep counts active grants, and the store knows its number of rejection records', async (t) => {
     const store = await openEmpty(t)
-    t.match(await store.activity(), { activeGrants: undefined, refusalsKept: 0 })
+    t.match(await store.activity(), { activeGrants: undefined, rejectionsKept: 0 })
     await store.write(...grantOwners)
     const ends = [2000, 3000, 3000, 3000]
     for (const [n, expiresAt] of ends.entries()) {
@@ -226,11 +226,11 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     await store.sweep(bounds(2000, 0, 3))
     t.match(
       await store.activity(),
-      { activeGrants: 3, refusalsKept: 3 },
+      { activeGrants: 3, rejectionsKept: 3 },
       'not what a revoked one was exchanged for',
     )
     await store.sweep(bounds(3000, 0, 0))
-    t.match(await store.activity(), { activeGrants: 0, refusalsKept: 0 })
+    t.match(await store.activity(), { activeGrants: 0, rejectionsKept: 0 })
   })
 
   t.test(

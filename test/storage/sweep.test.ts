@@ -21,7 +21,7 @@ const bounds: SweepBounds = {
   clientsUnusedSince: 3000,
   unusedClientBytes: 134_217_728,
   clientsIdleSince: 3000,
-  refusalsKept: 0,
+  rejectionsKept: 0,
   auditedSince: 3000,
 }
 const swept = [

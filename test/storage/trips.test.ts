@@ -9,7 +9,7 @@ import { trips as expected } from './trips.ts'
 const postgres = await startPostgres(t)
 const proxy = await startPostgresProxy(t, await postgres.createDatabase())
 // Rejections are stored a moment after their responses: their commit would count for what is measured next.
-const server = await startServer(t, { store: proxy.url, nodes: 1, refusalsKept: 0 })
+const server = await startServer(t, { store: proxy.url, nodes: 1, rejectionsKept: 0 })
 const operations = await operationsOf(server)
 
 t.strictSame(Object.keys(expected), Object.keys(operations), 'every operation has its numbers')
