@@ -54,6 +54,8 @@ export async function supervise(count: number, config: Config, lines: Lines): Pr
   const running = new Set<Worker>()
   /** Workers that were asked to stop: none of them is replaced. */
   const expected = new WeakSet<Worker>()
+  // Longer than a worker waits before it gives up (serve.ts).
+  const delay = (config.drainSeconds + 12) * 1000
   let ends: readonly number[] = []
   let isStopping = false
 
@@ -104,6 +106,9 @@ export async function supervise(count: number, config: Config, lines: Lines): Pr
     if (!running.has(worker)) return 0
     expected.add(worker)
     const code = exitOf(worker)
+    // One that hangs would keep a restart waiting for ever.
+    const timer = setTimeout(() => worker.process.kill('SIGKILL'), delay).unref()
+    void code.then(() => clearTimeout(timer))
     return hub.stop(worker, isReplaced) ? code : code.then(() => exitCode.ok)
   }
 
@@ -132,8 +137,6 @@ export async function supervise(count: number, config: Config, lines: Lines): Pr
   process.on('SIGHUP', () => {
     restart = restart.then(restartEach)
   })
-  // Longer than a worker waits before it gives up (serve.ts).
-  const delay = (config.drainSeconds + 12) * 1000
   closeWithGrace({ delay, skip: ['SIGHUP'] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopped by an unexpected error')
     if (!(await stopAll())) process.exit(exitCode.failed)

@@ -48,7 +48,9 @@ export async function startWorkers(
   const linesWith = (message: string) =>
     seen.split('\n').filter((line) => line.includes(`"msg":${JSON.stringify(message)}`))
   const logged = async (message: string, times = 1) => {
+    const patience = AbortSignal.timeout(120_000)
     while (linesWith(message).length < times) {
+      patience.throwIfAborted()
       if (child.exitCode !== null) throw new Error(`it ended: ${(await end).stderr}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
@@ -76,10 +78,11 @@ export function childrenOf({ pid }: Pick<ChildProcess, 'pid'>): readonly number[
   return children.split(' ').filter(Boolean).map(Number)
 }
 
-/** The status of a GET on a new connection. */
+/** The status of a GET on a new connection; an error where none comes. */
 export function getAlone(url: string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
   return new Promise((resolve, reject) => {
-    const asked = request(url, { agent: false, headers }, (response) => {
+    const signal = AbortSignal.timeout(60_000)
+    const asked = request(url, { agent: false, headers, signal }, (response) => {
       response.resume()
       response.on('end', () => resolve(response.statusCode ?? 0))
     })

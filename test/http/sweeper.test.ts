@@ -1,5 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import Fastify from 'fastify'
 import t from 'tap'
+import { sweeper } from '../../src/app/maintenance.ts'
+import type { Peers } from '../../src/system/peers.ts'
 import { authorize, exchange, obtainCode, obtainTokens, postAs, refresh, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 
@@ -108,3 +111,21 @@ t.test('a sweep that fails is logged and retried', async (t) => {
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   for (let attempt = 0; attempt < 300 && !(await isSo()); attempt += 1) await wait(100)
 }
+
+t.test('of several workers only the one that leads sweeps', async (t) => {
+  const server = await startServer(t)
+  const unused = await register(server)
+  server.advance(month + 60)
+  let isLeading = false
+  const repeated = new Set<() => Promise<void>>()
+  const app = Fastify().decorate('repeated', repeated)
+  t.teardown(() => app.close())
+  // `as`: nothing else is asked of them.
+  await app.register(sweeper, { ...server.deps, peers: { isLeading: () => isLeading } as Peers })
+  await app.ready()
+  for (const work of repeated) await work()
+  t.equal((await authorize(server, unused)).status, 303, 'another one leads')
+  isLeading = true
+  for (const work of repeated) await work()
+  t.equal((await authorize(server, unused)).status, 400, 'deleted')
+})

@@ -44,6 +44,7 @@ import { textFaults } from './texts.ts'
 import { tokenFaults } from './token.ts'
 import { tokenExchangeFaults } from './token-exchange.ts'
 import { trustedIssuerFaults } from './trusted-issuers.ts'
+import { workerFaults } from './workers.ts'
 
 /** Every deliberate fault, by area. `npm run mutants` shows that each is detected. */
 export const faults: readonly Fault[] = [
@@ -92,4 +93,5 @@ export const faults: readonly Fault[] = [
   ...linkFaults,
   ...accountFaults,
   ...issuerFaults,
+  ...workerFaults,
 ]
