@@ -1,7 +1,8 @@
 /**
  * Runs the interop and concurrency tests again with servers of two and of four nodes on one PostgreSQL, where every
  * request goes to the next node. `npm run test:nodes -- test/some.test.ts` runs other files that way, TEST_POSTGRES
- * names an existing PostgreSQL, TEST_EXECUTABLE a file that each node runs.
+ * names an existing PostgreSQL, TEST_EXECUTABLE a file that each node runs: four processes are two nodes of two workers
+ * then.
  */
 import { globSync } from 'node:fs'
 import { startPostgres } from '../test/storage/postgres-server.ts'
@@ -14,9 +15,11 @@ const ends: (() => unknown)[] = []
 let isFailed = false
 try {
   const url = process.env['TEST_POSTGRES'] ?? (await startPostgres({ teardown: (end) => ends.push(end) })).url
-  for (const nodes of [2, 4]) {
-    process.stdout.write(`${nodes} nodes, every request to the next one\n`)
-    const variables = { TEST_NODES: String(nodes), TEST_POSTGRES: url }
+  const isExecutable = process.env['TEST_EXECUTABLE'] !== undefined
+  for (const [nodes, workers] of [[2, 1], isExecutable ? [2, 2] : [4, 1]] as const) {
+    const each = workers === 1 ? '' : ` of ${workers} workers each`
+    process.stdout.write(`${nodes} nodes${each}, every request to the next one\n`)
+    const variables = { TEST_NODES: String(nodes), TEST_WORKERS: String(workers), TEST_POSTGRES: url }
     const { isFine } = await runTap(['--timeout=300', '--jobs=2', ...files], variables)
     isFailed ||= !isFine
   }

@@ -16,12 +16,18 @@ export function storeForTwo(): { readonly url: string; remove(): void } {
   return { url: `sqlite:${folder}/lychgate.db`, remove }
 }
 
+/** With how many workers each server of the executable runs. */
+const workers = Number(process.env['TEST_WORKERS'] ?? 1)
+
 /** Starts `serve` of this executable with an empty environment, and waits until it responds. */
 export async function startOutside(file: string, config: Config, store: string): Promise<Outside> {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-executable-'))
   const { mode: _mode, ...options } = config
   // JSON is YAML.
-  writeFileSync(join(folder, 'lychgate.yaml'), JSON.stringify({ ...options, store, drainSeconds: 0 }))
+  writeFileSync(
+    join(folder, 'lychgate.yaml'),
+    JSON.stringify({ ...options, store, workers, drainSeconds: 0 }),
+  )
   const child = spawnFile(file, ['serve', '--config', 'lychgate.yaml'], {}, folder)
   let said = ''
   child.stdout.on('data', () => undefined)
