@@ -16,13 +16,13 @@ const mostLines = {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
     lines: 19_100,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_500 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 9_480 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 16_050 },
-  dev: { folders: /^dev$/, lines: 6_500 },
+  dev: { folders: /^dev$/, lines: 6_430 },
   prove: { folders: /^prove$/, lines: 4_000 },
-  storage: { folders: /^storage$/, lines: 4_580 },
+  storage: { folders: /^storage$/, lines: 4_630 },
 }
-const restOfLines = 7_150
+const restOfLines = 7_220
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {
