@@ -20,8 +20,28 @@ export interface Check {
   readonly run: (lab: Lab) => Promise<Judgement>
 }
 
+/** A clause in clauses.json. With `send` its check is there, too: what is sent, and what comes; table.ts runs it. */
+export interface Row {
+  readonly level: string
+  readonly wants: string
+  /** Members of the metadata without which the clause does not apply; after a space a value in its list. */
+  readonly needs?: readonly string[]
+  /** The client that asks: a method, `confidential`, `public`, `other` or `nobody`. */
+  readonly by?: string
+  /** The client that sends the last request, if it is another. */
+  readonly as?: string
+  readonly send?: string
+  readonly how?: { readonly [option in 'deny' | 'plain' | 'post']?: boolean }
+  /** Parameters of the authorization request before it. */
+  readonly asked?: Readonly<Record<string, unknown>>
+  readonly with?: Readonly<Record<string, unknown>> | readonly Readonly<Record<string, unknown>>[]
+  readonly gets?: string
+  /** The error codes of which one comes. */
+  readonly errors?: readonly string[]
+}
+
 /** What each clause wants, by the name of its check: the id, and after a slash the part of it. */
-export const clauses: Readonly<Record<string, { readonly level: string; readonly wants: string }>> = texts
+export const clauses: Readonly<Record<string, Row>> = texts
 
 /** Makes checks of their requests and judgements, by name; clauses.json has what they want. */
 export function checksBy(runs: Readonly<Record<string, Check['run']>>): readonly Check[] {

@@ -1,4 +1,4 @@
-import type { Check } from './check.ts'
+import { type Check, checksBy, clauses } from './check.ts'
 import { authorizationChecks } from './checks/authorization.ts'
 import { clientAuthenticationChecks } from './checks/client-authentication.ts'
 import { codeChecks } from './checks/codes.ts'
@@ -10,10 +10,21 @@ import { redirectChecks } from './checks/redirects.ts'
 import { refreshChecks } from './checks/refresh.ts'
 import { revocationChecks } from './checks/revocation.ts'
 import { tokenChecks } from './checks/token.ts'
+import { runRow } from './table.ts'
+
+/** The checks that clauses.json has as data. */
+const tableChecks = checksBy(
+  Object.fromEntries(
+    Object.entries(clauses)
+      .filter(([, row]) => row.send !== undefined)
+      .map(([name, row]) => [name, (lab) => runRow(lab, row)]),
+  ),
+)
 
 /** Every check, in the order in which they run: what changes the least comes first. */
 export const checks: readonly Check[] = [
   ...metadataChecks,
+  ...tableChecks,
   ...redirectChecks,
   ...authorizationChecks,
   ...pkceChecks,

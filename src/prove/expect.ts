@@ -1,5 +1,5 @@
 import type { Ended } from './browser.ts'
-import type { Judgement, Rule, Seen } from './observation.ts'
+import { type Judgement, judge, type Rule, type Seen } from './observation.ts'
 import { endingOf } from './params.ts'
 import { membersOf } from './server.ts'
 
@@ -35,6 +35,11 @@ export function rejected(...codes: readonly string[]): Rule {
 /** No token came. */
 export const noToken: Rule = (seen) =>
   membersOf(seen)?.['access_token'] === undefined ? undefined : 'the response has an access token'
+
+/** The request is rejected with one of these codes, and no token comes. */
+export function denies(seen: Seen, ...codes: readonly string[]): Judgement {
+  return judge(seen, noToken, rejected(...codes))
+}
 
 /** A response with an access token. */
 export const tokens: Rule = (seen) =>

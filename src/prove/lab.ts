@@ -1,5 +1,5 @@
 import { type Ended, openBrowser } from './browser.ts'
-import { type AuthMethod, authenticationOf, type Client, redirectUri } from './clients.ts'
+import { type AuthMethod, authenticationOf, authMethods, type Client, redirectUri } from './clients.ts'
 import type { AuthorizeOptions, Code, Grant, LabOptions, PostOptions } from './flow.ts'
 import { NotApplicable, NotTestable, type Seen } from './observation.ts'
 import { encode, endingOf, first, formHeaders, type Params } from './params.ts'
@@ -103,10 +103,7 @@ export function openLab({
     const { browser = signedIn, decision, stopsAtPage, method = 'GET', plain = false } = options
     let sent = encode(asked.params)
     if (traits.pushes && !plain) {
-      const pushed = await post('pushed_authorization_request_endpoint', asked.params, {
-        client: asked.client,
-        ...(traits.dpop && { key }),
-      })
+      const pushed = await push(asked.params, asked.client)
       const uri = membersOf(pushed)?.['request_uri']
       // What the push rejected is how the request ended.
       if (typeof uri !== 'string') return { kind: 'page', seen: pushed, asked }
@@ -123,6 +120,20 @@ export function openLab({
       ...(stopsAtPage !== undefined && { stopsAtPage }),
     }
     return { ...(await browser.visit(target, visit)), asked }
+  }
+
+  /** A client that authenticates, by the first method that the server registers. */
+  function confidential(): Promise<Client> {
+    const method = authMethods
+      .slice(1)
+      .find((one) => server.supports('token_endpoint_auth_methods_supported', one))
+    return client(traits.methods.includes('none') ? (method ?? 'client_secret_basic') : 'main')
+  }
+
+  /** RFC 9126 §2.1. */
+  function push(params: Params, by?: Client): Promise<Seen> {
+    const bound = traits.dpop ? { key } : {}
+    return post('pushed_authorization_request_endpoint', params, { client: by, ...bound })
   }
 
   /** @throws {NotTestable} if no code comes. */
@@ -272,6 +283,8 @@ export function openLab({
     browser: signedIn,
     freshBrowser,
     client,
+    confidential,
+    push,
     scope,
     request,
     authorize,

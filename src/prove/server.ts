@@ -26,15 +26,19 @@ export interface Server {
   readonly endpoint: (name: EndpointName) => string
 }
 
-export type EndpointName =
-  | 'authorization_endpoint'
-  | 'token_endpoint'
-  | 'registration_endpoint'
-  | 'revocation_endpoint'
-  | 'introspection_endpoint'
-  | 'userinfo_endpoint'
-  | 'pushed_authorization_request_endpoint'
-  | 'jwks_uri'
+export const endpointNames = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'registration_endpoint',
+  'revocation_endpoint',
+  'introspection_endpoint',
+  'userinfo_endpoint',
+  'pushed_authorization_request_endpoint',
+  'device_authorization_endpoint',
+  'end_session_endpoint',
+  'jwks_uri',
+] as const
+export type EndpointName = (typeof endpointNames)[number]
 
 /**
  * Reads the metadata of an issuer at its two places: RFC 8414 §3 inserts the name before the path, OpenID Connect

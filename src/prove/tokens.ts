@@ -127,6 +127,20 @@ export function clientAssertion(
   return signJwt(change.signer ?? key, header, claims)
 }
 
+/** A request object, RFC 9101 §4. */
+export function requestObject(
+  key: ClientKey,
+  clientId: string,
+  audience: string,
+  params: Readonly<Record<string, unknown>>,
+  change: Change = {},
+): string {
+  const now = systemClock()
+  const header = { alg: 'ES256', typ: 'oauth-authz-req+jwt', kid: key.kid, ...change.header }
+  const claims = { iss: clientId, aud: audience, nbf: now, exp: now + 60, ...params, ...change.claims }
+  return signJwt(change.signer ?? key, header, claims)
+}
+
 /** Returns the JWT if a key of the set signed it. */
 export function verifiedJwt(token: string, keys: readonly JsonWebKey[]): Jws | undefined {
   const jws = parseJws(token)

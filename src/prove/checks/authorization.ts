@@ -11,13 +11,11 @@ import {
 } from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { judge, judgeEach, NotApplicable, type Seen } from '../observation.ts'
-import { encode, noChallenge } from '../params.ts'
+import { encode } from '../params.ts'
 import { membersOf } from '../server.ts'
-import { confidential } from './refresh.ts'
 
 /** RFC 6749 §3.1 and §4.1, RFC 9207: authorization requests, correct and wrong. */
 export const authorizationChecks: readonly Check[] = checksBy({
-  'rfc6749-3.1-get-supported': async (lab) => endsWithCode(await lab.authorize()),
   'rfc6749-4.1.2-code-in-query': async (lab) => {
     const { ended } = await lab.code()
     const location = String(ended.seen.headers.location ?? '')
@@ -44,14 +42,6 @@ export const authorizationChecks: readonly Check[] = checksBy({
       observe(other === null, `state is ${String(other)}, and none was sent`, none.seen),
     )
   },
-  'rfc6749-3.1.1-response-type-missing': async (lab) =>
-    endsWithError(await lab.authorize({ response_type: undefined }), 'invalid_request'),
-  'rfc6749-3.1.1-response-type-unknown': async (lab) =>
-    endsWithError(
-      await lab.authorize({ response_type: 'lychgate-prove' }),
-      'unsupported_response_type',
-      'invalid_request',
-    ),
   'rfc6749-4.1.2.1-invalid-scope': async (lab) => {
     const ended = await lab.authorize({ scope: `${lab.scope()} lychgate-prove:none`, prompt: 'consent' })
     // RFC 6749 §3.3 lets a server ignore a part of the scope.
@@ -71,20 +61,10 @@ export const authorizationChecks: readonly Check[] = checksBy({
     const granted = String(membersOf(seen)?.['scope'] ?? '').split(' ')
     return observe(!granted.includes(scope), `scope ${scope} is granted for ${scope.toUpperCase()}`, seen)
   },
-  'rfc6749-3.3-scope-syntax': async (lab) =>
-    endsWithout(
-      await lab.authorize({ scope: `${lab.scope()} "quoted\\"` }),
-      'invalid_scope',
-      'invalid_request',
-    ),
   'rfc6749-3.3-scope-order-irrelevant': async (lab) => {
     const reversed = String(lab.scope()).split(' ').reverse().join(' ')
     return endsWithCode(await lab.authorize({ scope: reversed, prompt: 'consent' }))
   },
-  'rfc6749-3.1-ignore-unknown': async (lab) =>
-    endsWithCode(await lab.authorize({ lychgate_prove: 'unknown' })),
-  'rfc6749-3.1-empty-as-omitted': async (lab) =>
-    endsWithCode(await lab.authorize({ response_mode: '', resource: '', claims: '' })),
   'rfc6749-3.1-no-duplicate-request-params': async (lab) => {
     const judged = []
     for (const name of ['state', 'scope', 'code_challenge', 'response_type']) {
@@ -98,10 +78,6 @@ export const authorizationChecks: readonly Check[] = checksBy({
     const { ended } = await lab.code()
     const names = ended.kind === 'callback' ? [...ended.params.keys()] : []
     return observe(new Set(names).size === names.length, `twice: ${names.join(' ')}`, ended.seen)
-  },
-  'rfc6749-4.1.2.1-access-denied': async (lab) => {
-    const ended = await lab.authorize({ prompt: 'consent' }, { decision: 'deny' })
-    return endsWithError(ended, 'access_denied', 'consent_required')
   },
   'rfc6749-4.1.2.1-error-charset': async (lab) => {
     const ended = await lab.authorize({ response_type: 'größe"\\' })
@@ -119,13 +95,6 @@ export const authorizationChecks: readonly Check[] = checksBy({
   'rfc9207-2-iss-on-error': async (lab) =>
     issOf(lab, await lab.authorize({ response_type: 'lychgate-prove' })),
   'rfc9207-2.3-identical-to-metadata': async (lab) => issOf(lab, (await lab.code()).ended),
-  'oauth21-4.1.1-pkce-for-all': async (lab) => {
-    const client = await confidential(lab)
-    return endsWithout(
-      await lab.authorize({ ...noChallenge, nonce: undefined }, { client }),
-      'invalid_request',
-    )
-  },
   'rfc9700-4.12-no-307': async (lab) => {
     const browser = lab.freshBrowser()
     const { asked, ...ended } = await lab.authorize({}, { browser })
@@ -200,12 +169,7 @@ export const authorizationChecks: readonly Check[] = checksBy({
     const seen = await lab.wire.send({ url, headers: { origin: 'https://evil.example' } })
     return judge(seen, withoutHeader('access-control-allow-origin'))
   },
-  'fapi2-5.3.2.2-require-par': async (lab) => endsWithout(await lab.authorize({}, { plain: true })),
   'fapi2-5.3.2.2-iss': async (lab) => issOf(lab, (await lab.code()).ended),
-  'fapi2-5.3.2.2-nonce': async (lab) => endsWithCode(await lab.authorize({ nonce: 'n'.repeat(64) })),
-  'fapi2-5.3.2.2-pkce-s256': async (lab) => endsWithout(await lab.authorize(noChallenge)),
-  'fapi2-5.3.2.2-response-type': async (lab) =>
-    endsWithout(await lab.authorize({ response_type: 'code id_token' })),
   'rfc6749-4.1.1-validate-request': async (lab) => {
     const browser = lab.freshBrowser()
     const ended = await lab.authorize({ response_type: 'lychgate-prove' }, { browser, stopsAtPage: true })
@@ -213,16 +177,6 @@ export const authorizationChecks: readonly Check[] = checksBy({
       endsWithout(ended),
       observe(!/type=["']?password/.test(ended.seen.body), 'the user is asked to sign in', ended.seen),
     )
-  },
-  'rfc8707-2-absolute-no-fragment': async (lab) =>
-    judgeEach(
-      endsWithout(await lab.authorize({ resource: '/relative' })),
-      endsWithout(await lab.authorize({ resource: `${lab.server.issuer}#fragment` })),
-    ),
-  'oidc-core-3.1.2.1-get-and-post': async (lab) => endsWithCode(await lab.authorize({}, { method: 'POST' })),
-  'oidc-core-3.1.2.6-bad-response-mode': async (lab) => {
-    const ended = await lab.authorize({ response_mode: 'lychgate-prove' })
-    return endsWithout(ended)
   },
   'oidc-core-3.1.2.1-redirect-uri-required': async (lab) =>
     endsOnPage(await lab.authorize({ redirect_uri: undefined, scope: 'openid' }, { stopsAtPage: true })),

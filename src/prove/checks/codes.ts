@@ -1,5 +1,5 @@
 import { type Check, checksBy } from '../check.ts'
-import { error, noToken, observe, rejected, status } from '../expect.ts'
+import { denies, observe, rejected } from '../expect.ts'
 import { judge, judgeEach, NotApplicable } from '../observation.ts'
 import { membersOf } from '../server.ts'
 
@@ -12,34 +12,16 @@ export const codeChecks: readonly Check[] = checksBy({
       throw new NotApplicable('the server follows OAuth 2.1, whose token requests have no redirect_uri')
     return judge(seen, rejected('invalid_grant', 'invalid_request'))
   },
-  'rfc6749-4.1.3-redirect-uri-identical': async (lab) => {
-    const { redirectUri } = await lab.client()
-    const judged = []
-    for (const uri of [`${redirectUri}/`, `${redirectUri}?x=1`, 'https://evil.example/callback'])
-      judged.push(
-        judge(
-          await lab.redeem(await lab.code(), { redirect_uri: uri }),
-          noToken,
-          rejected('invalid_grant', 'invalid_request'),
-        ),
-      )
-    return judgeEach(...judged)
-  },
-  'rfc6749-4.1.3-code-issued-to-client': async (lab) => {
-    const [code, other] = [await lab.code(), await lab.client('other')]
-    return judge(await lab.redeem(code, {}, { client: other }), noToken, rejected('invalid_grant'))
-  },
   'rfc6749-4.1.3-code-valid': async (lab) => {
     const code = await lab.code()
     const changed = [`${code.code}A`, code.code.slice(0, -1), [...code.code].reverse().join('')]
     const judged = []
-    for (const value of changed)
-      judged.push(judge(await lab.redeem(code, { code: value }), noToken, rejected('invalid_grant')))
+    for (const value of changed) judged.push(denies(await lab.redeem(code, { code: value }), 'invalid_grant'))
     return judgeEach(...judged)
   },
   'rfc6749-4.1.2-code-single-use': async (lab) => {
     const grant = await lab.grant()
-    return judge(await lab.redeem(grant), noToken, rejected('invalid_grant'))
+    return denies(await lab.redeem(grant), 'invalid_grant')
   },
   'rfc6749-4.1.2-code-single-use/race': async (lab) => {
     const code = await lab.code()
@@ -69,10 +51,5 @@ export const codeChecks: readonly Check[] = checksBy({
     const again = await lab.redeem(grant, { code_verifier: 'a'.repeat(43) })
     const after = await lab.isActive(grant.accessToken, grant.client)
     return observe(after.active, 'the access token no longer works', again, after.seen)
-  },
-  'rfc6749-5.2-unsupported-grant-type': async (lab) => {
-    const client = await lab.client()
-    const seen = await lab.post('token_endpoint', { grant_type: 'urn:example:lychgate-prove' }, { client })
-    return judge(seen, noToken, status(400), error('unsupported_grant_type'))
   },
 })

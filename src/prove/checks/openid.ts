@@ -104,21 +104,8 @@ export const openidChecks: readonly Check[] = checksBy({
     ),
   'oidc-core-3.1.2.6-login-required': async (lab) =>
     endsWithError(await silent(lab), 'login_required', 'interaction_required'),
-  'oidc-core-3.1.2.1-prompt-none-exclusive': async (lab) =>
-    endsWithError(await lab.authorize({ prompt: 'none consent' }), 'invalid_request'),
   'oidc-core-3.1.2.1-prompt-login': async (lab) => asksAgain(lab, { prompt: 'login' }),
   'oidc-core-3.1.2.1-max-age-zero': async (lab) => asksAgain(lab, { max_age: '0', prompt: undefined }),
-  'oidc-core-3.1.2.1-display-accepted': async (lab) =>
-    judgeEach(
-      endsWithCode(await lab.authorize({ display: 'page' })),
-      endsWithCode(await lab.authorize({ display: 'touch' })),
-    ),
-  'oidc-core-3.1.2.1-acr-values': async (lab) =>
-    endsWithCode(await lab.authorize({ acr_values: 'urn:lychgate-prove:unknown' })),
-  'oidc-core-3.1.2.1-ui-locales': async (lab) =>
-    endsWithCode(await lab.authorize({ ui_locales: 'xx-lychgate' })),
-  'oidc-core-5.2-claims-locales': async (lab) =>
-    endsWithCode(await lab.authorize({ claims_locales: 'xx-lychgate' })),
   'oidc-core-3.1.2.2-hint-issuer': async (lab) => {
     const grant = await grantOf(lab)
     const { idToken = '' } = grant

@@ -4,7 +4,6 @@ import { type Client, redirectUri } from '../clients.ts'
 import { endsOnPage, endsWithCode, observe } from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { type Judgement, judgeEach, NotApplicable, NotTestable } from '../observation.ts'
-import { confidential } from './refresh.ts'
 
 /** What another reader of URLs may take for the registered one: none of these equals it. */
 const lookAlikes = (registered: string): readonly string[] => {
@@ -46,7 +45,7 @@ export const redirectChecks: readonly Check[] = checksBy({
     return judgeEach(...judged)
   },
   'rfc9700-2.1-exact-match-all-clients': async (lab) => {
-    const client = await confidential(lab)
+    const client = await lab.confidential()
     const judged: Judgement[] = []
     for (const uri of lookAlikes(client.redirectUri).slice(0, 8))
       judged.push(await staysHere(lab, uri, client))

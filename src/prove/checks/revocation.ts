@@ -1,10 +1,9 @@
 import { type Check, checksBy } from '../check.ts'
 import type { Client } from '../clients.ts'
-import { json, member, noToken, observe, rejected, status } from '../expect.ts'
+import { denies, json, member, noToken, observe, rejected, status } from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { judge, judgeEach } from '../observation.ts'
 import { membersOf } from '../server.ts'
-import { confidential } from './refresh.ts'
 
 const isTrue = member('active', (value) => value === true, 'it should be true')
 const isFalse = member('active', (value) => value === false, 'it should be false')
@@ -16,7 +15,7 @@ export const revocationChecks: readonly Check[] = checksBy({
     const revoked = await lab.post('revocation_endpoint', { token: refreshToken }, { client })
     return judgeEach(
       judge(revoked, status(200)),
-      judge(await lab.refresh(client, refreshToken), noToken, rejected('invalid_grant')),
+      denies(await lab.refresh(client, refreshToken), 'invalid_grant'),
     )
   },
   'rfc7009-2-access-revocation': async (lab) => {
@@ -34,16 +33,6 @@ export const revocationChecks: readonly Check[] = checksBy({
       observe(!after.active, 'the access token still works', after.seen),
     )
   },
-  'rfc7009-2.1-token-required': async (lab) =>
-    judge(
-      await lab.post('revocation_endpoint', {}, { client: await lab.client() }),
-      rejected('invalid_request'),
-    ),
-  'rfc7009-2.2-unknown-token-200': async (lab) =>
-    judge(
-      await lab.post('revocation_endpoint', { token: 'lychgate-prove' }, { client: await lab.client() }),
-      status(200),
-    ),
   'rfc7009-2.2-bad-hint-ignored': async (lab) => {
     const { client, refreshToken } = await lab.refreshable()
     const revoked = await lab.post(
@@ -60,7 +49,7 @@ export const revocationChecks: readonly Check[] = checksBy({
       { token: refreshToken, token_type_hint: 'access_token' },
       { client },
     )
-    return judge(await lab.refresh(client, refreshToken), noToken, rejected('invalid_grant'))
+    return denies(await lab.refresh(client, refreshToken), 'invalid_grant')
   },
   'rfc7009-2.1-issued-to-client': async (lab) => {
     const { client, refreshToken } = await lab.refreshable()
@@ -73,16 +62,11 @@ export const revocationChecks: readonly Check[] = checksBy({
     return observe(after.status === 200, `its refresh gets status ${after.status}`, foreign, after)
   },
   'rfc7009-2.1-confidential-authenticates': async (lab) => {
-    const client = await confidential(lab)
+    const client = await lab.confidential()
     const { accessToken } = await lab.grant({}, { client })
     const seen = await lab.post('revocation_endpoint', { token: accessToken, client_id: client.id })
     return judge(seen, rejected('invalid_client'))
   },
-  'rfc7009-5-public-sends-client-id': async (lab) =>
-    judge(
-      await lab.post('revocation_endpoint', { token: 'x', client_id: 'lychgate-prove-unknown' }),
-      rejected('invalid_client'),
-    ),
   'rfc7009-2-post-form': async (lab) => {
     const { client, accessToken } = await lab.grant()
     const query = new URLSearchParams({ token: accessToken, client_id: client.id })
@@ -91,7 +75,7 @@ export const revocationChecks: readonly Check[] = checksBy({
     return observe(seen.status >= 400 && after.active, `GET gets status ${seen.status}`, seen, after.seen)
   },
   'rfc7662-2.2-active-boolean': async (lab) => {
-    const client = await confidential(lab)
+    const client = await lab.confidential()
     const { accessToken } = await lab.grant({}, { client })
     return judgeEach(
       judge(await introspect(lab, accessToken, client), status(200), json, isTrue),
@@ -99,18 +83,13 @@ export const revocationChecks: readonly Check[] = checksBy({
     )
   },
   'rfc7662-2.2-inactive-form': async (lab) =>
-    judge(await introspect(lab, 'lychgate-prove', await confidential(lab)), status(200), isFalse),
+    judge(await introspect(lab, 'lychgate-prove', await lab.confidential()), status(200), isFalse),
   'rfc7662-2.2-inactive-no-extra': async (lab) => {
-    const seen = await introspect(lab, 'lychgate-prove', await confidential(lab))
+    const seen = await introspect(lab, 'lychgate-prove', await lab.confidential())
     return judge(seen, isFalse, (one) =>
       Object.keys(membersOf(one) ?? {}).length === 1 ? undefined : 'there are other members',
     )
   },
-  'rfc7662-2.1-token-required': async (lab) =>
-    judge(
-      await lab.post('introspection_endpoint', {}, { client: await confidential(lab) }),
-      rejected('invalid_request'),
-    ),
   'rfc7662-2.1-caller-authorised': async (lab) => {
     const { accessToken } = await lab.grant()
     const seen = await lab.post('introspection_endpoint', { token: accessToken })
@@ -128,7 +107,7 @@ export const revocationChecks: readonly Check[] = checksBy({
     )
   },
   'rfc7662-2.1-hint-extends-search': async (lab) => {
-    const client = await confidential(lab)
+    const client = await lab.confidential()
     const { accessToken } = await lab.grant({}, { client })
     const seen = await lab.post(
       'introspection_endpoint',
@@ -138,7 +117,7 @@ export const revocationChecks: readonly Check[] = checksBy({
     return judge(seen, isTrue)
   },
   'rfc7662-4-all-state-checks': async (lab) => {
-    const client = await confidential(lab)
+    const client = await lab.confidential()
     const { accessToken } = await lab.grant({}, { client })
     const before = await introspect(lab, accessToken, client)
     await lab.post('revocation_endpoint', { token: accessToken }, { client })
