@@ -14,10 +14,10 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 19_100,
+    lines: 19_250,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_480 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 16_050 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 16_500 },
   dev: { folders: /^dev$/, lines: 6_430 },
   prove: { folders: /^prove$/, lines: 4_000 },
   storage: { folders: /^storage$/, lines: 4_630 },
@@ -37,6 +37,7 @@ const long = {
   'src/clients/operator-client.ts': 'every flag by which an operator adds or changes a client',
   'src/admin/operations/schema.ts': 'every request and response of the admin API',
   'src/settings/checks.ts': 'every check of the settings against each other',
+  'src/clients/core-members.ts': 'every member of client metadata that the core knows',
   'src/users/rules/user.ts': 'every change of a user',
 }
 

@@ -165,10 +165,10 @@ function lineOf(client: Json): string[] {
 }
 
 /** Names what an operator locked or switched off for this client. */
-function weaknessesOf({ locked_at: lockedAt, pkce, consent }: Json): string[] {
+function weaknessesOf({ locked_at: lockedAt, pkce, pkce_learned_at: learnedAt, consent }: Json): string[] {
   return [
     ...(lockedAt === undefined ? [] : ['locked']),
-    ...(pkce === 'optional' ? ['PKCE optional'] : []),
+    ...(pkce === 'optional' || (pkce === 'auto' && learnedAt === undefined) ? [`PKCE ${pkce}`] : []),
     ...(consent === 'skip' ? ['consent skipped'] : []),
   ]
 }

@@ -2,6 +2,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { configuredIdTokenClaims, idTokenClaimsOf } from '../domain/claims.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import { type Client, consentRules, defaultGrantTypes, type Scope } from '../domain/model.ts'
+import { pkceRuleOf } from '../domain/pkce-auto.ts'
 import { formatScope, narrowScope } from '../domain/scope.ts'
 import {
   assertText,
@@ -181,12 +182,12 @@ export const coreMembers = {
   },
   pkce: {
     schema: choice(
-      ['required', 'optional'],
-      'Whether PKCE is required; optional for confidential clients only.',
+      ['required', 'optional', 'auto'],
+      'Whether PKCE is required; optional for confidential clients only. auto: optional until the client has used it once, then required.',
     ),
     operatorOnly: true,
     default: 'required',
-    show: ({ pkceOptional }: Client) => (pkceOptional ? 'optional' : 'required'),
+    show: pkceRuleOf,
   },
   consent: {
     schema: choice(

@@ -50,7 +50,7 @@ export function describeClient(client: Client, { scopes, openScopes, declared }:
     ...(client.usedAt > client.issuedAt && { last_used_at: client.usedAt }),
     ...(client.anySecretMethod && { token_endpoint_auth_methods_accepted: secretMethods(declared) }),
     ...(client.introspects.length > 0 && { introspects: client.introspects }),
-    ...omitUndefined({ locked_at: client.lockedAt }),
+    ...omitUndefined({ locked_at: client.lockedAt, pkce_learned_at: client.pkceLearnedAt }),
     ...(client.previousSecret !== undefined && {
       ...omitUndefined({ secret_used_at: client.secretUsedAt }),
       previous_secret_expires_at: client.previousSecret.expiresAt,

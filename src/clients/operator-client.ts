@@ -44,6 +44,7 @@ export function addOperatorClient(
     issuedAt: context.at,
     usedAt: context.at,
     ...settle(request, known),
+    ...autoPkceOf(request, undefined, context.at),
     ...(secret !== undefined && { secretHash: hashSecret(secret) }),
   }
   return {
@@ -93,6 +94,7 @@ export function replaceOperatorClient(
   const changed: Client = {
     ...settled,
     ...(!isAsBefore && { idTokenClaims }),
+    ...autoPkceOf(request, current, context.at),
     ...lastingMembers(current),
   }
   return accept(changed, update('client', changed), ...writesWith(current, changed, known, context))
@@ -153,11 +155,24 @@ function settle(
     grantTypes: grantTypesOf(request, isResourceServer, known),
     ...(scope.length > 0 && { scope }),
     idTokenClaims: request.id_token_claims ?? 'default',
-    pkceOptional: request.pkce === 'optional',
+    pkceOptional: request.pkce === 'optional' || request.pkce === 'auto',
     consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
     introspects: isResourceServer ? resources : [],
     ...(!isResourceServer && resources.length > 0 && { resources }),
   }
+}
+
+/** What was learned about PKCE stays while it depends on what the client sends. */
+function autoPkceOf(
+  { pkce }: OperatorClientMembers,
+  before: Client | undefined,
+  now: Seconds,
+): Partial<Pick<Client, 'pkceOptional' | 'pkceAutoSince' | 'pkceLearnedAt'>> {
+  if (pkce !== 'auto') return {}
+  const { pkceAutoSince = now, pkceLearnedAt } = before ?? {}
+  return pkceLearnedAt === undefined
+    ? { pkceAutoSince }
+    : { pkceOptional: false, pkceAutoSince, pkceLearnedAt }
 }
 
 /** A resource server has no grants but those by tokens that it received. */
@@ -329,10 +344,10 @@ function requirePolicy(
     'auth must not be none: introspection needs a secret, RFC 7662 section 2.1',
   )
   check(
-    request.pkce !== 'optional' || isConfidential,
+    (request.pkce ?? 'required') === 'required' || isConfidential,
     'rfc8252-8.1-native-pkce-required',
     'invalid_client_metadata',
-    'pkce may be optional for a confidential client only',
+    `pkce may be ${request.pkce} for a confidential client only`,
   )
   check(
     request.consent === undefined || request.consent === 'always' || isAssured(request),

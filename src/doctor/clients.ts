@@ -3,12 +3,15 @@ import type { Finding } from '../domain/finding.ts'
 import { offeredAlgorithms } from '../domain/key-term.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { Client, Seconds } from '../domain/model.ts'
+import { pkceRuleOf } from '../domain/pkce-auto.ts'
 import { privateUseScheme } from '../domain/redirect-uri.ts'
 import type { ClientProfile } from '../feature/deps.ts'
-import type { Store, StoreFacts } from '../storage/store.ts'
+import type { ChallengeCount, Store, StoreFacts } from '../storage/store.ts'
 import type { Clock } from '../system/system.ts'
 import { setting, warning } from './finding.ts'
 
+/** How long a client may take until it uses PKCE for the first time. */
+const learningSeconds: Seconds = 30 * 86_400
 /** How many clients are named. */
 const mostNamed = 5
 
@@ -20,20 +23,34 @@ export function* examineClients(
   config: Config,
   facts: Partial<StoreFacts>,
   profiles: Profiles,
+  now: Seconds,
 ): Generator<Finding> {
   const { operatorClients = [], registeredClients = [], challenges = [] } = facts
   const silent = facts.unreachableClients ?? []
   const clients = [...operatorClients, ...registeredClients]
   const codes = new Map(challenges.map((count) => [count.clientId, count]))
-  const lax = operatorClients.filter(({ pkceOptional }) => pkceOptional)
+  const countOf = ({ id }: Client) => ({ clientId: id, codes: 0, challenges: 0, ...codes.get(id) })
+  const ofCount = (count: ChallengeCount) =>
+    `${count.clientId} (${count.challenges} of ${count.codes} recent requests had one)`
+  const lax = operatorClients.filter((client) => pkceRuleOf(client) === 'optional')
   if (lax.length > 0) {
-    const counted = lax.map(({ id }) => ({ clientId: id, codes: 0, challenges: 0, ...codes.get(id) }))
+    const counted = lax.map(countOf)
     const safe = counted.filter((count) => count.codes > 0 && count.codes === count.challenges)
     yield warning`clients: PKCE is optional for a client: an attacker can redeem a leaked code of it
       expected  required, where every recent request had a code_challenge; for an app that sends none it breaks sign-in
-      found  ${named(counted, (count) => `${count.clientId} (${count.challenges} of ${count.codes} recent requests had one)`)}
+      found  ${named(counted, ofCount)}
       change  ${named(safe, ({ clientId }) => `lychgate client set ${clientId} --pkce required`)}
       change  ${safe.length < lax.length ? ['let each other app send code_challenge first'] : []}`
+  }
+  const unlearned = operatorClients.filter(
+    ({ pkceAutoSince = now, pkceOptional }) => pkceOptional && now - pkceAutoSince >= learningSeconds,
+  )
+  if (unlearned.length > 0) {
+    yield warning`clients: a client with --pkce auto has not used PKCE in 30 days: an attacker can redeem a leaked code of it
+      expected  an exchange with a code_verifier, which makes PKCE required
+      found  ${named(unlearned.map(countOf), ofCount)}
+      change  switch PKCE on in the app; for an app that has no PKCE:
+      change  ${named(unlearned, ({ id }) => `lychgate client set ${id} --pkce optional`)}`
   }
   const shared = operatorClients.flatMap(({ id, redirectUris }) => {
     const scheme = redirectUris.map(privateUseScheme).find((one) => one !== undefined && !one.includes('.'))
@@ -125,7 +142,7 @@ export function clientExaminer(
       challenges: await store.challenges(mostGrants),
       unreachableClients: unreachableClients(await store.listKind(finishedDeliveryKind, page)),
     }
-    last = { at: clock(), findings: [...examineClients(config, examined, profiles)] }
+    last = { at: clock(), findings: [...examineClients(config, examined, profiles, clock())] }
   }
   return () => {
     // A clock that was set back must not prevent it.

@@ -63,6 +63,8 @@ export function auditGrant<T>(
         return eventOf('revocation', { rule: write.rule })
       case 'revokeAccessToken':
         return eventOf('revocation', { rule: accessTokenRule })
+      case 'learnPkce':
+        return eventOf('client-pkce-learned', {})
       default:
         return undefined
     }

@@ -1,11 +1,12 @@
 import { assertNotOver } from './access-token.ts'
 import { check } from './check.ts'
 import { requireCurrent, type ScopePolicy } from './current-grant.ts'
-import type { Decision } from './decision.ts'
+import { type Decision, withWrites } from './decision.ts'
 import { type GrantLifetimes, redeemGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Seconds } from './model.ts'
 import { verifyCodeVerifier } from './pkce.ts'
+import { learnFromExchange } from './pkce-auto.ts'
 import { type AccessTokenTerms, accessTokenTerms } from './resource.ts'
 
 /** A token request of grant type `authorization_code`, RFC 6749 §4.1.3. */
@@ -61,9 +62,9 @@ export function redeemCode(
     refreshable: client.grantTypes.includes('refresh_token'),
   }
   const decision = redeemGrant(current, issue, lifetimes, now)
-  return 'rejection' in decision
-    ? decision
-    : { result: { grant: decision.result, terms }, writes: decision.writes }
+  if ('rejection' in decision) return decision
+  const learned = learnFromExchange(client, grant.codeChallenge !== undefined, now)
+  return withWrites({ ...decision, result: { grant: decision.result, terms } }, ...learned)
 }
 
 function assertSameRedirectUri(grant: Grant, redirectUri: string | undefined): void {

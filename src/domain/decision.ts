@@ -44,6 +44,8 @@ export type Write =
   /** All records of a kind whose key begins with this text. */
   | { readonly op: 'deleteRecordsFrom'; readonly kind: string; readonly prefix: string }
   | { readonly op: 'touchClient'; readonly clientId: string; readonly at: Seconds }
+  /** PKCE is required of a client from now on, if that depends on what it sends. */
+  | { readonly op: 'learnPkce'; readonly clientId: string; readonly at: Seconds }
   | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
   /** Gives a session another id and other methods; if it has ended, nothing of the transaction is written. */
   | {

@@ -80,6 +80,10 @@ export interface Client {
   readonly idTokenClaims?: 'scope' | 'none' | 'default'
   /** Clients added by an operator only: PKCE may be left out, for the OpenID basic certification plan. */
   readonly pkceOptional: boolean
+  /** Since when PKCE depends on what it sends: it is optional until it was used once, and required from then on. */
+  readonly pkceAutoSince?: Seconds
+  /** When it had used PKCE: `pkceOptional` is false from then on. */
+  readonly pkceLearnedAt?: Seconds
   /** Other than `always` for clients added by an operator only. */
   readonly consent: (typeof consentRules)[number]
   /** Resource servers only: the resource identifiers whose tokens it may introspect, RFC 7662 §4. */
@@ -436,6 +440,7 @@ export const auditEventNames = [
   'client-added',
   'client-changed',
   'client-secret-changed',
+  'client-pkce-learned',
   'client-locked',
   'client-unlocked',
   'client-removed',

@@ -113,7 +113,7 @@ const comparing: ReadonlySet<Write['op']> = new Set<Write['op']>([
   'rotateGrant',
   'extendGrant',
 ])
-const plain: ReadonlySet<Write['op']> = new Set<Write['op']>(['insert', 'update', 'touchClient'])
+const plain: ReadonlySet<Write['op']> = new Set<Write['op']>(['insert', 'update', 'touchClient', 'learnPkce'])
 
 function isBrief(write: Write): boolean {
   return 'record' in write && write.kind === 'record' && write.record.isBrief === true

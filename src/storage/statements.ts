@@ -37,6 +37,10 @@ export interface Dialect {
   readonly builder: BetterSQLite3Database
   /** The function that returns the larger of two numbers. */
   readonly greatest: 'max' | 'greatest'
+  /** Returns a column of JSON, for operators. */
+  readonly jsonOf: (column: SQLiteColumn) => SQL
+  /** Returns a column of JSON in which members are replaced by those of a JSON object. */
+  readonly merged: (column: SQLiteColumn, members: Placeholder) => SQL
   /** What stands before `offset`, for all rows after it. */
   readonly noLimit: 'limit -1' | ''
   /** Selects the texts of a JSON array. */
@@ -461,7 +465,7 @@ export function buildReads(dialect: Dialect) {
 }
 
 /** Builds every statement that writes, those of the sweep at the end. */
-export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
+export function buildWrites({ tables, builder, greatest, noLimit, jsonOf, merged }: Dialect) {
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
     tables
   const insert = (table: SQLiteTable) => builder.insert(table).values(placeholders(table))
@@ -528,6 +532,16 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
       .update(clients)
       .set({ usedAt: sql`${sql.raw(greatest)}(${value('at')}, ${clients.issuedAt} + 1)` })
       .where(eq(clients.id, value('clientId'))),
+    learnPkce: builder
+      .update(clients)
+      .set({ metadata: merged(clients.metadata, value('members')) })
+      .where(
+        and(
+          eq(clients.id, value('clientId')),
+          sql`${jsonOf(clients.metadata)} ->> 'pkceAutoSince' is not null`,
+          sql`${jsonOf(clients.metadata)} ->> 'pkceLearnedAt' is null`,
+        ),
+      ),
     extendSession: builder
       .update(sessions)
       .set({ idleExpiresAt: sql`${value('idleExpiresAt')}` })

@@ -139,6 +139,10 @@ function changesOf(write: Write): readonly QueuedWrite[] {
     case 'deleteOldestGrants':
     case 'endSession':
       return [change(write.op, write)]
+    case 'learnPkce': {
+      const members = { pkceOptional: false, pkceLearnedAt: write.at }
+      return [change(write.op, { clientId: write.clientId, members: JSON.stringify(members) })]
+    }
     case 'endSessionsOf':
       return [change(write.op, { except: '', ...write })]
     case 'removeUser':

@@ -308,6 +308,42 @@ t.test('PKCE is required of a client whose requests all had a challenge, and of 
   t.equal(found.length, 1)
 })
 
+t.test('a client that may leave PKCE out until it uses it is named after 30 days', async (t) => {
+  const data = healthyFolder(t)
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  const day = 86_400
+  const request = {
+    name: 'App',
+    redirectUris: ['https://app.example.com'],
+    postLogoutRedirectUris: [],
+  } as const
+  const add = async (seed: number, days: number) => {
+    const fresh = { id: Buffer.alloc(16, seed), secret: Buffer.alloc(32, seed) }
+    const members = { ...request, idTokenSignedResponseAlg: 'RS256', pkce: 'auto' } as const
+    const known = { declared, scopes: [], resources: [] }
+    const { client } = addOperatorClient(members, known, fresh, systemClock() - days * day)
+    await store.write(insert('client', client))
+    return client.id
+  }
+  const [late] = [await add(1, 31), await add(2, 29)]
+  const learned = await add(3, 31)
+  await store.write({ op: 'learnPkce', clientId: learned, at: systemClock() })
+  await store.close()
+  const found = await faults(data)
+  t.match(found, [
+    {
+      check: 'clients',
+      level: 'warning',
+      found: `${late} (0 of 0 recent requests had one)`,
+      change: [
+        'switch PKCE on in the app; for an app that has no PKCE:',
+        `lychgate client set ${late} --pkce optional`,
+      ],
+    },
+  ])
+  t.equal(found.length, 1)
+})
+
 t.test('a client that took none of its logout tokens is found', async (t) => {
   const data = healthyFolder(t)
   const store = await openStore(`sqlite:${data}/lychgate.db`)

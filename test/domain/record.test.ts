@@ -58,7 +58,7 @@ t.test('what clients and the audit log are stored with stays, too', async (t) =>
   const names = [
     'sign-in sign-in-failed sign-out consent consent-refused grant revocation',
     'registration registration-changed registration-deleted registration-token-made registration-token-revoked',
-    'client-added client-changed client-secret-changed client-locked client-unlocked client-removed',
+    'client-added client-changed client-secret-changed client-pkce-learned client-locked client-unlocked client-removed',
     'client-access-denied client-logout-delivered client-logout-failed',
     'user-added user-invited user-changed user-exported user-email-verified user-password-changed',
     'user-locked user-unlocked user-removed link-made link-deleted session-ended',

@@ -16,7 +16,7 @@ export interface OperatorClientRequest {
   readonly postLogoutRedirectUris: readonly string[]
   readonly authenticationMethod?: string | undefined
   readonly grantTypes?: readonly string[] | undefined
-  readonly pkce: 'required' | 'optional'
+  readonly pkce: 'required' | 'optional' | 'auto'
   readonly consent?: Client['consent'] | undefined
   readonly scope?: readonly string[] | undefined
   readonly idTokenSignedResponseAlg: Client['idTokenSignedResponseAlg']

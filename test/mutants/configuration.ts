@@ -50,7 +50,7 @@ export const configurationFaults = [
   {
     id: 'public-integration-without-pkce',
     file: 'src/clients/operator-client.ts',
-    find: "request.pkce !== 'optional' || isConfidential,",
+    find: "(request.pkce ?? 'required') === 'required' || isConfidential,",
     replace: "request.pkce !== 'optional' || request.name !== '',",
     tests: ['test/domain/operator-client.test.ts'],
   },

@@ -76,6 +76,44 @@ export const pkceFaults = [
     replace: 'const optional = { ...(!client.pkceOptional && { codeChallenge }),',
   },
   {
+    id: 'pkce-learned-from-an-authorization-request',
+    rule: 'rfc9700-2.1.1-confidential-recommended',
+    file: 'src/specs/rfc6749-authorization/approval.ts',
+    find: '...limitGrants(grant), ...writes,',
+    replace: `...limitGrants(grant), ...writes,
+        ...(grant.codeChallenge === undefined
+          ? []
+          : [{ op: 'learnPkce', clientId: client.id, at: now } as const]),`,
+  },
+  {
+    id: 'pkce-learned-in-vain',
+    rule: 'rfc9700-2.1.1-confidential-recommended',
+    file: 'src/storage/writes.ts',
+    find: 'pkceOptional: false, pkceLearnedAt',
+    replace: 'pkceLearnedAt',
+  },
+  {
+    id: 'pkce-left-out-of-a-code-of-before',
+    rule: 'rfc9700-2.1.1-confidential-recommended',
+    file: 'src/domain/pkce-auto.ts',
+    find: 'if (!isVerified) check(',
+    replace: 'if (isVerified) check(true || ',
+  },
+  {
+    id: 'pkce-forgotten-at-a-change',
+    rule: 'rfc9700-2.1.1-confidential-recommended',
+    file: 'src/clients/operator-client.ts',
+    find: 'const { pkceAutoSince = now, pkceLearnedAt } = before ?? {}',
+    replace: 'const { pkceAutoSince = now, pkceLearnedAt }: Partial<Client> = {}',
+  },
+  {
+    id: 'pkce-learned-since-not-compared',
+    tests: ['test/conformance/rfc9700-pkce-auto.test.ts'],
+    file: 'src/domain/pkce-auto.ts',
+    find: '?.pkceOptional === true',
+    replace: ' !== undefined',
+  },
+  {
     id: 'wrong-verifier-burns-the-code',
     rule: 'rfc7636-4.4-bound-to-code',
     file: 'src/domain/authorization-code.ts',

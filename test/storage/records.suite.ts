@@ -384,6 +384,20 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
     await store.write({ op: 'touchClient', clientId: sample.client.id, at: 5000 })
     t.strictSame(await store.find('client', sample.client.id), { ...sample.client, usedAt: 5000 })
   })
+
+  t.test('that a client has used PKCE is written down once, and only where it matters', async (t) => {
+    const store = await openEmpty(t)
+    const { id } = sample.client
+    const client = { ...sample.client, name: 'A "pkceAutoSince":1 name', pkceOptional: true }
+    await store.write(insert('client', client), { op: 'learnPkce', clientId: id, at: 5000 })
+    t.strictSame(await store.find('client', id), client)
+    const auto = { ...client, pkceAutoSince: 4000 }
+    await store.write(update('client', auto), { op: 'learnPkce', clientId: id, at: 5000 })
+    const learned = { ...auto, pkceOptional: false, pkceLearnedAt: 5000 }
+    t.strictSame(await store.find('client', id), learned)
+    await store.write({ op: 'learnPkce', clientId: id, at: 6000 })
+    t.strictSame(await store.find('client', id), learned)
+  })
 }
 
 /** Part of the suite: unique keys. */

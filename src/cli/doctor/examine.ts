@@ -70,7 +70,7 @@ export async function examine(examination: Examination): Promise<readonly Findin
     ...examineSettings(setup),
     ...examineFiles(setup),
     ...findings,
-    ...examineClients(setup.config, facts ?? {}, Object.entries(declared.clientProfiles)),
+    ...examineClients(setup.config, facts ?? {}, Object.entries(declared.clientProfiles), systemClock()),
     ...clock,
     ...keys,
     ...network,

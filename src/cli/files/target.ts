@@ -150,7 +150,13 @@ export function targetOf(operator: Operator, isPrinted: boolean) {
 }
 
 /** What only the use of a client changes. */
-const fleeting = ['last_used_at', 'secret_used_at', 'previous_secret_used_at', 'previous_secret_expires_at']
+const fleeting = [
+  'last_used_at',
+  'pkce_learned_at',
+  'secret_used_at',
+  'previous_secret_used_at',
+  'previous_secret_expires_at',
+]
 
 function lasting(described: Json): Json {
   return Object.fromEntries(Object.entries(described).filter(([name]) => !fleeting.includes(name)))

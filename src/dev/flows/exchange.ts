@@ -192,6 +192,8 @@ function describeWrite(write: Write): readonly string[] {
       return [`grant ${write.grantId}: revoked by ${write.rule}`]
     case 'revokeAccessToken':
       return [`grant ${write.grantId}: one access token revoked`]
+    case 'learnPkce':
+      return [`client ${write.clientId}: PKCE is required from now on`]
     case 'touchClient':
     case 'extendSession':
       return []

@@ -17,6 +17,8 @@ export const dialect = {
   tables,
   builder: drizzle.mock(),
   greatest: 'greatest',
+  jsonOf: (column) => sql`cast(${column} as jsonb)`,
+  merged: (column, members) => sql`cast(cast(${column} as jsonb) || cast(${members} as jsonb) as text)`,
   noLimit: '',
   textsIn: (array) => sql`select json_array_elements_text(cast(${array} as json))`,
   readBytes: (column) => column,

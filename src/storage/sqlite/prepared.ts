@@ -22,6 +22,8 @@ export const dialect: Dialect = {
   tables,
   builder: drizzle.mock(),
   greatest: 'max',
+  jsonOf: (column) => sql`${column}`,
+  merged: (column, members) => sql`json_patch(${column}, ${members})`,
   noLimit: 'limit -1',
   textsIn: (array) => sql`select value from json_each(${array})`,
   // For each blob the driver allocates memory, which takes as long as twenty numbers; a text takes a sixth of it.
