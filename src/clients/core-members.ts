@@ -5,16 +5,15 @@ import { type Client, consentRules, defaultGrantTypes, type Scope } from '../dom
 import { pkceRuleOf } from '../domain/pkce-auto.ts'
 import { formatScope, narrowScope } from '../domain/scope.ts'
 import {
-  assertText,
   type ClientMember,
-  isTextList,
   type JsonObject,
   readChoice,
+  readContacts,
+  readContextClasses,
   readFlag,
   readSeconds,
   readText,
   readUri,
-  rejection,
 } from './members.ts'
 import { localizableOf } from './read-members.ts'
 
@@ -237,6 +236,13 @@ export const coreMembers = {
     property: 'defaultMaxAgeSeconds',
     read: readSeconds,
   },
+  default_acr_values: {
+    schema: texts(
+      'Context classes of a sign-in when a request names none, the most wanted first; of `acr_values_supported`.',
+    ),
+    flag: '--default-acr <class>',
+    read: readContextClasses,
+  },
   require_auth_time: {
     schema: Type.Boolean({ description: 'Whether every ID Token must have `auth_time`.' }),
     isAlways: true,
@@ -284,16 +290,6 @@ export function clientMembers<T extends object = object>(
     minProperties: 1,
     ...(required.length > 0 && { required }),
   })
-}
-
-const mostContacts = 20
-
-function readContacts(members: JsonObject): readonly string[] {
-  const contacts = members['contacts'] ?? []
-  if (!isTextList(contacts)) throw rejection('contacts must be an array of strings')
-  if (contacts.length > mostContacts) throw rejection(`contacts has more than ${mostContacts} entries`)
-  for (const contact of contacts) assertText(contact, 'contacts')
-  return contacts
 }
 
 function unlessEmpty(list: readonly string[]): readonly string[] | undefined {

@@ -1,3 +1,4 @@
+import { contextClasses } from '../domain/authentication-context.ts'
 import { isDeceptive } from '../domain/deceptive.ts'
 import type { Write } from '../domain/decision.ts'
 import { type ErrorDetail, OAuthError } from '../domain/errors.ts'
@@ -247,6 +248,30 @@ export function readSeconds(members: JsonObject, name: string): number | undefin
     return seconds
   }
   throw rejection(`${name} must be a whole number of seconds from 0 to ${longestSeconds}`)
+}
+
+const mostContacts = 20
+
+/** Reads `contacts`, RFC 7591 §2. @throws {OAuthError} `invalid_client_metadata` */
+export function readContacts(members: JsonObject): readonly string[] {
+  const contacts = members['contacts'] ?? []
+  if (!isTextList(contacts)) throw rejection('contacts must be an array of strings')
+  if (contacts.length > mostContacts) throw rejection(`contacts has more than ${mostContacts} entries`)
+  for (const contact of contacts) assertText(contact, 'contacts')
+  return contacts
+}
+
+/**
+ * Reads `default_acr_values` (OpenID Connect Registration §2). Classes that no sign-in here can have are left out, as a
+ * request may name them without effect, and the response shows what is left (RFC 7591 §3.2.1).
+ * @throws {OAuthError} `invalid_client_metadata`
+ */
+export function readContextClasses(members: JsonObject, name: string): readonly string[] | undefined {
+  const values = members[name] ?? []
+  if (!isTextList(values)) throw rejection(`${name} must be an array of strings`)
+  const offered = contextClasses.filter((one) => values.includes(one))
+  if (offered.length === 0) return undefined
+  return offered.toSorted((one, other) => values.indexOf(one) - values.indexOf(other))
 }
 
 /** Whether the value is an array of strings. A lone string is not: it is never wrapped into one. */

@@ -1,5 +1,5 @@
 import { check } from './check.ts'
-import type { RequestedAcr } from './model.ts'
+import type { Client, RequestedAcr } from './model.ts'
 
 /**
  * The authentication context classes a sign-in can have here, OpenID Connect Core §2, strongest first, and the method
@@ -50,6 +50,12 @@ export function contextClassOf(methods: readonly string[], wanted?: RequestedAcr
 /** Whether a sign-in by these methods satisfies none of the requested classes. */
 export function lacksAcr(methods: readonly string[], wanted: RequestedAcr | undefined): boolean {
   return wanted !== undefined && !wanted.values.some((name) => isOfClass(methods, name))
+}
+
+/** Returns the classes that a client requests where a request names none (OpenID Connect Registration §2). */
+export function defaultAcrValues({ extra }: Pick<Client, 'extra'>): readonly string[] {
+  const values = extra?.['default_acr_values']
+  return Array.isArray(values) ? values.map(String) : []
 }
 
 /**

@@ -1,4 +1,4 @@
-import { requestedAcr } from './authentication-context.ts'
+import { defaultAcrValues, requestedAcr } from './authentication-context.ts'
 import { check, recordCheck } from './check.ts'
 import { narrowClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
@@ -91,7 +91,8 @@ export function parseAuthorizationRequest(
   const { scope, resource } = parseScopeAndResource(parameters, client, policy)
   const { claims, sub, essentialAcr, requestedAcrValues } = parseClaims(single(parameters, 'claims'))
   const acrValues = single(parameters, 'acr_values')?.split(' ') ?? []
-  const acr = requestedAcr(essentialAcr, [...acrValues, ...requestedAcrValues])
+  const named = [...acrValues, ...requestedAcrValues]
+  const acr = requestedAcr(essentialAcr, named.length > 0 ? named : defaultAcrValues(client))
   const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
   const requiredSub = hintedSub ?? sub
   const optional = {

@@ -39,6 +39,7 @@ const samples: Readonly<Record<string, readonly [value: unknown, needed?: object
   software_id: ['software'],
   software_version: ['1.0'],
   default_max_age: [60],
+  default_acr_values: [['phr', 'https://refeds.org/profile/mfa']],
   require_auth_time: [true],
   jwks: [{ keys: [{ ...makeClientKey().jwk, alg: 'ES256' }] }],
   jwks_uri: ['https://app.example/keys'],

@@ -291,6 +291,7 @@ t.test('[rfc7591-3.2.1-all-metadata-returned] the response has everything that i
     id_token_signed_response_alg: 'ES256',
     subject_type: 'public',
     default_max_age: 3600,
+    default_acr_values: ['phr', 'https://refeds.org/profile/mfa'],
     require_auth_time: true,
     post_logout_redirect_uris: ['http://127.0.0.1:7777/out'],
   }
@@ -304,6 +305,8 @@ t.test('[rfc7591-3.2.1-all-metadata-returned] the response has everything that i
     ...registered
   } = await register(sent)
   t.strictSame(registered, sent)
+  const unknown = await register({ default_acr_values: ['urn:example:gold', 'phr', 'phr'] })
+  t.strictSame(unknown['default_acr_values'], ['phr'], 'what no sign-in here can have is left out')
   t.type(secret, 'string')
   const {
     client_id: _otherId,
@@ -339,6 +342,7 @@ t.test(
       { client_name: 'a\u202eb' },
       { client_name: 'a\u0000b' },
       { default_max_age: '10' },
+      { default_acr_values: 'phr' },
       { require_auth_time: 'yes' },
       { response_types: 'code' },
       { jwks: [] },

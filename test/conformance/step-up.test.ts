@@ -45,6 +45,24 @@ await store.write(
 )
 
 t.test(
+  '[oidc-reg-2-default-acr-values] the classes that a client registered count where a request names none',
+  async (t) => {
+    const [strict, lax] = await Promise.all(
+      [mfa, password].map((value) =>
+        integrate(server, { consent: 'skip' }, { extra: { default_acr_values: [value] } }),
+      ),
+    )
+    if (strict === undefined || lax === undefined) throw new Error('two clients')
+    t.equal(title(pageOf(await ask(server, strict, {}, early))), 'Confirm that it is you')
+    t.match(sentAway(await ask(server, lax, {}, early)), { code: /./ })
+    t.equal(title(pageOf(await ask(server, lax, { acr_values: mfa }, early))), 'Confirm that it is you')
+    const claims = JSON.stringify({ id_token: { acr: { values: [password] } } })
+    for (const fields of [{ acr_values: password }, { claims }, { prompt: 'none' }])
+      t.match(sentAway(await ask(server, strict, fields, early)), { code: /./ }, JSON.stringify(fields))
+  },
+)
+
+t.test(
   'a password session steps up with a code, keeps its auth_time, and gets a new identifier',
   async (t) => {
     const before = await claimsAt(sentAway(await ask(server, portal, { max_age: '10000' }, early)))

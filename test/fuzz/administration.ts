@@ -133,6 +133,7 @@ const registered = [
   'response_types',
   'software_id',
   'default_max_age',
+  'default_acr_values',
   'require_auth_time',
 ]
 

@@ -64,6 +64,7 @@ export const members = [
   'software_statement',
   'subject_type',
   'default_max_age',
+  'default_acr_values',
   'require_auth_time',
   'dpop_bound_access_tokens',
   'post_logout_redirect_uris',

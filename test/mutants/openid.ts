@@ -155,6 +155,13 @@ export const openidFaults = [
     replace: '',
   },
   {
+    id: 'default-acr-values-over-the-request',
+    rule: 'oidc-reg-2-default-acr-values',
+    file: request,
+    find: 'named.length > 0 ? named : defaultAcrValues(client)',
+    replace: '[...defaultAcrValues(client), ...named]',
+  },
+  {
     id: 'hint-ignored',
     rule: 'oidc-core-3.1.2.1-id-token-hint-match',
     file: interaction,
