@@ -4,6 +4,7 @@ import type { Report, ReportedProfile } from '../dev/issuers/report.ts'
 import { loadConfig } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { printColumns, printJson, visible, visibleLines } from './print.ts'
+import { escaped } from './reports/junit.ts'
 
 interface ReportFlags {
   readonly config?: string
@@ -116,11 +117,6 @@ function testCase(profile: ReportedProfile, countsAll: boolean): string {
 
 function failure(message: string, text: string): string {
   return `<failure message="${message}">${escaped(text)}</failure>`
-}
-
-/** Escapes text for XML, without the characters that XML 1.0 §2.2 excludes. */
-function escaped(text: string): string {
-  return visibleLines(text).replaceAll(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
 /** Explains why the client counts as fooled. */

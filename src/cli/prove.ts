@@ -12,8 +12,9 @@ import { prove, type Run } from '../prove/runner.ts'
 import { isLoopbackIssuer } from '../settings/checks.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { jsonText, printJson, visibleLines } from './print.ts'
+import { addReportOptions, type ReportFlags, writeReports } from './reports/write.ts'
 
-interface ProveFlags {
+interface ProveFlags extends ReportFlags {
   readonly profile?: string
   readonly only?: RegExp
   readonly client?: readonly string[]
@@ -52,7 +53,7 @@ Examples:
 /** Adds `lychgate prove`, which judges a server from outside. */
 export function addProveCommand(program: Command): void {
   const names = profiles.map(({ name }) => name)
-  program
+  const command = program
     .command('prove')
     .description('check from outside whether a server does what the specifications say, clause by clause')
     .argument('<issuer>', 'the issuer, as clients know it')
@@ -74,6 +75,7 @@ export function addProveCommand(program: Command): void {
     .option('--rate <number>', 'requests in a second (10; no limit on loopback)', parseCount)
     .option('--baseline <file>', 'JSON of a run before: only what is new counts as failed')
     .option('--report <file>', 'write the report to this file as JSON')
+  addReportOptions(command)
     .option('--json', 'print JSON')
     .option('--verbose', 'show clauses that passed, too')
     .addHelpText('after', help)
@@ -85,8 +87,10 @@ async function run(issuer: string, flags: ProveFlags): Promise<void> {
     throw new WrongUsage('the issuer must be an http or https URL, such as http://localhost:9400')
   const baseline = flags.baseline === undefined ? undefined : readJson(flags.baseline)
   const found = await proved(issuer, flags)
-  if (flags.report !== undefined) writeFileSync(flags.report, `${jsonText(jsonReport(found), 2)}\n`)
-  if (flags.json) printJson(jsonReport(found))
+  const report = jsonReport(found)
+  if (flags.report !== undefined) writeFileSync(flags.report, `${jsonText(report, 2)}\n`)
+  writeReports(flags, { tool: 'lychgate prove', subject: issuer, ...report })
+  if (flags.json) printJson(report)
   else process.stdout.write(visibleLines(terminalReport(found, { verbose: flags.verbose === true })))
   const failed = newFailures(found.results, baseline)
   if (failed.length > 0)

@@ -1,5 +1,5 @@
 import { type Ended, openBrowser } from './browser.ts'
-import { type AuthMethod, authenticationOf, authMethods, type Client, redirectUri } from './clients.ts'
+import { type AuthMethod, authenticationOf, authMethods, type Client } from './clients.ts'
 import type { AuthorizeOptions, Code, Grant, LabOptions, PostOptions } from './flow.ts'
 import { NotApplicable, NotTestable, type Seen } from './observation.ts'
 import { encode, endingOf, first, formHeaders, type Params } from './params.ts'
@@ -296,6 +296,5 @@ export function openLab({
     refreshable,
     userinfo,
     isActive,
-    redirectUri,
   }
 }

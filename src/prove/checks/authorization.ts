@@ -1,5 +1,6 @@
 import type { Ended } from '../browser.ts'
 import { type Check, checksBy } from '../check.ts'
+import { redirectUri } from '../clients.ts'
 import {
   endsOnPage,
   endsWithCode,
@@ -160,7 +161,7 @@ export const authorizationChecks: readonly Check[] = checksBy({
   'rfc6749-10.12-csrf-approval': async (lab) => {
     await lab.authorize()
     const { seen: page } = await lab.authorize({ prompt: 'consent' }, { stopsAtPage: true })
-    const forged = await lab.freshBrowser().decide(page, lab.redirectUri)
+    const forged = await lab.freshBrowser().decide(page, redirectUri)
     return forged.kind === 'page' ? { seen: [forged.seen] } : endsWithout(forged)
   },
   'rfc9700-2.6-no-cors-authorize': async (lab) => {

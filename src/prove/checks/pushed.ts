@@ -1,4 +1,5 @@
 import { type Check, checksBy } from '../check.ts'
+import { redirectUri } from '../clients.ts'
 import {
   denies,
   endsWithCode,
@@ -145,5 +146,5 @@ async function push(lab: Lab, overrides: Params = {}) {
 
 function visit(lab: Lab, params: Params) {
   const url = `${lab.server.endpoint('authorization_endpoint')}?${encode(params)}`
-  return lab.browser.visit({ url }, { redirectUri: lab.redirectUri })
+  return lab.browser.visit({ url }, { redirectUri })
 }
