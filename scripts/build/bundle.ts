@@ -21,3 +21,11 @@ export const bundleOptions = {
   metafile: true,
   logLevel: 'warning',
 } satisfies BuildOptions
+
+/**
+ * Escapes what is not ASCII in code: esbuild leaves regular expressions unchanged, and one character beyond Latin-1
+ * doubles the memory of the whole text.
+ */
+export function inAscii(code: string): string {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

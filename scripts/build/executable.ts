@@ -18,10 +18,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { assetPaths, filesIn } from './assets.ts'
-import { bundleOptions, dist, root } from './bundle.ts'
+import { bundleOptions, dist, inAscii, root } from './bundle.ts'
 import { writeCodeCache } from './code-cache.ts'
 import { docsLicences, writeDocsAssets } from './docs-assets.ts'
 import { licencesOf } from './licences.ts'
+import { bundlePackages, packageAssets, packagesOnDemand } from './packages-on-demand.ts'
 import { runNode } from './run-node.ts'
 
 const addon = 'better_sqlite3.node'
@@ -50,7 +51,7 @@ export async function buildExecutable(file: string, target: Target = here): Prom
   if (process.platform !== 'linux') throw new Error('the executable is made on Linux only')
   const work = mkdtempSync(join(tmpdir(), 'lychgate-build-'))
   try {
-    const metafile = await bundle(`${work}/lychgate.cjs`, target)
+    const metafiles = [await bundle(`${work}/lychgate.cjs`, target), ...(await bundlePackages(work))]
     copyAssets(`${work}/assets`, target)
     if (target === here) writeCodeCache(work)
     copyFileSync(`${root}scripts/build/start.cjs`, `${work}/start.cjs`)
@@ -64,7 +65,7 @@ export async function buildExecutable(file: string, target: Target = here): Prom
     // A running server keeps the file it was started from.
     rmSync(file, { force: true })
     copyFileSync(`${work}/lychgate`, file)
-    writeFileSync(`${file}.licences.txt`, `${nodeLicence()}\n${licencesOf(metafile)}\n${docsLicences()}`)
+    writeFileSync(`${file}.licences.txt`, `${nodeLicence()}\n${licencesOf(...metafiles)}\n${docsLicences()}`)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
@@ -74,7 +75,7 @@ async function bundle(file: string, { platform }: Target): Promise<Metafile> {
   const { metafile } = await build({
     ...bundleOptions,
     entryPoints: ['src/one-file.ts'],
-    plugins: [embeddedAddon(platform), routesOnDemand],
+    plugins: [embeddedAddon(platform), packagesOnDemand, routesOnDemand],
     format: 'cjs',
     // A script from an asset has no `import()`, so modules of Node are required, lazily all the same.
     supported: { 'dynamic-import': false },
@@ -117,20 +118,16 @@ const routesOnDemand: Plugin = {
       const [before, after, more] = readFileSync(path, 'utf8').split(atOnce)
       if (after === undefined || more !== undefined) throw new Error(`${path} compiles in another way`)
       const [compiled, rest] = [after.slice(0, after.indexOf('\n')), after.slice(after.indexOf('\n'))]
-      const onDemand = `return function (path, i) {
+      // A route that is added looks for another one of its path, and so is compared at start, too.
+      const onDemand = `let calls = 0
+      return function (path, i) {
+        if (++calls < 100) return path.startsWith(prefix, i)
         this.matchPrefix = new Function('path', 'i', \`${compiled}
         return this.matchPrefix(path, i)
       }`
       return { contents: before + onDemand + rest }
     })
   },
-}
-
-/**
- * esbuild leaves regular expressions unchanged, and one character beyond Latin-1 doubles the memory of the whole text.
- */
-function inAscii(code: string): string {
-  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function copyAssets(folder: string, { platform }: Target): void {
@@ -141,16 +138,19 @@ function copyAssets(folder: string, { platform }: Target): void {
 
 function blobOptions(work: string, target: Target) {
   const files = filesIn(`${work}/assets`)
-  const code = ['lychgate.cjs', ...(target === here ? ['lychgate.cache'] : [])].map((name) => [name, name])
+  const code = ['lychgate.cjs', ...packageAssets, ...(target === here ? ['lychgate.cache'] : [])].map(
+    (name) => [name, name],
+  )
   return {
     main: 'start.cjs',
     output: 'blob',
     disableExperimentalSEAWarning: true,
-    // Megabytes. This initial size saves a start its first collections. As the limit it keeps a server under load below
-    // 130 MiB, where growing to Node's 16 took 180, and costs it one to five parts in a hundred of its CPU.
+    // Megabytes. The limit saves a start most of its collections. After the start, src/one-file.ts makes the initial size
+    // the limit: that keeps a server under load below 130 MiB, where 16 took 180, and costs it one to five parts in a
+    // hundred of its CPU.
     // One worker thread instead of four, for compilation and collection: each keeps the memory it once needed, 5 MB
     // and more, and together they do no more for a server on one core.
-    execArgv: ['--min-semi-space-size=4', '--max-semi-space-size=4', '--v8-pool-size=1'],
+    execArgv: ['--min-semi-space-size=4', '--max-semi-space-size=16', '--v8-pool-size=1'],
     assets: Object.fromEntries([...code, ...files.map((name) => [name, `assets/${name}`])]),
   }
 }

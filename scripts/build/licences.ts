@@ -3,10 +3,9 @@ import type { Metafile } from 'esbuild'
 import { root } from './bundle.ts'
 
 /** The licence of every package whose code is in a bundle, as each of them requires of copies. */
-export function licencesOf(metafile: Metafile): string {
-  const packages = Object.keys(metafile.inputs).flatMap(
-    (path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [],
-  )
+export function licencesOf(...metafiles: readonly Metafile[]): string {
+  const paths = metafiles.flatMap(({ inputs }) => Object.keys(inputs))
+  const packages = paths.flatMap((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [])
   return [...new Set(packages)].sort().map(chapter).join('\n')
 }
 

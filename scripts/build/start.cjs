@@ -5,8 +5,17 @@ const { Script } = require('node:vm')
 
 const read = (name) => Buffer.from(getRawAsset(name))
 const cache = 'lychgate.cache'
-const options = {
-  filename: 'lychgate.cjs',
-  ...(getAssetKeys().includes(cache) && { cachedData: read(cache) }),
+run('lychgate.cjs', getAssetKeys().includes(cache) && { cachedData: read(cache) })(load)
+
+function run(filename, options) {
+  return new Script(read(filename).latin1Slice(), { filename, ...options }).runInThisContext()
 }
-new Script(read('lychgate.cjs').latin1Slice(), options).runInThisContext()(require)
+
+/** Returns a module of Node, or a package that scripts/build/packages-on-demand.ts made a script of its own. */
+function load(name) {
+  const [, asset] = name.split('lychgate:')
+  if (asset === undefined) return require(name)
+  const module = { exports: {} }
+  run(asset)(require, module)
+  return module.exports
+}

@@ -24,24 +24,31 @@ const viramas = {
 const emoji = String.raw`[\p{Extended_Pictographic}&&[\u2190-\u{10ffff}]]`
 const letterOf = (script: string) => String.raw`[\p{L}&&\p{Script=${script}}]`
 
-/** One joiner that writing needs: RFC 5892 appendix A.1 and A.2, and UTS #51 for emoji. */
-const needed = new RegExp(
-  [
-    String.raw`(?<=${emoji}[\u{1f3fb}-\u{1f3ff}]?\ufe0f?)\u200d(?=${emoji})`,
-    ...cursive.map((script) => String.raw`(?<=${letterOf(script)}\p{M}{0,4})\u200c(?=${letterOf(script)})`),
-    ...Object.entries(viramas).flatMap(([script, virama]) => [
-      String.raw`(?<=${letterOf(script)}\p{M}{0,4}${virama})[\u200c\u200d](?=${letterOf(script)})`,
-      // Ra with its full form before a virama, as Bengali and Kannada write it.
-      String.raw`(?<=${letterOf(script)})\u200d(?=${virama}${letterOf(script)})`,
-    ]),
-  ].join('|'),
-  'gv',
-)
+/**
+ * Matches one joiner that writing needs: RFC 5892 appendix A.1 and A.2, and UTS #51 for emoji. Compiled for the first
+ * name that has one.
+ */
+let needed: RegExp | undefined
+const compileNeeded = () =>
+  new RegExp(
+    [
+      String.raw`(?<=${emoji}[\u{1f3fb}-\u{1f3ff}]?\ufe0f?)\u200d(?=${emoji})`,
+      ...cursive.map((script) => String.raw`(?<=${letterOf(script)}\p{M}{0,4})\u200c(?=${letterOf(script)})`),
+      ...Object.entries(viramas).flatMap(([script, virama]) => [
+        String.raw`(?<=${letterOf(script)}\p{M}{0,4}${virama})[\u200c\u200d](?=${letterOf(script)})`,
+        // Ra with its full form before a virama, as Bengali and Kannada write it.
+        String.raw`(?<=${letterOf(script)})\u200d(?=${virama}${letterOf(script)})`,
+      ]),
+    ].join('|'),
+    'gv',
+  )
 
 /**
  * Whether a name has a character that could disguise it or change the direction of the text around it. ZWJ and ZWNJ are
  * accepted one at a time where a script or an emoji needs them: elsewhere nothing would show them.
  */
 export function isDeceptive(text: string): boolean {
-  return deceptive.test(text) && deceptive.test(text.replaceAll(needed, ''))
+  if (!deceptive.test(text)) return false
+  needed ??= compileNeeded()
+  return deceptive.test(text.replaceAll(needed, ''))
 }

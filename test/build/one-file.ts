@@ -12,6 +12,7 @@ import {
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { packageAssets } from '../../scripts/build/packages-on-demand.ts'
 import { docsAssets } from '../../src/dev/docs.ts'
 import { version } from '../../src/system/version.ts'
 import { ended, executable, newFolder, run, spawnFile, start } from '../helpers/command.ts'
@@ -55,12 +56,16 @@ t.test(
     const made = Object.keys(contained).filter((name) => !(name in wanted))
     for (const name of made) delete contained[name]
     t.strictSame(contained, wanted)
-    t.strictSame(made, [
-      'better_sqlite3.node',
-      ...docsAssets.map((name) => `dist/docs/${name}.gz`).toSorted(),
-      'lychgate.cache',
-      'lychgate.cjs',
-    ])
+    t.strictSame(
+      made,
+      [
+        'better_sqlite3.node',
+        'lychgate.cache',
+        'lychgate.cjs',
+        ...docsAssets.map((name) => `dist/docs/${name}.gz`),
+        ...packageAssets,
+      ].toSorted(),
+    )
   },
 )
 

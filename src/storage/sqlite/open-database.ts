@@ -71,8 +71,11 @@ async function openNow(file: string): Promise<Database.Database> {
 /** @throws {Error} when the running SQLite is older than the oldest safe one. */
 export function assertSqliteVersion(client: Database.Database, oldest = oldestSqlite): void {
   const version = String(client.prepare('select sqlite_version()').pluck().get())
-  const isOlder = version.localeCompare(oldest, 'en', { numeric: true }) < 0
-  if (isOlder) throw new Error(`SQLite ${version} is too old: ${oldest} or newer is required`)
+  // Not by localeCompare, which loads the collation of a language first: 10 ms of a start.
+  const [parts, least] = [version.split('.').map(Number), oldest.split('.').map(Number)]
+  const at = parts.findIndex((part, index) => part !== least[index])
+  if (at >= 0 && Number(parts[at]) < Number(least[at]))
+    throw new Error(`SQLite ${version} is too old: ${oldest} or newer is required`)
 }
 
 /** Looks at an existing file through a connection that cannot write. */
