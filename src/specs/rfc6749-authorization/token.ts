@@ -56,9 +56,9 @@ export const token: FastifyPluginAsyncTypebox<Needs<'config' | 'store' | 'keys' 
       const redeem = grantHandler(app.seams.grantTypes.added, single(parameters, 'grant_type'), client)
       const { ahead } = request
       const later = ahead && ((use: ProofUse) => void Object.assign(ahead, { use }))
-      const confirming = app.tokenBindings.confirm(request, reply, client, later)
-      request.confirmation = confirming && (await confirming)
       try {
+        const confirming = app.tokenBindings.confirm(request, reply, client, later)
+        request.confirmation = confirming && (await confirming)
         // To adopt the promise instead would take two more turns of the microtask queue.
         return await redeem(client, parameters, request)
       } finally {
