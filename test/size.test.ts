@@ -22,7 +22,7 @@ const mostLines = {
   prove: { folders: /^prove$/, lines: 4_000 },
   storage: { folders: /^storage$/, lines: 4_630 },
 }
-const restOfLines = 7_220
+const restOfLines = 7_350
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

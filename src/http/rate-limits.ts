@@ -3,8 +3,11 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
+import type { Needs } from '../feature/deps.ts'
+import type { Store } from '../storage/store.ts'
 import type { Peers } from '../system/peers.ts'
 import { addressPrefix } from './address-prefix.ts'
+import { nodeCounts } from './node-counts.ts'
 import { sharedCounts } from './shared-counts.ts'
 
 const untrusted = '; X-Forwarded-For of this proxy does not count (trustProxy)'
@@ -18,14 +21,15 @@ interface RateLimitOptions {
   readonly config: Pick<Config, 'rateLimits' | 'requestsPerMinute'>
   readonly prefix: string
   readonly peers?: Peers
+  readonly store?: Pick<Store, 'tellNodes'>
 }
 
 /**
  * Request rate limits by address prefix, RFC 6749 §2.3.1 and RFC 7009 §5. A route names its limit in its `config`; the
  * throttle on failed sign-ins is independent and always on.
  */
-export const rateLimits = fp<RateLimitOptions>(
-  async (app, { config, prefix, peers }) => {
+export const rateLimits = fp<RateLimitOptions & Needs<'clock' | 'random'>>(
+  async (app, { config, prefix, peers, store, ...deps }) => {
     if (config.rateLimits === 'off') return
     const { requestsPerMinute } = config
     app.addHook('onRoute', (route) => {
@@ -43,9 +47,10 @@ export const rateLimits = fp<RateLimitOptions>(
       if (![`${prefix}/account/`, `${prefix}/admin/`].some((root) => url.startsWith(root))) return undefined
       return method === 'POST' ? 'signIn' : 'authorization'
     }
+    const others = store?.tellNodes === undefined ? peers : nodeCounts(app, store.tellNodes, deps)
     await app.register(rateLimit, {
       global: false,
-      ...(peers && { store: sharedCounts(app, peers) }),
+      ...(others && { store: sharedCounts(app, others) }),
       keyGenerator: (request) => addressPrefix(request.ip),
       errorResponseBuilder: (request, { ttl }) =>
         new OAuthError(

@@ -8,7 +8,8 @@ interface Count {
   began: number
 }
 
-type Told = readonly (readonly [route: string, key: string, added: number])[]
+/** What was counted since the last time. */
+export type Told = readonly (readonly [route: string, key: string, added: number])[]
 
 const pauseMilliseconds = 100
 /** Of a route; beyond it the one that was seen first starts again. */
@@ -19,7 +20,10 @@ const mostNetworks = 5000
  * what it has counted. A network that spreads its requests over all of them gets as many more through as it sends in a
  * tenth of a second.
  */
-export function sharedCounts(app: FastifyInstance, peers: Peers): FastifyRateLimitStoreCtor {
+export function sharedCounts(
+  app: FastifyInstance,
+  peers: Pick<Peers, 'tell' | 'on'>,
+): FastifyRateLimitStoreCtor {
   const counts = new Map<string, Map<string, Count>>()
   let untold = new Map<string, Map<string, number>>()
   let timer: NodeJS.Timeout | undefined

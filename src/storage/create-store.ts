@@ -9,7 +9,8 @@ import { apply, NotDecidedHere } from './writes.ts'
 export type Outcome<T> = { readonly result: T } | { readonly rejection: unknown }
 
 /** How a database runs scripts. */
-export interface Database extends Pick<Store, 'isFar' | 'contents' | 'replace' | 'ping' | 'close'> {
+export interface Database
+  extends Pick<Store, 'isFar' | 'tellNodes' | 'contents' | 'replace' | 'ping' | 'close'> {
   read<T>(script: Script<T>): Promise<T>
   /**
    * Runs a script in one transaction; transactions under one of the same locks wait for each other. `script` may be called
@@ -23,7 +24,7 @@ export interface Database extends Pick<Store, 'isFar' | 'contents' | 'replace' |
 
 /** Creates the store of a database. */
 export function createStore(database: Database): Store {
-  const { isFar, read, transact, connections, contents, replace, ping, close } = database
+  const { isFar, tellNodes, read, transact, connections, contents, replace, ping, close } = database
   const sweep = sweepBy({ read, change: (script) => transact(() => resultOf(script())) })
 
   /** @returns Nothing if it has to be decided under the lock. */
@@ -45,6 +46,7 @@ export function createStore(database: Database): Store {
 
   return {
     isFar,
+    ...(tellNodes && { tellNodes }),
     find: (kind, key) => read(reads.load(kind, key)),
     list: (kind) => read(reads.list(kind)),
     page: (kind, page) => read(reads.page(kind, page)),

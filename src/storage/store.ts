@@ -453,10 +453,21 @@ export interface StoreOptions {
   readonly isShared?: boolean
 }
 
+/** What a node tells the others that share its database. */
+export interface NodeNews {
+  readonly node: string
+  readonly body: string
+  readonly now: Seconds
+  /** The others hear it until then. */
+  readonly expiresAt: Seconds
+}
+
 /** Where all state lives. A resolved promise means committed and on disk. */
 export interface Store {
   /** Whether a read is a trip to another process. Then what is likely needed is read ahead, together with something else. */
   readonly isFar: boolean
+  /** Replaces the news of this node. @returns The last news of each other one. Absent: there are no other nodes. */
+  tellNodes?(news: NodeNews): Promise<readonly string[]>
   find<K extends FindKind>(kind: K, key: string): Promise<Found<K> | undefined>
   /** Every row of the kind, oldest first. For operators' commands, not for requests. */
   list<K extends ListKind>(kind: K): Promise<readonly Rows[K][]>

@@ -12,6 +12,13 @@ const sheddingTests = ['test/http/load-shedding.test.ts']
 /** Faults of the limits on what a stranger can make the server store, log or keep open. */
 export const limitFaults = [
   {
+    id: 'requests-counted-by-one-node-only',
+    tests: ['test/storage/two-nodes.test.ts'],
+    file: 'src/http/node-counts.ts',
+    find: 'receive([[route, key, added]])',
+    replace: 'receive([])',
+  },
+  {
     id: 'forwarding-ended-by-a-direct-request',
     tests: forwarding,
     file: 'src/doctor/forwarding.ts',

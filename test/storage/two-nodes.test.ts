@@ -1,8 +1,11 @@
 /** What two nodes on one PostgreSQL decide together. */
 import pg from 'pg'
 import t from 'tap'
+import { openStore } from '../../src/storage/open.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { obtainCode, obtainTokens, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
+import { patient } from '../helpers/nodes.ts'
+import { startPostgresProxy } from '../helpers/postgres-proxy.ts'
 import { postProven, signProof, tokenPath } from '../helpers/proofs.ts'
 import { startServer, type TestNode } from '../helpers/server.ts'
 import { startPostgres } from './postgres-server.ts'
@@ -95,3 +98,56 @@ t.test(
     t.equal((await refresh(server, client, token)).status, 200, 'it was not rotated')
   },
 )
+
+t.test(
+  'nodes count the requests of a network together, and tell each other in one trip a second',
+  async (t) => {
+    const database = await postgres.createDatabase()
+    const limits = { ...server.deps.config.requestsPerMinute, token: 5 }
+    const limited = await startServer(t, {
+      store: database,
+      nodes: 2,
+      rateLimits: 'on',
+      requestsPerMinute: limits,
+    })
+    const [first, second] = limited.nodes as readonly [TestNode, TestNode] // two
+    const client = await register(limited)
+    const operator = new pg.Client(database)
+    await operator.connect()
+    t.teardown(() => operator.end())
+    const send = async (node: TestNode) => (await refresh(node, client, 'x')).status
+    const told = async () => {
+      const { rows } = await operator.query("select body from records where kind = 'node'")
+      return rows.flatMap(({ body }) => (JSON.parse(body) as { windows: [string, ...unknown[]][] }).windows)
+    }
+    const tellUntil = async (requests: number) => {
+      const isIt = ([route, , , count]: unknown[]) => String(route).endsWith('/token') && count === requests
+      while (!(await told()).some(isIt)) await limited.maintain()
+    }
+
+    for (const node of [first, first, first]) t.equal(await send(node), 400)
+    await tellUntil(3)
+    t.equal(await send(second), 400)
+    await tellUntil(1)
+    t.equal(await send(second), 400, 'the fifth of both')
+    t.equal(await send(second), 429)
+    await send(first)
+    await tellUntil(4)
+    t.equal(await send(first), 429)
+  },
+)
+
+t.test('what a node tells and what it hears is one trip', async (t) => {
+  const proxy = await startPostgresProxy(t, url)
+  const stores = await Promise.all([openStore(proxy.url, patient), openStore(url, patient)])
+  t.teardown(() => Promise.all(stores.map((store) => store.close())))
+  const [store, another] = stores
+  const news = (node: string, body: string) => ({ node, body, now: 1000, expiresAt: 1060 })
+  t.strictSame(await another.tellNodes?.(news('b', 'B')), [])
+  await store.ping()
+  proxy.take()
+  t.strictSame(await store.tellNodes?.(news('a', 'A')), ['B'])
+  t.equal(proxy.take().trips, 1)
+  t.strictSame(await another.tellNodes?.({ ...news('b', 'C'), now: 1059 }), ['A'])
+  t.strictSame(await store.tellNodes?.({ ...news('a', 'A'), now: 1060 }), [], 'a node that is gone')
+})

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { readContents, writeContents } from '../contents.ts'
 import { createStore } from '../create-store.ts'
-import type { Script } from '../script.ts'
+import type { ReadStep, Script } from '../script.ts'
 import { type Store, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { createKeyQueue } from './key-queue.ts'
 import { isConflict, longestStatement, openPool, translate } from './open-pool.ts'
@@ -105,6 +105,8 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
   return createStore({
     isFar: true,
     read,
+    tellNodes: ({ node, body, now, expiresAt }) =>
+      read(bodiesOf({ text: tellNodes, values: [Buffer.from(node), expiresAt, body, now] })),
     transact: async (script, locks = []) => {
       const begin = beginLocked(locks)
       const work = () => inTransaction(begin, script)
@@ -120,6 +122,16 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
       if (!pool.ending) await pool.end()
     },
   })
+}
+
+/** One statement is one trip, and commits by itself. */
+const tellNodes = `with own as (insert into records (kind, id, expires_at, body) values ('node', $1, $2, $3)
+  on conflict (kind, id) do update set expires_at = excluded.expires_at, body = excluded.body)
+  select body from records where kind = 'node' and id <> $1 and expires_at > $4`
+
+function* bodiesOf(step: ReadStep): Script<readonly string[]> {
+  const rows = (yield step) as readonly { readonly body: string }[] // of `tellNodes`
+  return rows.map(({ body }) => body)
 }
 
 /** A read that waits for its connection. */
