@@ -1,6 +1,6 @@
 /** The choice of a language at the foot of every page, which a cookie keeps, and the profile of who is signed in. */
 
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { accept } from '../domain/decision.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { User } from '../domain/model.ts'
@@ -42,6 +42,11 @@ export const languageChoice: Plugin<'config' | 'store' | 'clock' | 'service'> = 
     read: (request: FastifyRequest) => {
       const chosen = app.cookies.read(request, 'language')
       return languages.find((language) => language === chosen)
+    },
+    follow: (reply: FastifyReply, { claims }: User) => {
+      const language = languages.find((each) => each === claims['locale'])
+      const isChosen = app.cookies.read(reply.request, 'language') !== undefined
+      if (language !== undefined && !isChosen) app.cookies.set(reply, 'language', language, yearSeconds)
     },
     form: (request: FastifyRequest, hidden: LanguageForm['hidden'] = {}, isError = false): LanguageForm => ({
       action: service.prefix + path,

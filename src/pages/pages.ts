@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
+import type { User } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
 import { allowCaching } from '../http/response.ts'
 import { readAsset } from '../system/assets.ts'
@@ -48,6 +49,8 @@ declare module 'fastify' {
     /** The language that users choose on a page; a plugin sets it. */
     readonly languageChoice: {
       read?(request: FastifyRequest): string | undefined
+      /** Takes the choice of a user who signs in, from the profile, unless this browser has another one. */
+      follow?(reply: FastifyReply, user: User): void
       form?(request: FastifyRequest, hidden?: LanguageForm['hidden'], isError?: boolean): LanguageForm
     }
   }

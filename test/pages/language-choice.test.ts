@@ -78,6 +78,20 @@ t.test('the choice of a user who is signed in is on the profile, too', async (t)
   t.equal((await changes()).length, count, 'the same language changes nothing')
 })
 
+t.test(
+  'the choice on the profile applies where the user signs in, unless that browser has another',
+  async (t) => {
+    const agent = await signedIn(server, client)
+    t.equal(agent.cookie('language'), 'pt')
+    const account = pageOf(await agent.open(`${root}/account`, { headers: { 'accept-language': 'ja' } }))
+    t.equal(languageOf(account), 'pt')
+    const other = new UserAgent(root)
+    const login = await choose(other, pageOf(await ask(server, client, {}, other)), 'fr')
+    t.equal(languageOf(pageOf(await other.submit(login, alice))), 'fr')
+    t.equal(await localeOf(), 'pt')
+  },
+)
+
 t.test('another site changes no profile, and leads to no other server', async (t) => {
   const agent = await signedIn(server, client)
   const before = await localeOf()

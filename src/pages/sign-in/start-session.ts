@@ -73,6 +73,7 @@ export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'sto
     })
     if (current === undefined) return false
     app.browser.keepSession(reply, secret, beside)
+    app.languageChoice.follow?.(reply, current.user)
     await app.browser.keepKnownBrowser(reply, { ...current, ...current.user })
     return true
   }
