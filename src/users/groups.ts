@@ -16,7 +16,8 @@ import {
   removeMember,
 } from '../domain/group.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { RecordExists, type Store } from '../storage/store.ts'
+import type { RecordKind } from '../domain/record.ts'
+import { type FindKind, type Found, RecordExists, type RecordPage, type Store } from '../storage/store.ts'
 
 /** Lists every group, oldest first. For operators' commands, not for requests. */
 export function listGroups(store: Pick<Store, 'listKind'>): Promise<readonly Group[]> {
@@ -131,15 +132,18 @@ export async function changeGroupsTogether(
   const groups = new Map((await listGroups(store)).map((group) => [group.id, group]))
   const writes: Write[] = []
   let tree = seen
-  // `as never`: each is what its kind says, which the compiler cannot follow.
+  const isOfGroups = (kind: FindKind) => kind === groupTreeKind || kind === groupKind
+  const recordOf = <K extends FindKind>(kind: K, key: string) =>
+    (kind === groupKind ? groups.get(key) : tree) as Found<K> | undefined // what the kind says
   await change({
-    async find(kind, key) {
-      if (kind === groupTreeKind) return tree as never
-      return kind === groupKind ? (groups.get(key) as never) : store.find(kind, key)
-    },
-    listKind: async () => [...groups.values()] as never,
-    async transact(_, __, decide) {
-      const decision = decide(tree as never)
+    find: async (kind, key) => (isOfGroups(kind) ? recordOf(kind, key) : store.find(kind, key)),
+    listKind: async <T>(kind: RecordKind<T>, page: RecordPage) =>
+      kind.name === groupKind.name
+        ? ([...groups.values()] as readonly unknown[] as readonly T[]) // what the kind says
+        : store.listKind(kind, page),
+    async transact(kind, key, decide) {
+      if (!isOfGroups(kind)) throw new TypeError('only groups can be changed together')
+      const decision = decide(recordOf(kind, key))
       if ('rejection' in decision) throw decision.rejection
       for (const write of decision.writes) {
         if (write.op === 'deleteRecord' && write.kind === groupKind.name) groups.delete(write.key)
