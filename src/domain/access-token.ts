@@ -1,8 +1,8 @@
 import type { Confirmation } from './confirmation.ts'
 import {
   currentGrant,
+  filtered,
   isLoss,
-  kept,
   type Loss,
   noPart,
   noRefresh,
@@ -101,11 +101,13 @@ export function currentTerms(
   if (kind === 'refresh' && !row.client.grantTypes.includes('refresh_token')) return noRefresh
   if (kind !== 'access') return { grant, scope: grant.scope, resource: grant.resource }
   // A token that was not narrowed carries no scope: it is in the row, limited to what its resources understand.
-  const resource = narrowing ? kept(narrowing.resource, (id) => grant.resource.includes(id)) : grant.resource
+  const resource = narrowing
+    ? filtered(narrowing.resource, (id) => grant.resource.includes(id))
+    : grant.resource
   const isOpen = (name: string) =>
     (narrowing === undefined || grant.scope.includes(name)) &&
     resource.some((id) => policy.resources.find(id)?.scopes.has(name))
-  const scope = kept(narrowing?.scope ?? grant.scope, isOpen)
+  const scope = filtered(narrowing?.scope ?? grant.scope, isOpen)
   return scope.length === 0 ? noPart : { grant, scope, resource }
 }
 
@@ -125,8 +127,8 @@ export function withinSubject(
     return { rule: 'lychgate-subject-token-valid', why: `${exchanged} was revoked` }
   const current = currentGrant(subject, subject.client, policy)
   if (isLoss(current)) return current
-  const scope = kept(part.scope, (name) => current.scope.includes(name))
-  const resource = kept(part.resource, (identifier) => current.resource.includes(identifier))
+  const scope = filtered(part.scope, (name) => current.scope.includes(name))
+  const resource = filtered(part.resource, (identifier) => current.resource.includes(identifier))
   return scope.length === 0 || resource.length === 0 ? noPart : { scope, resource }
 }
 

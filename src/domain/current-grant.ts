@@ -97,7 +97,7 @@ export function currentRequest(
     return new OAuthError(codes.get(current) ?? 'unauthorized_client', current.why, { rule: current.rule })
   }
   const { claimScope } = current
-  const openers = claimScope && kept(claimScope, (name) => mayHave(name, client, policy))
+  const openers = claimScope && filtered(claimScope, (name) => mayHave(name, client, policy))
   return openers === claimScope ? current : { ...current, claimScope: openers ?? [] }
 }
 
@@ -111,12 +111,12 @@ function left<A extends GrantTerms>(
   const isOwn = begun === policy.grantTypes.withoutUser
   const isWithinOwn = isOwn || begun === policy.grantTypes.fromToken
   const { resources } = policy
-  const resource = kept(
+  const resource = filtered(
     terms.resource,
     (id) => resources.find(id) !== undefined && (!isWithinOwn || (client.resources?.includes(id) ?? true)),
   )
   if (resource.length === 0) return noResource
-  const scope = kept(terms.scope, (name) =>
+  const scope = filtered(terms.scope, (name) =>
     isOwn ? mayHaveItself(name, client, policy) : mayHave(name, client, policy),
   )
   const isUsable = (name: string) =>
@@ -139,7 +139,7 @@ export function requireCurrent(grant: Grant, client: GrantedClient, policy: Scop
 }
 
 /** The members of a list that pass; the list itself, without an allocation, if all do. */
-export function kept(list: readonly string[], passes: (member: string) => boolean): readonly string[] {
+export function filtered(list: readonly string[], passes: (member: string) => boolean): readonly string[] {
   return list.every(passes) ? list : list.filter(passes)
 }
 
@@ -187,6 +187,6 @@ function currentClaims(
     if (ofGrant.length > 0) return ofGrant.some((name) => scope.includes(name))
     return openers.some((name) => mayHave(name, client, policy))
   }
-  const [userinfo, idToken] = [kept(claims.userinfo, isOpen), kept(claims.idToken, isOpen)]
+  const [userinfo, idToken] = [filtered(claims.userinfo, isOpen), filtered(claims.idToken, isOpen)]
   return userinfo === claims.userinfo && idToken === claims.idToken ? claims : { userinfo, idToken }
 }

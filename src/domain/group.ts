@@ -240,10 +240,10 @@ export function deleteGroup(groups: readonly Group[], group: Group, context: Aud
 export function addMember(
   { id: groupId, name }: Group,
   userId: string,
-  known: Membership | undefined,
+  membership: Membership | undefined,
   context: AuditContext,
 ): readonly Write[] {
-  if (known !== undefined) return []
+  if (membership !== undefined) return []
   return [
     put(membershipKind, { groupId, userId, addedAt: context.at }),
     auditEvent('group-member-added', context, { userId, group: groupId, name }),

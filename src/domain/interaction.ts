@@ -185,11 +185,15 @@ export function denialError({ rule, why }: UserDenial): OAuthError {
 /**
  * Returns the scope that the user approves (RFC 6749 §3.3), possibly empty. openid is the sign-in itself and stays;
  * offline_access stays with any other scope.
- * @param asked The scopes they were asked about; they allowed the rest before.
+ * @param offered The scopes they were asked about; they allowed the rest before.
  */
-export function narrowByUser(request: AuthorizationRequest, asked: Scope, ticked: readonly string[]): Scope {
+export function narrowByUser(
+  request: AuthorizationRequest,
+  offered: Scope,
+  ticked: readonly string[],
+): Scope {
   const wanted = wantedScope(request)
-  const chosen = wanted.filter((name) => isNeeded(name) || !asked.includes(name) || ticked.includes(name))
+  const chosen = wanted.filter((name) => isNeeded(name) || !offered.includes(name) || ticked.includes(name))
   const left = chosen.some((name) => name !== offlineAccess.name) ? chosen : []
   recordCheck('rfc6749-3.3-scope-in-response-when-different', 'the scope that the user granted', wanted, left)
   return left

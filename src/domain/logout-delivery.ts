@@ -47,16 +47,18 @@ export const finishedDeliveryKind = recordKind<FinishedDelivery>('finishedLogout
 })
 
 /** Describes a delivery to an operator. It is pending until it has finished. */
-export function describeDelivery(one: LogoutDelivery | FinishedDelivery) {
-  const { sid, clientId, userId, endedAt, tries = 0, error } = one
+export function describeDelivery(delivery: LogoutDelivery | FinishedDelivery) {
+  const { sid, clientId, userId, endedAt, tries = 0, error } = delivery
   return {
-    state: 'outcome' in one ? one.outcome : 'pending',
+    state: 'outcome' in delivery ? delivery.outcome : 'pending',
     client_id: clientId,
     sub: userId,
     sid,
     ended_at: endedAt,
     tries,
-    ...('finishedAt' in one ? { finished_at: one.finishedAt } : { due_at: one.dueAt ?? endedAt }),
+    ...('finishedAt' in delivery
+      ? { finished_at: delivery.finishedAt }
+      : { due_at: delivery.dueAt ?? endedAt }),
     ...(error !== undefined && { error }),
   }
 }

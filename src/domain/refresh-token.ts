@@ -1,7 +1,7 @@
 import { assertNotOver } from './access-token.ts'
 import type { Issued } from './authorization-code.ts'
 import { check, recordCheck } from './check.ts'
-import { currentlyAllowed, kept, requireCurrent, type ScopePolicy } from './current-grant.ts'
+import { currentlyAllowed, filtered, requireCurrent, type ScopePolicy } from './current-grant.ts'
 import type { Decision } from './decision.ts'
 import { type GrantRules, rotateGrant } from './grant.ts'
 import { type Handle, handleBelongsTo, type OpenedHandle } from './handle.ts'
@@ -83,7 +83,7 @@ function narrowedScope(grant: Grant, left: Scope, requested: string | undefined)
     'scope goes beyond what the user granted',
     { stored: grant.scope, received: beyond ?? scope, passed: 'scope is within what the user granted' },
   )
-  const current = kept(scope, (name) => left.includes(name))
+  const current = filtered(scope, (name) => left.includes(name))
   check(
     current.length > 0 || scope.length === 0,
     currentlyAllowed,

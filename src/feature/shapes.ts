@@ -51,11 +51,11 @@ export function named<T>(what: string, declared: object) {
   return {
     added: added as ReadonlyMap<string, T>,
     /** @throws {Error} for a name that no feature declares, or that was added before. */
-    add(name: string, one: T): void {
+    add(name: string, contribution: T): void {
       assertOpen()
       if (!Object.hasOwn(declared, name)) throw new Error(`no feature declares the ${what} ${name}`)
       if (added.has(name)) throw new Error(`the ${what} ${name} is added twice`)
-      added.set(name, one)
+      added.set(name, contribution)
     },
     /** @throws {Error} for a name that was declared and not added. */
     close(): void {

@@ -102,9 +102,9 @@ export function userRow({ claims, attributes, ...user }: User): Values<Row<'user
 }
 
 /** Converts a row to a user. */
-export function toUser(found: Row<'users'>): User {
-  const { id, username, email, passwordHash, claims, attributes, seeded } = found
-  const { lockedAt, createdAt, updatedAt } = found
+export function toUser(row: Row<'users'>): User {
+  const { id, username, email, passwordHash, claims, attributes, seeded } = row
+  const { lockedAt, createdAt, updatedAt } = row
   return {
     id,
     username,

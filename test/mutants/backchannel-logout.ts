@@ -157,16 +157,16 @@ export const backchannelLogoutFaults = [
   {
     id: 'logout-is-tried-forever',
     file: rules,
-    find: 'one.last === true ? undefined : backoffSeconds[tries - 1]',
+    find: 'attempt.last === true ? undefined : backoffSeconds[tries - 1]',
     replace: 'backoffSeconds[tries - 1] ?? 60',
     tests: inDomain,
   },
   {
     id: 'a-full-budget-counts-as-a-try',
     file: rules,
-    find: "  if (one.result === 'postponed') return later('postponed', { ...rest, dueAt: now + leaseSeconds })\n  const tries = (current.tries ?? 0) + ('last' in one ? 0 : 1)\n",
+    find: "  if (attempt.result === 'postponed') return later('postponed', { ...rest, dueAt: now + leaseSeconds })\n  const tries = (current.tries ?? 0) + ('last' in attempt ? 0 : 1)\n",
     replace:
-      "  const tries = (current.tries ?? 0) + ('last' in one ? 0 : 1)\n  if (one.result === 'postponed') return later('postponed', { ...rest, tries, dueAt: now + leaseSeconds })\n",
+      "  const tries = (current.tries ?? 0) + ('last' in attempt ? 0 : 1)\n  if (attempt.result === 'postponed') return later('postponed', { ...rest, tries, dueAt: now + leaseSeconds })\n",
     tests: inDomain,
   },
   {

@@ -32,7 +32,7 @@ export const deviceGrantFaults = [
   {
     id: 'linked-code-need-not-be-typed',
     file: 'src/specs/rfc8628-device-grant/rules/device.ts',
-    find: 'isLinked && found.mustBeTyped',
+    find: 'isLinked && authorization.mustBeTyped',
     replace: 'false',
     tests: ['test/conformance/registered-devices.test.ts'],
   },
@@ -111,15 +111,15 @@ export const deviceGrantFaults = [
     id: 'device-decided-twice',
     tests,
     file: device,
-    find: 'if (found === undefined || !isWaiting(found, now)) return accept(false)',
-    replace: 'if (found === undefined) return accept(false)',
+    find: 'if (authorization === undefined || !isWaiting(authorization, now)) return accept(false)',
+    replace: 'if (authorization === undefined) return accept(false)',
   },
   {
     id: 'device-code-sent-around',
     tests,
     file: device,
-    find: 'found.browsers.length >= mostBrowsers',
-    replace: 'found.browsers.length >= 5_000',
+    find: 'authorization.browsers.length >= mostBrowsers',
+    replace: 'authorization.browsers.length >= 5_000',
   },
   {
     id: 'user-code-of-ten-letters',

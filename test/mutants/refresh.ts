@@ -96,7 +96,7 @@ export const refreshFaults = [
     id: 'refresh-scope-not-narrowed',
     rule: 'rfc6749-6-scope-narrow',
     file: refresh,
-    find: 'kept(scope, (name) => left.includes(name))',
+    find: 'filtered(scope, (name) => left.includes(name))',
     replace: 'left',
   },
   {
@@ -166,7 +166,7 @@ export const refreshFaults = [
     id: 'unticked-scope-granted',
     rule: 'rfc9700-4.14.2-bound-to-consent',
     file: 'src/domain/interaction.ts',
-    find: '!asked.includes(name) || ticked.includes(name)',
-    replace: '!asked.includes(name) || ticked.length > 0',
+    find: '!offered.includes(name) || ticked.includes(name)',
+    replace: '!offered.includes(name) || ticked.length > 0',
   },
 ] as const satisfies readonly Fault[]

@@ -11,7 +11,7 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
 import type { Declared } from '../../feature/deps.ts'
 import { knownTo } from '../../feature/known-to.ts'
-import { assertByOperator, common, describe, one, secretMember, taken } from './clients.ts'
+import { assertByOperator, clientUrl, common, describe, secretMember, taken } from './clients.ts'
 import { type Operation, responding } from './operation.ts'
 import { requireWithin, tagOfClient } from './rules.ts'
 import { ClientSecret } from './schema.ts'
@@ -51,7 +51,7 @@ export function clientLocks(declared: Declared) {
       ...common,
       operationId,
       kind: 'act',
-      url: `${one}/${verb}`,
+      url: `${clientUrl}/${verb}`,
       summary,
       perform: (call, keep) => {
         const clientId = call.param('client_id')
@@ -84,7 +84,7 @@ export const rotateSecret: Operation<Static<typeof Rotation>> = {
   ...common,
   operationId: 'rotateClientSecret',
   kind: 'act',
-  url: `${one}/secret`,
+  url: `${clientUrl}/secret`,
   summary: 'Replace the secret of a client; the response has one that was made, which is shown once',
   response: ClientSecret,
   body: Rotation,
@@ -107,7 +107,7 @@ export const compareSecret: Operation<Static<typeof Comparison>> = {
   ...common,
   operationId: 'compareClientSecret',
   kind: 'act',
-  url: `${one}/secret/compare`,
+  url: `${clientUrl}/secret/compare`,
   summary: 'Compare a secret with the one of a client, and change nothing',
   response: Compared,
   body: Comparison,
@@ -125,7 +125,7 @@ export function profileClient(declared: Declared): Operation<{ readonly profile:
     ...common,
     operationId: 'profileClient',
     kind: 'act',
-    url: `${one}/profile`,
+    url: `${clientUrl}/profile`,
     summary: 'Choose the profile that a client must conform to; the response says what that changed',
     response: Profiled,
     taken,

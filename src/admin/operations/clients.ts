@@ -37,7 +37,7 @@ interface NewClient extends Replaced {
 
 /** What the operations on clients have in common. */
 export const common = { area: 'clients', delegates: false, response: ClientResource } as const
-export const one = '/clients/:client_id'
+export const clientUrl = '/clients/:client_id'
 /** What is wrong if two clients would trust the same. */
 export const taken =
   'another client trusts this issuer, subject and audience; an audience of its own tells them apart'
@@ -99,7 +99,7 @@ export function clientOperations(declared: Declared) {
     ...body,
     operationId: 'changeClient',
     kind: 'change',
-    url: one,
+    url: clientUrl,
     summary: 'Change a client that an operator added; what is not named stays',
     body: clientMembers(declared, 'ChangedClient'),
     perform: changing(changeOperatorClient),
@@ -110,7 +110,7 @@ export function clientOperations(declared: Declared) {
     operationId: 'replaceClient',
     kind: 'change',
     method: 'PUT',
-    url: one,
+    url: clientUrl,
     summary: 'Replace the metadata of a client that an operator added; what is not named has its default',
     body: clientMembers<Replaced>(declared, 'ReplacedClient', ['client_name'], {
       client_secret: Type.String({
@@ -149,7 +149,7 @@ export function clientOperations(declared: Declared) {
       ...common,
       operationId: 'readClient',
       kind: 'read',
-      url: one,
+      url: clientUrl,
       summary: 'Read a client',
       perform: async (call) => {
         const client = requireFound(await call.deps.store.find('client', call.param('client_id')), 'client')
@@ -162,7 +162,7 @@ export function clientOperations(declared: Declared) {
       ...common,
       operationId: 'deleteClient',
       kind: 'delete',
-      url: one,
+      url: clientUrl,
       summary: 'Delete a client with its tokens',
       response: nothing,
       querystring: Type.Object({

@@ -145,18 +145,18 @@ export type Settled = Try['result'] | 'retried'
 export function settleDelivery(
   current: LogoutDelivery | undefined,
   leased: LogoutDelivery,
-  one: Try,
+  attempt: Try,
   keepSeconds: Seconds,
   now: Seconds,
 ): Decision<Settled | undefined> {
   if (current === undefined || current.leasedUntil !== leased.leasedUntil) return accept(undefined)
   const { leasedUntil: _, ...rest } = current
-  if (one.result === 'dropped') return accept('dropped', remove(logoutDeliveryKind, rest.sid))
-  if (one.result === 'postponed') return later('postponed', { ...rest, dueAt: now + leaseSeconds })
-  const tries = (current.tries ?? 0) + ('last' in one ? 0 : 1)
-  if (one.result === 'delivered') return finish(rest, { outcome: 'delivered', tries }, keepSeconds, now)
-  const { error } = one
-  const pause = one.last === true ? undefined : backoffSeconds[tries - 1]
+  if (attempt.result === 'dropped') return accept('dropped', remove(logoutDeliveryKind, rest.sid))
+  if (attempt.result === 'postponed') return later('postponed', { ...rest, dueAt: now + leaseSeconds })
+  const tries = (current.tries ?? 0) + ('last' in attempt ? 0 : 1)
+  if (attempt.result === 'delivered') return finish(rest, { outcome: 'delivered', tries }, keepSeconds, now)
+  const { error } = attempt
+  const pause = attempt.last === true ? undefined : backoffSeconds[tries - 1]
   if (pause === undefined) return finish(rest, { outcome: 'failed', tries, error }, keepSeconds, now)
   return later('retried', { ...rest, tries, error, dueAt: now + pause })
 }

@@ -41,9 +41,13 @@ export function clientInformation(service: AppDeps['service'], client: Client, r
 }
 
 /** Logs the scopes that a client asked for and did not get, as the `scope` of its response shows, RFC 7591 §3.2.1. */
-export function logDroppedScopes(log: FastifyBaseLogger, asked: unknown, { id, scope }: Client): void {
-  if (typeof asked !== 'string' || scope === undefined) return
-  const dropped = parseScope(asked).filter((name) => !scope.includes(name))
+export function logDroppedScopes(
+  log: FastifyBaseLogger,
+  requestedScope: unknown,
+  { id, scope }: Client,
+): void {
+  if (typeof requestedScope !== 'string' || scope === undefined) return
+  const dropped = parseScope(requestedScope).filter((name) => !scope.includes(name))
   if (dropped.length === 0) return
   log.info({ client: id, dropped: boundedList(dropped, (name) => name) }, 'scopes were left out')
 }

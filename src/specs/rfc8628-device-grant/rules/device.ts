@@ -262,19 +262,19 @@ const mostBrowsers = 5
  * @param isLinked The code came with a link.
  */
 export function openDevice(
-  found: DeviceAuthorization | undefined,
+  authorization: DeviceAuthorization | undefined,
   browser: Hash,
   now: Seconds,
   isLinked = false,
 ): Decision<DeviceAuthorization | undefined> {
-  if (found === undefined || !isWaiting(found, now)) return accept(undefined)
-  if (isLinked && found.mustBeTyped) return accept(undefined)
-  if (found.browsers.includes(browser)) return accept(found)
-  if (found.browsers.length >= mostBrowsers) {
+  if (authorization === undefined || !isWaiting(authorization, now)) return accept(undefined)
+  if (isLinked && authorization.mustBeTyped) return accept(undefined)
+  if (authorization.browsers.includes(browser)) return accept(authorization)
+  if (authorization.browsers.length >= mostBrowsers) {
     recordCheck('rfc8628-5.4-phishing', 'too many browsers opened this code: it ends')
-    return accept(undefined, update(deviceKind, { ...found, expiresAt: now }))
+    return accept(undefined, update(deviceKind, { ...authorization, expiresAt: now }))
   }
-  const opened = { ...found, browsers: [...found.browsers, browser] }
+  const opened = { ...authorization, browsers: [...authorization.browsers, browser] }
   return accept(opened, update(deviceKind, opened))
 }
 
@@ -285,11 +285,11 @@ export function isWaiting({ state, expiresAt }: DeviceAuthorization, now: Second
 
 /** Ends the wait of a device; false if it was over. `writes` are committed with it. */
 export function decideDevice(
-  found: DeviceAuthorization | undefined,
+  authorization: DeviceAuthorization | undefined,
   decision: Pick<DeviceAuthorization, 'state' | 'userId' | 'grantId'>,
   now: Seconds,
   ...writes: readonly Write[]
 ): Decision<boolean> {
-  if (found === undefined || !isWaiting(found, now)) return accept(false)
-  return accept(true, update(deviceKind, { ...found, ...decision }), ...writes)
+  if (authorization === undefined || !isWaiting(authorization, now)) return accept(false)
+  return accept(true, update(deviceKind, { ...authorization, ...decision }), ...writes)
 }
