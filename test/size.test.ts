@@ -37,7 +37,6 @@ const long = {
   'src/clients/operator-client.ts': 'every flag by which an operator adds or changes a client',
   'src/admin/operations/schema.ts': 'every request and response of the admin API',
   'src/settings/checks.ts': 'every check of the settings against each other',
-  'src/clients/core-members.ts': 'every member of client metadata that the core knows',
   'src/users/rules/user.ts': 'every change of a user',
 }
 
