@@ -7,6 +7,7 @@ import { deriveSealingKey } from '../keys/seal.ts'
 import { systemRandom } from '../system/system.ts'
 import { CommandFailed, unlessMissing } from './failure.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
+import { addResealCommand } from './keys-reseal.ts'
 import { assertSecret, openConfiguredKeys, secretOf, withStore } from './open.ts'
 import { type Operator, operatorOn } from './operate.ts'
 import { confirmOrAbort } from './operator.ts'
@@ -54,7 +55,9 @@ Examples:
 export function addKeyCommands(program: Command): void {
   const group = program
     .command('keys')
-    .description('list, rotate and retire the keys of the server, or make the secret they are encrypted with')
+    .description(
+      'list, rotate and retire the keys of the server, or make or change the secret they are encrypted with',
+    )
   const list = group.command('list').description('list every key, oldest first')
   addOperatorFlags(list, listHelp).action(keysList)
   const rotate = group
@@ -71,6 +74,7 @@ export function addKeyCommands(program: Command): void {
     .command('retire <kid>')
     .description('retire a key at once, which invalidates what it signed')
   addOperatorFlags(addYesFlag(retire), retireHelp).action(keysRetire)
+  addResealCommand(group)
   group
     .command('secret')
     .description('print a new secret to encrypt the keys with')

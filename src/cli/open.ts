@@ -161,13 +161,16 @@ export async function openConfiguredKeys(store: Store, config: Config): Promise<
   return await loadKeyRing({ store, secret, clock: systemClock, random: systemRandom })
 }
 
-/** @throws {WrongSecret} unless every key that is not retired was sealed with this key. */
+/** @throws {WrongSecret} unless this key opens every key that is not retired. */
 export async function assertSecret(store: Store, sealingKey: Buffer): Promise<void> {
   const { assertOpen } = await import('../keys/change-keys.ts')
-  assertOpen(await store.list('key'), sealingKey, systemClock())
+  const { sealingKeysOf } = await import('../keys/sealing-keys.ts')
+  const { opening } = await sealingKeysOf(store, sealingKey)
+  assertOpen(await store.list('key'), opening, systemClock())
 }
 
-async function requireSecret(store: Store, config: Config): Promise<string> {
+/** Returns the secret of a store that has keys. */
+export async function requireSecret(store: Store, config: Config): Promise<string> {
   const secret = secretOf(config)
   if (secret === undefined) {
     throw new ConfigError('secret: the keys are encrypted; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE')

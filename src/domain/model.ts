@@ -476,6 +476,8 @@ export const auditEventNames = [
   'key-rotated',
   'key-changed',
   'key-retired',
+  'key-reseal-begun',
+  'key-resealed',
 ] as const
 
 export type AuditEventName = (typeof auditEventNames)[number]

@@ -8,6 +8,8 @@ export interface RecordKind<T> {
   readonly name: string
   rowOf(record: T): RecordRow
   parse(body: string): T
+  /** The member that is sealed with the operator's secret, under the id of the record: `keys.seal` wants to know it. */
+  readonly sealed?: string | undefined
 }
 
 /** A record as the common table stores it. */
@@ -35,6 +37,7 @@ export interface RecordColumns<T> {
   clientId?(record: T): string | undefined
   madeAt?(record: T): Seconds
   expiresAt?(record: T): Seconds
+  readonly sealed?: keyof T & string
 }
 
 /** Defines a kind of record. `name` is stored: renaming a kind needs a migration. */
@@ -52,6 +55,7 @@ export function recordKind<T extends object>(name: string, columns: RecordColumn
     }),
     // `as`: only rowOf writes rows of this kind.
     parse: (body) => JSON.parse(body) as T,
+    ...(columns.sealed !== undefined && { sealed: columns.sealed }),
   }
 }
 

@@ -6,10 +6,12 @@ import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system/system.ts'
 import { makeKeys } from './make-keys.ts'
 import { ForeignKeys, isDevelopmentKey, type ServerKind, unseal } from './seal.ts'
+import { sealingKeysOf } from './sealing-keys.ts'
 
 /** Where keys are stored and what they are made and sealed with. */
 export interface KeySources {
-  readonly store: Pick<Store, 'list' | 'transact'>
+  readonly store: Pick<Store, 'find' | 'list' | 'transact'>
+  /** What the operator's secret gives. */
   readonly sealingKey: Buffer
   readonly clock: Clock
   readonly random: RandomSource
@@ -39,11 +41,13 @@ export async function changeKeys<T>(
   change: KeyChange<T>,
 ): Promise<T> {
   for (;;) {
+    // Before the keys: who knows of a change of the secret opens what was sealed before and after it.
+    const { sealing, opening } = await sealingKeysOf(store, sealingKey)
     const [ring, now] = [await store.list('key'), clock()]
     assertOwn(ring, server)
-    assertOpen(ring, sealingKey, now)
+    assertOpen(ring, opening, now)
     const development = server === 'development' || ring.some(isDevelopmentKey)
-    const fresh = await makeKeys(change.needs(ring, now), ring, { sealingKey, random, now, development })
+    const fresh = await makeKeys(change.needs(ring, now), ring, { sealing, random, now, development })
     const decision = change.decide(ring, fresh, now)
     if ('rejection' in decision) throw decision.rejection
     if (decision.writes.length === 0) return decision.result
@@ -63,9 +67,9 @@ export async function changeKeys<T>(
   }
 }
 
-/** @throws {WrongSecret} unless the secret opens every key that is not retired. */
-export function assertOpen(ring: readonly StoredKey[], sealingKey: Buffer, now: Seconds): void {
-  for (const key of ring) if (!isRetired(key, now)) unseal(key.sealedPrivate, key.id, sealingKey)
+/** @throws {WrongSecret} unless these keys open every key that is not retired. */
+export function assertOpen(ring: readonly StoredKey[], opening: readonly Buffer[], now: Seconds): void {
+  for (const key of ring) if (!isRetired(key, now)) unseal(key.sealedPrivate, key.id, ...opening)
 }
 
 /** A token is as trustworthy as its key: those of a development server prove nothing to a production server. */

@@ -11,11 +11,13 @@ import {
 } from '../domain/handle.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
+import type { RecordKind } from '../domain/record.ts'
 import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
 import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
 import type { PublicJwk, SigningKey } from './opened-key.ts'
 import type { KeyPolicy } from './rules.ts'
-import { deriveSealingKey, nonceBytes, pseudonymsBy, seal, unseal } from './seal.ts'
+import { deriveSealingKey, pseudonymsBy, sealWith, unseal } from './seal.ts'
+import { type SealingKeys, sealedUnder } from './sealing-keys.ts'
 import { signCompact } from './sign.ts'
 
 /**
@@ -53,13 +55,16 @@ export interface KeyRing {
    * Time claims are the caller's to judge.
    */
   verify(jws: string, type: 'JWT' | 'at+jwt'): Promise<Readonly<Record<string, unknown>> | undefined>
-  /** A secret of a user as it is stored: only this ring opens it, and only under this id. */
-  seal(secret: Buffer, id: string): string
+  /**
+   * A secret as it is stored: only this ring opens it, and only under this id, which is that of its record.
+   * @param kind Declares in which member it is, so that a change of the operator's secret finds it.
+   */
+  seal(secret: Buffer, id: string, kind: Pick<RecordKind<unknown>, 'name' | 'sealed'>): string
   /** @throws {WrongSecret} */
   unseal(sealed: string, id: string): Buffer
   /**
-   * 22 characters that stand for these values: the same on every node and after every rotation, and meaningless to
-   * anyone without the operator's secret.
+   * 22 characters that stand for these values: the same on every node and after every rotation until the operator's
+   * secret changes, and meaningless to anyone without it.
    */
   pseudonym(...values: readonly string[]): string
   /** Changes the keys as an operator, and loads them. */
@@ -98,7 +103,7 @@ export function openKeyRing({ secret, policy, changed, ...rest }: KeyRingSources
   readonly opened: Promise<void>
 } {
   let read: LiveKeys | undefined
-  let sealing: Buffer | undefined
+  let own: Buffer | undefined
   const live = () => {
     if (read === undefined) throw new Error('the keys are not open yet')
     return read
@@ -106,14 +111,14 @@ export function openKeyRing({ secret, policy, changed, ...rest }: KeyRingSources
   const open = async () => {
     const sealingKey = await (typeof secret === 'string' ? deriveSealingKey(secret) : secret)
     read = await readKeys({ ...rest, sealingKey }, policy)
-    sealing = sealingKey
+    own = sealingKey
   }
   return {
     keys: ringOver(live, {
-      ...sealer(() => sealing, rest),
+      ...sealer(() => live().sealing(), rest),
       change: async (change, { from = '', facts = {} }) => {
-        if (sealing === undefined) throw new Error('the keys are not open yet')
-        const result = await changeKeys({ ...rest, sealingKey: sealing, operator: from, facts }, change)
+        if (own === undefined) throw new Error('the keys are not open yet')
+        const result = await changeKeys({ ...rest, sealingKey: own, operator: from, facts }, change)
         await live().reload()
         await changed?.()
         return result
@@ -123,24 +128,19 @@ export function openKeyRing({ secret, policy, changed, ...rest }: KeyRingSources
   }
 }
 
-/** Uses the ring's own key, under ids that no key of it has. */
+/** Uses the sealing keys themselves, under ids that no key of the ring has. */
 function sealer(
-  key: () => Buffer | undefined,
+  keys: () => SealingKeys,
   { random, server }: Pick<KeyRingSources, 'random' | 'server'>,
 ): Pick<KeyRing, 'seal' | 'unseal' | 'pseudonym'> {
-  const sealingKey = () => {
-    const opened = key()
-    if (opened === undefined) throw new Error('the keys are not open yet')
-    return opened
-  }
-  const own = (id: string) => `secret of ${id}`
   return {
-    seal: (secret, id) => {
+    seal: (secret, id, { name, sealed }) => {
+      if (sealed === undefined) throw new TypeError(`${name} does not declare that it has something sealed`)
       const development = server === 'development'
-      return seal(secret, own(id), { sealingKey: sealingKey(), nonce: random(nonceBytes), development })
+      return sealWith(keys().sealing, secret, sealedUnder(id), { random, development })
     },
-    unseal: (sealed, id) => unseal(sealed, own(id), sealingKey()),
-    pseudonym: pseudonymsBy(sealingKey),
+    unseal: (sealed, id) => unseal(sealed, sealedUnder(id), ...keys().opening),
+    pseudonym: pseudonymsBy(() => keys().sealing[0]),
   }
 }
 

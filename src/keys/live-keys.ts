@@ -4,11 +4,13 @@ import type { Seconds, StoredKey } from '../domain/model.ts'
 import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
 import { openHandleKey, openSigningKey } from './opened-key.ts'
 import { dueKeys, type KeyPolicy, maintainKeys } from './rules.ts'
+import { noteBefore, type SealingKeys, sealingKeysOf } from './sealing-keys.ts'
 import { type OpenedKeys, type Snapshot, takeSnapshot } from './snapshot.ts'
 
 /** The keys of a store as of the last reload, which does not happen at every request. */
 export interface LiveKeys {
   now(): Snapshot
+  sealing(): SealingKeys
   /** Makes the keys that are due, and loads what other processes changed. */
   reload(): Promise<KeyNews>
   /** Reads the store for an unknown key, unless it was read just now: strangers can name any key. */
@@ -26,7 +28,8 @@ const unknownKeyPauseSeconds: Seconds = 1
 
 /** The keys of this store; with a policy, makes due keys first. @throws {WrongSecret} */
 export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise<LiveKeys> {
-  const { clock, sealingKey } = sources
+  const { store, clock, sealingKey } = sources
+  let sealing = await sealingKeysOf(store, sealingKey)
   let stored: readonly StoredKey[] = []
   let opened: OpenedKeys = { signing: [], handle: [] }
   let snapshot: Snapshot = takeSnapshot(opened, clock())
@@ -35,9 +38,11 @@ export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise
 
   const read = async (): Promise<KeyNews> => {
     readAt = clock()
+    sealing = await sealingKeysOf(store, sealingKey)
+    if (policy !== undefined && sealing.isBefore) await noteBefore(store, readAt)
     stored = await changeKeys(sources, policy ? upkeep(policy) : asTheyAre)
     const before = opened
-    opened = openKeys(stored, before, sealingKey, clock())
+    opened = openKeys(stored, before, sealing.opening, clock())
     snapshot = takeSnapshot(opened, clock(), snapshot)
     return { added: missingIn(before, opened), removed: missingIn(opened, before) }
   }
@@ -55,6 +60,7 @@ export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise
       if (at < snapshot.from || at >= snapshot.until) snapshot = takeSnapshot(opened, at, snapshot)
       return snapshot
     },
+    sealing: () => sealing,
     reload,
     reloadIfUnknown: async (id) => {
       // A retired key is known.
@@ -81,7 +87,7 @@ function upkeep(policy: KeyPolicy): KeyChange<readonly StoredKey[]> {
 function openKeys(
   stored: readonly StoredKey[],
   before: OpenedKeys,
-  sealingKey: Buffer,
+  opening: readonly Buffer[],
   now: Seconds,
 ): OpenedKeys {
   // Always in the same order: the JWK Set is one object as long as nothing in it changes.
@@ -91,9 +97,9 @@ function openKeys(
   const signing = kept.flatMap((term) => {
     const known = before.signing.find((key) => key.term.id === term.id)
     if (known !== undefined) return { ...known, term }
-    return term.algorithm === 'HS256' ? [] : openSigningKey(term, term.algorithm, sealingKey)
+    return term.algorithm === 'HS256' ? [] : openSigningKey(term, term.algorithm, opening)
   })
-  const handle = kept.filter(({ kind }) => kind === 'handle').map((key) => openHandleKey(key, sealingKey))
+  const handle = kept.filter(({ kind }) => kind === 'handle').map((key) => openHandleKey(key, opening))
   return { signing, handle }
 }
 

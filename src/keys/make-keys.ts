@@ -2,11 +2,11 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import type { KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import type { RandomSource } from '../system/system.ts'
-import { nonceBytes, type Sealing, seal } from './seal.ts'
+import { sealWith } from './seal.ts'
 
-/** The sealing key and the time of a new key. */
+/** The sealing keys and the time of a new key. */
 export interface KeyMaking {
-  readonly sealingKey: Buffer
+  readonly sealing: readonly Buffer[]
   readonly random: RandomSource
   readonly now: Seconds
   /** The keys are those of a development server, and marked as such. */
@@ -41,7 +41,7 @@ export async function makeSigningKey(algorithm: SigningAlgorithm, making: KeyMak
     kind: 'signing',
     algorithm,
     publicJwk: JSON.stringify({ ...publicPart, kid: id, alg: algorithm, use: 'sig' }),
-    sealedPrivate: seal(privatePart, id, sealingOf(making)),
+    sealedPrivate: sealWith(making.sealing, privatePart, id, making),
     createdAt: making.now,
     activeAt: making.now,
   }
@@ -66,12 +66,8 @@ export function makeHandleKey(ring: readonly StoredKey[], making: KeyMaking): St
     id,
     kind: 'handle',
     algorithm: 'HS256',
-    sealedPrivate: seal(making.random(handleKeyBytes), id, sealingOf(making)),
+    sealedPrivate: sealWith(making.sealing, making.random(handleKeyBytes), id, making),
     createdAt: making.now,
     activeAt: making.now,
   }
-}
-
-function sealingOf({ sealingKey, random, development }: KeyMaking): Sealing {
-  return { sealingKey, nonce: random(nonceBytes), development }
 }

@@ -35,11 +35,11 @@ export interface OpenedHandleKey {
 export function openSigningKey(
   stored: StoredKey,
   algorithm: SigningAlgorithm,
-  sealingKey: Buffer,
+  opening: readonly Buffer[],
 ): SigningKey {
   // `as`: both texts were written by makeSigningKey, and the private one is authenticated by its seal.
   const publicJwk = JSON.parse(stored.publicJwk ?? '{}') as PublicJwk
-  const privateJwk = JSON.parse(unseal(stored.sealedPrivate, stored.id, sealingKey).toString()) as JsonWebKey
+  const privateJwk = JSON.parse(unseal(stored.sealedPrivate, stored.id, ...opening).toString()) as JsonWebKey
   const publicKey = createPublicKey({ key: publicJwk, format: 'jwk' })
   const privateKey = createPrivateKey({ key: privateJwk, format: 'jwk' })
   const headers = new Map<string, string>()
@@ -54,7 +54,7 @@ export function openSigningKey(
 }
 
 /** Opens a stored handle key. @throws {WrongSecret} */
-export function openHandleKey(stored: StoredKey, sealingKey: Buffer): OpenedHandleKey {
-  const secret = unseal(stored.sealedPrivate, stored.id, sealingKey).toString('base64url')
+export function openHandleKey(stored: StoredKey, opening: readonly Buffer[]): OpenedHandleKey {
+  const secret = unseal(stored.sealedPrivate, stored.id, ...opening).toString('base64url')
   return { term: stored, handleKey: { id: Number(stored.id), secret } }
 }

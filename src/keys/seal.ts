@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, scrypt } from 'node:crypto'
 import { hmacText } from '../domain/hmac.ts'
 import { secretPrefix } from '../domain/secret.ts'
+import type { RandomSource } from '../system/system.ts'
 
 /** How long the random part of a seal is. */
 export const nonceBytes = 12
@@ -10,10 +11,8 @@ const developmentMark = 'dev.'
 
 /** The secret is not the one the keys were sealed with, or a sealed key was altered. */
 export class WrongSecret extends Error {
-  constructor(cause: unknown) {
-    super('the secret does not open the stored keys; start with the secret this store was first used with', {
-      cause,
-    })
+  constructor() {
+    super('the secret does not open the stored keys; start with the secret this store was last used with')
     this.name = 'WrongSecret'
   }
 }
@@ -72,11 +71,45 @@ export function seal(plain: Buffer, id: string, { sealingKey, nonce, development
   return mark + Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')
 }
 
+/** Stands between the parts of what is sealed with several keys, one of which is enough to open it. */
+const partMark = '~'
+
+/** Seals with each of these keys. */
+export function sealWith(
+  keys: readonly Buffer[],
+  plain: Buffer,
+  id: string,
+  { random, development }: Pick<Sealing, 'development'> & { readonly random: RandomSource },
+): string {
+  const parts = keys.map((sealingKey) =>
+    seal(plain, id, { sealingKey, nonce: random(nonceBytes), development }),
+  )
+  return parts.join(partMark)
+}
+
+/** Whether each of these keys opens a part of its own, and no part is left. */
+export function isSealedWith(keys: readonly Buffer[], text: string, id: string): boolean {
+  const parts = text.split(partMark)
+  return (
+    parts.length === keys.length && keys.every((key, at) => openPart(parts[at] ?? '', id, key) !== undefined)
+  )
+}
+
 /**
- * What was sealed under this id.
+ * What was sealed under this id with one of these keys.
  * @throws {WrongSecret}
  */
-export function unseal(text: string, id: string, sealingKey: Buffer): Buffer {
+export function unseal(text: string, id: string, ...keys: readonly Buffer[]): Buffer {
+  for (const part of text.split(partMark)) {
+    for (const key of keys) {
+      const plain = openPart(part, id, key)
+      if (plain !== undefined) return plain
+    }
+  }
+  throw new WrongSecret()
+}
+
+function openPart(text: string, id: string, sealingKey: Buffer): Buffer | undefined {
   const mark = isDevelopmentKey({ sealedPrivate: text }) ? developmentMark : ''
   const bytes = Buffer.from(text.slice(mark.length), 'base64url')
   try {
@@ -85,16 +118,21 @@ export function unseal(text: string, id: string, sealingKey: Buffer): Buffer {
     decipher.setAAD(Buffer.from(mark + id))
     decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
     return Buffer.concat([decipher.update(bytes.subarray(nonceBytes + tagBytes)), decipher.final()])
-  } catch (cause) {
-    throw new WrongSecret(cause)
+  } catch {
+    // Another key, or a text that was altered: AES-GCM does not say which.
+    return undefined
   }
 }
 
 /** Returns 22 characters that stand for values, as `KeyRing.pseudonym` does. */
 export function pseudonymsBy(sealingKey: () => Buffer): (...values: readonly string[]) => string {
-  let key: Uint8Array | undefined
+  let [from, key]: [Buffer | undefined, Uint8Array] = [undefined, new Uint8Array()]
   return (...values) => {
-    key ??= new Uint8Array(hkdfSync('sha256', sealingKey(), '', 'lychgate pseudonyms', 32))
+    const current = sealingKey()
+    if (current !== from) {
+      from = current
+      key = new Uint8Array(hkdfSync('sha256', current, '', 'lychgate pseudonyms', 32))
+    }
     return hmacText(key, JSON.stringify(values), 16)
   }
 }

@@ -3,6 +3,7 @@ import type { Condition, RecordReads } from '../domain/decision.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { AuditEvent, Grant, Rejection, Seconds, Session } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
+import { secretChangeKey, secretChangeKind } from '../domain/secret-change.ts'
 import {
   grantKey,
   grantOfTokenValues,
@@ -365,6 +366,7 @@ type StoredFacts = Required<
 export function* storedFacts(isAdministered: Condition['holds']): Script<StoredFacts> {
   return {
     keys: yield* list('key'),
+    secretChange: yield* load(secretChangeKind, secretChangeKey),
     population: yield* population(),
     isAdministered: yield* holds(isAdministered),
     operatorClients: yield* many('operatorClients', {}, toClient),

@@ -15,6 +15,7 @@ import type {
   User,
 } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
+import type { SecretChange } from '../domain/secret-change.ts'
 
 /**
  * What has a table of its own, and what its key is. A grant is found only while its client and its user exist: removing
@@ -414,6 +415,8 @@ export interface StoreFacts {
   readonly advice?: readonly StoreFault[]
   /** Every key, oldest first; absent when the schema is not the current one, as the next. */
   readonly keys?: readonly StoredKey[]
+  /** A change of the secret that has not ended. */
+  readonly secretChange?: SecretChange | undefined
   readonly population?: Population
   /** Whether there is an administrator. */
   readonly isAdministered?: boolean

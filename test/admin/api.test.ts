@@ -129,7 +129,7 @@ const weak = await tokensAt(await signedIn(server, console), console, all)
 await store.write(
   put(secondFactorKind, {
     userId: ids.alice,
-    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.alice),
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.alice, secondFactorKind),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),

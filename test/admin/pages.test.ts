@@ -60,7 +60,7 @@ const withoutFactor = await weak.send(`${root}/users/invite`)
 await store.write(
   put(secondFactorKind, {
     userId: ids.alice,
-    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.alice),
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.alice, secondFactorKind),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),

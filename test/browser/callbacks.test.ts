@@ -70,7 +70,7 @@ await store.transact('user', aliceId, (user) =>
 await store.write(
   put(secondFactorKind, {
     userId: bobId,
-    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), bobId),
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), bobId, secondFactorKind),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),

@@ -43,7 +43,7 @@ const shells = Object.keys(completers).filter((shell) => spawnSync(shell, ['-c',
 for (const shell of shells) {
   t.test(`${shell} completes commands, flags and values`, async (t) => {
     t.strictSame(await offered(shell, ['lychgate', 'do']), ['doctor'])
-    t.strictSame(await offered(shell, ['lychgate', 'keys', 'r']), ['retire', 'rotate'])
+    t.strictSame(await offered(shell, ['lychgate', 'keys', 'r']), ['reseal', 'retire', 'rotate'])
     t.strictSame(await offered(shell, ['lychgate', 'client', 'add', '--red']), ['--redirect-uri'])
     t.strictSame(await offered(shell, ['lychgate', 'client', 'add', '--name', 'add', '--red']), [
       '--redirect-uri',

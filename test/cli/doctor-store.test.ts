@@ -142,7 +142,7 @@ t.test('a secret that does not open the keys, and that of the development server
     {
       check: 'secret',
       level: 'problem',
-      expected: 'the secret this store was first used with',
+      expected: 'the secret this store was last used with',
       found: 'another one, from LYCHGATE_SECRET',
       change: [/^LYCHGATE_SECRET_FILE=/, /^secret: /],
     },

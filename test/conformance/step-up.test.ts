@@ -37,7 +37,7 @@ const early = await signedIn(server, portal)
 await store.write(
   put(secondFactorKind, {
     userId: aliceId,
-    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), aliceId),
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), aliceId, secondFactorKind),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),
@@ -176,7 +176,12 @@ t.test('codes that are removed while one is typed in sign no user in', async (t)
   const second = pageOf(await visitor.submit(pageOf(await ask(server, portal, {}, visitor)), alice))
   const factor = await store.find(secondFactorKind, aliceId)
   if (factor === undefined) throw new Error('alice has codes')
-  await store.write(put(secondFactorKind, { ...factor, sealedSecret: keys.seal(Buffer.alloc(20), aliceId) }))
+  await store.write(
+    put(secondFactorKind, {
+      ...factor,
+      sealedSecret: keys.seal(Buffer.alloc(20), aliceId, secondFactorKind),
+    }),
+  )
   t.equal(pageOf(await visitor.submit(second, { code: code() })).status, 400)
   await store.write(remove(secondFactorKind, aliceId))
   const login = pageOf(await visitor.submit(second, { code: code() }))

@@ -7,6 +7,7 @@ import { type KeyRing, type KeyRingSources, loadKeyRing } from '../../src/keys/k
 import { deriveSealingKey, seal, unseal, WrongSecret } from '../../src/keys/seal.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'
 
 const secret = 'a secret of at least thirty-two characters'
@@ -52,10 +53,12 @@ t.test("a user's secret opens only in this ring, under its own id and unaltered"
   const store = await emptyStore(t)
   const sources = { store, clock: testClock(), random: seededRandom() }
   const ring = await load(sources)
-  const sealed = ring.seal(Buffer.from('of alice'), 'alice')
+  const sealed = ring.seal(Buffer.from('of alice'), 'alice', secondFactorKind)
   t.equal(ring.unseal(sealed, 'alice').toString(), 'of alice')
   t.equal((await load(sources)).unseal(sealed, 'alice').toString(), 'of alice', 'after a restart')
-  t.not(ring.seal(Buffer.from('of alice'), 'alice'), sealed)
+  t.not(ring.seal(Buffer.from('of alice'), 'alice', secondFactorKind), sealed)
+  const undeclared = { name: 'passkey' }
+  t.throws(() => ring.seal(Buffer.from('of alice'), 'alice', undeclared), /passkey does not declare/)
   t.throws(() => ring.unseal(sealed, 'bob'), WrongSecret)
   t.throws(() => ring.unseal(`A${sealed.slice(1)}`, 'alice'), WrongSecret)
   const [key] = await store.list('key')

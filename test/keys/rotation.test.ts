@@ -325,7 +325,7 @@ t.test('an operator with a wrong secret changes nothing', async (t) => {
 })
 
 t.test('ids wrap around: the next is the free one after the newest', async (t) => {
-  const making = { sealingKey: Buffer.alloc(32), random: seededRandom(), now: 5, development: false }
+  const making = { sealing: [Buffer.alloc(32)], random: seededRandom(), now: 5, development: false }
   const ring = (...ids: number[]) =>
     ids.map((id, index) => ({ ...makeHandleKey([], making), id: String(id), createdAt: index }))
   const every = Array.from({ length: 255 }, (_, index) => index + 1)

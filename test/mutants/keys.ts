@@ -137,4 +137,32 @@ export const keyFaults = [
     find: 'retiredAt: key.retiredAt ?? now + policy.overlapSeconds[key.kind]',
     replace: 'retiredAt: now',
   },
+  {
+    id: 'secret-before-counts-to-the-end-of-its-change',
+    tests: ['test/keys/reseal.test.ts'],
+    file: 'src/keys/sealing-keys.ts',
+    find: 'if (change.endingAt !== undefined) throw new WrongSecret()',
+    replace: '',
+  },
+  {
+    id: 'secret-changes-beside-a-server-with-the-one-before',
+    tests: ['test/keys/reseal.test.ts'],
+    file: 'src/keys/reseal.ts',
+    find: 'Math.max(begunAt, beforeSeenAt) + 2 * reload',
+    replace: 'begunAt + 2 * reload',
+  },
+  {
+    id: 'secrets-of-users-sealed-with-the-one-before',
+    tests: ['test/keys/reseal.test.ts'],
+    file: 'src/keys/reseal.ts',
+    find: 'for (const kind of kinds) {',
+    replace: 'for (const kind of kinds.slice(1)) {',
+  },
+  {
+    id: 'something-sealed-that-nothing-declares',
+    tests: ['test/keys/key-ring.test.ts'],
+    file: 'src/keys/key-ring.ts',
+    find: 'if (sealed === undefined) throw',
+    replace: 'if (sealed === null) throw',
+  },
 ] as const satisfies readonly Fault[]

@@ -82,7 +82,7 @@ await store.transact('user', ids.bob, (user) =>
 await store.write(
   put(secondFactorKind, {
     userId: ids.bob,
-    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.bob),
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), ids.bob, secondFactorKind),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),

@@ -127,7 +127,7 @@ async function pagesWith({ text, inUrl }: { readonly text: string; readonly inUr
   await store.write(
     put(secondFactorKind, {
       userId: bobId,
-      sealedSecret: keys.seal(Buffer.alloc(20), bobId),
+      sealedSecret: keys.seal(Buffer.alloc(20), bobId, secondFactorKind),
       confirmedAt: server.now(),
       recoveryHashes: [],
       createdAt: server.now(),

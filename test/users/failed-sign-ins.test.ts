@@ -79,7 +79,7 @@ t.test('a wrong second factor, and the wrong current password of a user who is s
   const server = await startServer(t, on)
   const { store, keys } = server.deps
   const userId = (await store.find('userByLogin', 'alice'))?.id ?? ''
-  const sealedSecret = keys.seal(Buffer.alloc(20), userId)
+  const sealedSecret = keys.seal(Buffer.alloc(20), userId, secondFactorKind)
   const times = { confirmedAt: server.now(), createdAt: server.now() }
   await store.write(put(secondFactorKind, { userId, sealedSecret, recoveryHashes: [], ...times }))
   const { agent, shown } = await door(server, '2001:DB8::7')

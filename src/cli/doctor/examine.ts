@@ -56,7 +56,7 @@ export async function examine(examination: Examination): Promise<readonly Findin
   }
   const setup = { ...resolved, environment, isContainer: isContainer ?? isInContainer(environment) }
   const { facts, findings } = await examineDatabase(setup)
-  const keys = await examineKeys(setup, facts?.keys, systemClock())
+  const keys = await examineKeys(setup, facts ?? {}, systemClock())
   const network = offline
     ? [unchecked`network: was not used, because of --offline`]
     : [

@@ -6,6 +6,7 @@ import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
 import { keyPolicy } from '../../keys/key-policy.ts'
 import { deriveSealingKey, ForeignKeys, isDevelopmentKey, WrongSecret } from '../../keys/seal.ts'
+import { keysDuring } from '../../keys/sealing-keys.ts'
 import { storeUrl } from '../../settings/load.ts'
 import { examineStore } from '../../storage/open.ts'
 import type { StoreFacts } from '../../storage/store.ts'
@@ -111,7 +112,7 @@ function* judgeContents(
 /** Returns findings about the secret and the keys: whether it opens them, and whether one is missing or due. */
 export async function examineKeys(
   setup: Setup,
-  ring: readonly StoredKey[] | undefined,
+  { keys: ring, secretChange }: Pick<StoreFacts, 'keys' | 'secretChange'>,
   now: Seconds,
 ): Promise<readonly Finding[]> {
   if (ring === undefined) return [unchecked`keys: cannot be read from this store`]
@@ -127,12 +128,21 @@ export async function examineKeys(
       change  LYCHGATE_DATA=/var/lib/lychgate`
     return [foreign]
   }
-  return [await examineSecret(setup, ring, now), ...examineTerms(setup, ring, now)]
+  return [
+    await examineSecret(setup, ring, secretChange, now),
+    ...(secretChange === undefined ? [] : [unfinished]),
+    ...examineTerms(setup, ring, now),
+  ]
 }
+
+const unfinished = warning`secret: a change of it has begun and not ended; until then both secrets open the store
+  expected  every server with the new secret, and the end of the change
+  change  lychgate keys reseal --new-secret-file FILE`
 
 async function examineSecret(
   { config, origins }: Setup,
   ring: readonly StoredKey[],
+  change: StoreFacts['secretChange'],
   now: Seconds,
 ): Promise<Finding> {
   const secret = secretOf(config)
@@ -144,12 +154,12 @@ async function examineSecret(
   }
   const sealingKey = await deriveSealingKey(secret)
   try {
-    assertOpen(ring, sealingKey, now)
+    assertOpen(ring, keysDuring(change, sealingKey).opening, now)
     return ok`secret: opens every key`
   } catch (error) {
     if (!(error instanceof WrongSecret)) throw error
     return problem`secret: does not open the keys of this store; the server does not start with it
-      expected  the secret this store was first used with
+      expected  the secret this store was last used with
       found  another one, from ${origins.get('secret')?.name ?? 'the data folder'}
       change  LYCHGATE_SECRET_FILE=<the file with that secret>
       change  secret: <that secret>   (in the file)`

@@ -100,7 +100,7 @@ export function codesPage(app: FastifyInstance, deps: PageDeps): AccountPage {
 
   const begin = async (visit: Visit) => {
     const { user, now, done } = visit
-    const sealed = keys.seal(mintCodeSecret(random), user.id)
+    const sealed = keys.seal(mintCodeSecret(random), user.id, secondFactorKind)
     const isBegun = await decide(visit, (current) => beginCodes(current, user.id, sealed, now))
     return done(isBegun ? 'codes-begun' : 'gone')
   }

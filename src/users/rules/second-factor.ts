@@ -11,6 +11,7 @@ export const secondFactorKind = recordKind<SecondFactor>('secondFactor', {
   id: ({ userId }) => userId,
   userId: ({ userId }) => userId,
   madeAt: ({ createdAt }) => createdAt,
+  sealed: 'sealedSecret',
 })
 
 /*

@@ -27,7 +27,7 @@ t.test('a session of the password alone changes nothing once there is a second f
   const before = await enter(server, agent, '/one-time-codes')
   const secondFactor = {
     userId,
-    sealedSecret: keys.seal(Buffer.alloc(20), userId),
+    sealedSecret: keys.seal(Buffer.alloc(20), userId, secondFactorKind),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),

@@ -70,7 +70,7 @@ t.test('the second factor that was open for too long leads back, also after a wr
   const app = await register(server, homely)
   const { store, keys } = server.deps
   const { id: userId = '' } = (await store.find('userByLogin', 'bob')) ?? {}
-  const sealedSecret = keys.seal(randomBytes(20), userId)
+  const sealedSecret = keys.seal(randomBytes(20), userId, secondFactorKind)
   const now = server.now()
   await store.write(
     put(secondFactorKind, { userId, sealedSecret, confirmedAt: now, recoveryHashes: [], createdAt: now }),

@@ -1,0 +1,66 @@
+import { accept, put } from '../domain/decision.ts'
+import type { Seconds } from '../domain/model.ts'
+import { type SecretChange, secretChangeKey, secretChangeKind } from '../domain/secret-change.ts'
+import type { Store } from '../storage/store.ts'
+import { seal, unseal, WrongSecret } from './seal.ts'
+
+/** The keys that stored secrets are sealed with: one, and two while the operator's secret changes. */
+export interface SealingKeys {
+  /** Something is sealed with each of them; pseudonyms follow from the first. */
+  readonly sealing: readonly [Buffer, ...Buffer[]]
+  /** Any of them opens it. */
+  readonly opening: readonly Buffer[]
+  /** The secret is the one before a change that has begun. */
+  readonly isBefore: boolean
+}
+
+const nameOfBefore = 'secret before'
+
+/** The name under which the secret of a record is sealed: no key of the ring has it. */
+export function sealedUnder(id: string): string {
+  return `secret of ${id}`
+}
+
+/** Seals the key of the secret before, so that a server with the secret after can open everything. */
+export function sealBefore(before: Buffer, after: Buffer, nonce: Buffer): string {
+  return seal(before, nameOfBefore, { sealingKey: after, nonce, development: false })
+}
+
+/** The key of the secret before, if this is the key of the secret after. */
+export function openBefore(change: SecretChange, key: Buffer): Buffer | undefined {
+  try {
+    return unseal(change.sealedBefore, nameOfBefore, key)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The keys that a server with this one uses. Until the change ends, it seals with both, so that servers with either
+ * secret open it.
+ * @throws {WrongSecret} for the secret before, once the change is ending.
+ */
+export function keysDuring(change: SecretChange | undefined, own: Buffer): SealingKeys {
+  if (change === undefined) return { sealing: [own], opening: [own], isBefore: false }
+  const before = openBefore(change, own)
+  if (before !== undefined) {
+    const sealing = change.endingAt === undefined ? ([before, own] as const) : ([own] as const)
+    return { sealing, opening: [own, before], isBefore: false }
+  }
+  if (change.endingAt !== undefined) throw new WrongSecret()
+  return { sealing: [own], opening: [own], isBefore: true }
+}
+
+/** The same for the change that the store knows. @throws {WrongSecret} */
+export async function sealingKeysOf(store: Pick<Store, 'find'>, own: Buffer): Promise<SealingKeys> {
+  return keysDuring(await store.find(secretChangeKind, secretChangeKey), own)
+}
+
+/** Stores that a server still has the secret before: the change does not end as long as there is one. */
+export function noteBefore(store: Pick<Store, 'transact'>, at: Seconds): Promise<void> {
+  return store.transact(secretChangeKind, secretChangeKey, (change) =>
+    change === undefined
+      ? accept(undefined)
+      : accept(undefined, put(secretChangeKind, { ...change, beforeSeenAt: at })),
+  )
+}
