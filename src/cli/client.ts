@@ -16,6 +16,7 @@ import {
 } from './client-operations.ts'
 import { addClientProfileCommand } from './client-profile.ts'
 import { addRecipeFlags } from './client-recipe.ts'
+import { lastRejection, linesOf } from './client-rejection.ts'
 import { addClientTrustCommands } from './client-trust.ts'
 import { codeOf } from './failure.ts'
 import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
@@ -177,7 +178,9 @@ function weaknessesOf({ locked_at: lockedAt, pkce, pkce_learned_at: learnedAt, c
 async function clientShow(clientId: string, flags: ServerFlags): Promise<void> {
   await withOperator(flags, readsClients, async (operator) => {
     const description = printed(await readClient(operator, clientId))
-    printResult(flags, description, description)
+    const rejection = await lastRejection(operator, clientId)
+    const last = rejection && { last_rejection: rejection }
+    printResult(flags, { ...description, ...last }, { ...description, ...linesOf(rejection) })
   })
 }
 

@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
+import { requestIdPattern } from '../domain/errors.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Rejection } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -17,11 +18,12 @@ import { instant, printJson, printList, printMembers, visible } from './print.ts
 
 const help = `
 Without an argument it lists the newest rejected requests. A request id is in the x-request-id header of every
-error response, on its page, and in the log. A token on the command line is visible in process lists and in the
+error response, on its page, and in the log; the reference in an error_description is its beginning. A token on the command line is visible in process lists and in the
 history of the shell: write - and paste a valid token, or pipe it.
 
 Examples:
   lychgate explain 0f9d3c6e-7a0b-4c55-9f0e-5d9b6f8f4a52
+  lychgate explain 0f9d3c6e
   lychgate explain - < token.txt
   lychgate explain --json lyc_refresh_…
 `
@@ -34,8 +36,6 @@ export function addExplainCommand(program: Command): void {
   addAnywhereFlags(explain, help).action(explainCommand)
 }
 
-const requestId = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
-
 /** Loaded late: `--help` needs none of it. */
 const operations = () => import('../admin/operations/activity.ts')
 const reads = ['admin:audit:read']
@@ -46,7 +46,7 @@ async function explainCommand(given: string | undefined, flags: ServerFlags): Pr
   if (asked === '') throw new CommandFailed('there is nothing to explain')
   await withOperator(flags, reads, async ({ perform }) => {
     const { readRejection, explainOneToken } = await operations()
-    if (requestId.test(asked))
+    if (requestIdPattern.test(asked))
       show(explainRejection(rejectionOf(await notKept(perform(readRejection, { request_id: asked })))), flags)
     else show(explanationOf(tokenOf(await perform(explainOneToken, {}, { token: asked }))), flags)
   })

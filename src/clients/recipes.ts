@@ -1,6 +1,7 @@
 /** What is known of well-known apps: `src/clients/recipes/`, a file an app. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import type { Client } from '../domain/model.ts'
 import { assetNames, readTextAsset } from '../system/assets.ts'
 import { coreMembers, type OperatorClientMembers } from './core-members.ts'
 import { rejection } from './members.ts'
@@ -115,6 +116,31 @@ export function clientOfRecipe(
   // `as`: the schema has members of clients only.
   const client = JSON.parse(JSON.stringify(recipe.client).replaceAll('{url}', base)) as OperatorClientMembers
   return { ...client, ...members }
+}
+
+/**
+ * Finds the recipe of a client that an operator added, and the base URL of the app: by its redirect URIs, and where several
+ * apps have such, by its name.
+ */
+export function recipeOf({
+  origin,
+  name,
+  redirectUris,
+}: Client): { readonly recipe: Recipe; readonly url: string | undefined } | undefined {
+  if (origin !== 'integration') return undefined
+  const bases = [undefined, ...new Set(redirectUris.flatMap((uri) => URL.parse(uri)?.origin ?? []))]
+  const found = recipeIds().flatMap((id) => {
+    const recipe = readRecipe(id)
+    const { redirect_uris: uris } = recipe.client
+    const url = bases.find((base = '') =>
+      uris.every((uri: string) => redirectUris.includes(uri.replaceAll('{url}', base))),
+    )
+    const isIts = needsUrl(recipe)
+      ? url !== undefined
+      : uris.every((uri: string) => redirectUris.includes(uri))
+    return isIts && uris.length > 0 ? [{ recipe, url }] : []
+  })
+  return found.length > 1 ? found.find(({ recipe }) => recipe.client.client_name === name) : found[0]
 }
 
 /** Names what a recipe asks for that makes a client weaker than another one. */

@@ -88,3 +88,14 @@ export class OAuthError extends Error {
     return this.detail.headers ?? {}
   }
 }
+
+/** Returns the beginning of a request id: it is short enough for an `error_description`, and `explain` finds it. */
+export function referenceOf(requestId: string): string {
+  return requestId.slice(0, referenceLength)
+}
+
+/** In characters. */
+export const referenceLength = 8
+
+/** A request id, or its reference. */
+export const requestIdPattern = /^[\da-f]{8}(?:(?:-[\da-f]{4}){3}-[\da-f]{12})?$/i

@@ -15,8 +15,10 @@ import { parametersOf } from './parameters.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The authenticated client, once `requireClient` has run. */
+    /** The authenticated client, once `requireClient` has run; at the authorization endpoint the one that is named. */
     client: Client | undefined
+    /** The id of the client that did not authenticate, for the log. */
+    namedClient: string | undefined
   }
   interface FastifyInstance {
     /**
@@ -50,6 +52,7 @@ export const clientAuthentication = fp<Needs<'store' | 'declared'>>(
       })
     })
     app.decorateRequest('client', undefined)
+    app.decorateRequest('namedClient', undefined)
     app.decorate('resolveClient', (clientId, reason = 'display', from = '') => {
       const resolver = seams.clientResolvers.choose(clientId)
       return resolver === undefined ? store.find('client', clientId) : resolver.find(clientId, reason, from)
@@ -80,6 +83,7 @@ export const clientAuthentication = fp<Needs<'store' | 'declared'>>(
           const clientId = claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))
           const from = clientId && seams.clientResolvers.choose(clientId) ? addressPrefix(request.ip) : ''
           const client = clientId === undefined ? undefined : await app.resolveClient(clientId, reason, from)
+          request.namedClient = client?.id
           const verifying = claimed.method.verify(client, claimed.proof)
           const failed = verifying instanceof Promise ? await verifying : verifying
           const authenticated = authenticateClient(client, claimed, failed, realm)

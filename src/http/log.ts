@@ -115,11 +115,12 @@ export function tenths(milliseconds: number): number {
 
 /** A request and the status of its response, as the log shows them: a few hundred bytes, whatever was sent. */
 export function exchangeOf(request: FastifyRequest, reply: FastifyReply) {
+  const client = request.client?.id ?? request.namedClient
   return {
     method: request.method,
     path: boundedText(withoutSecrets(request.url.split('?', 1)[0] ?? '')),
     status: reply.statusCode,
-    ...(request.client && { client: boundedText(request.client.id) }),
+    ...(client !== undefined && { client: boundedText(client) }),
   }
 }
 

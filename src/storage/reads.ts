@@ -1,5 +1,6 @@
 import { consentKind } from '../domain/connections.ts'
 import type { Condition, RecordReads } from '../domain/decision.ts'
+import { referenceLength } from '../domain/errors.ts'
 import { finishedDeliveryKind, unreachableClients } from '../domain/logout-delivery.ts'
 import type { AuditEvent, Grant, Rejection, Seconds, Session } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
@@ -101,7 +102,9 @@ function loadAny(kind: FindKind, key: string): Script<unknown> {
     case 'keyRing':
       return many('keys', {}, toKey)
     case 'rejection':
-      return one('rejection', { key }, toRejection)
+      if (key.length > referenceLength) return one('rejection', { key }, toRejection)
+      // Ids are of hexadecimal digits and hyphens, whose order is the same in every collation.
+      return one('rejectionFrom', { reference: key, end: `${key}g` }, toRejection)
   }
 }
 

@@ -406,6 +406,9 @@ export function buildReads(dialect: Dialect) {
     key: find(keys, { where: eq(keys.id, value('key')) }),
     keys: find(keys, { order: [keys.createdAt, keys.id] }),
     rejection: find(rejections, { where: eq(rejections.id, value('key')) }),
+    rejectionFrom: find(rejections, {
+      where: and(gte(rejections.id, value('reference')), lt(rejections.id, value('end'))),
+    }),
     newestRejections: read({ ...columnsOf(rejections), seq: rejections.seq }, rejections, {
       where: lt(rejections.seq, value('before')),
       order: [desc(rejections.seq)],

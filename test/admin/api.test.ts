@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { TOTP } from 'otpauth'
 import t, { type Test } from 'tap'
-import { accept, put, removeUser, update } from '../../src/domain/decision.ts'
+import { accept, insert, put, removeUser, update } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
 import type { Client, User } from '../../src/domain/model.ts'
 import { secretMatches } from '../../src/domain/secret.ts'
@@ -168,6 +168,13 @@ async function addClient(members: object = {}, token = strong.access_token) {
   return { id: String(added.body['client_id']), etag: added.etag, body: added.body }
 }
 
+async function addRejectedClient() {
+  const added = await addClient()
+  const id = `0f9d3c6e-7a0b-4c55-9f0e-${systemRandom(6).toString('hex')}`
+  await store.write(insert('rejection', { ...sample.rejection, id, client: added.id }))
+  return added
+}
+
 async function addGroup() {
   const body = { name: `group ${systemRandom(8).toString('hex')}` }
   const added = await call(strong.access_token, 'POST', '/groups', { body })
@@ -243,6 +250,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   compareClientSecret: async () => ({ id: (await addClient()).id, body: { client_secret: 'x'.repeat(32) } }),
   listAttributes: async () => ({}),
   listRecipes: async () => ({}),
+  readClientRejection: async () => ({ id: (await addRejectedClient()).id }),
   rotateClientSecret: async () => ({ id: (await addClient()).id, body: { keep_old_seconds: 60 } }),
   listGroups: async () => ({}),
   createGroup: async () => ({ body: { name: `group ${systemRandom(8).toString('hex')}` } }),

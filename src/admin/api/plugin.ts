@@ -7,6 +7,7 @@ import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
 import * as activity from '../operations/activity.ts'
 import { clientLocks, compareSecret, profileClient, rotateSecret } from '../operations/client-acts.ts'
+import { readClientRejection } from '../operations/client-rejection.ts'
 import { clientOperations } from '../operations/clients.ts'
 import { documentOperations } from '../operations/documents.ts'
 import * as grants from '../operations/grants.ts'
@@ -51,6 +52,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...Object.values(registrationOperations(deps.declared)),
     ...Object.values(keys),
     listRecipes,
+    readClientRejection,
     ...Object.values(activity),
     ...Object.values(clientOperations(deps.declared)),
     ...[rotateSecret, compareSecret],

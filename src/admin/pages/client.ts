@@ -14,8 +14,16 @@ import type { Client, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { PageDeps } from '../../feature/deps.ts'
+import { type Explanation, explainRejection } from '../../observability/explain.ts'
 import { ago } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
+import {
+  lastRejectionOf,
+  mayLeavePkceOut,
+  pkceSettings,
+  type Remedy,
+  remedyOf,
+} from '../operations/client-rejection.ts'
 import { clientOperations } from '../operations/clients.ts'
 import { retried } from '../operations/operation.ts'
 import { assertMatches, tagOfClient } from '../operations/rules.ts'
@@ -56,6 +64,15 @@ declare module '../../pages/pages.ts' {
       readonly typedGroup: string
       readonly canChange: boolean
       readonly url: string
+      /** The last rejected request, and what would let such a request pass. */
+      readonly lastRejection?: {
+        readonly explanation: Explanation
+        readonly remedy?: Remedy | undefined
+        /** Settings of the app. */
+        readonly settings: readonly string[]
+        /** Whether PKCE can be left out. */
+        readonly canLeavePkceOut: boolean
+      }
     }
     'admin/client-edit': AdminModel & ClientChoices & { readonly name: string; readonly url: string }
   }
@@ -75,6 +92,7 @@ export function clientPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
     const client = await find(param('id'))
     const allowed = allowedGroupsOf(client)
     const groups = await Promise.all((allowed ?? []).map((id) => store.find(groupKind, id)))
+    const rejection = await lastRejectionOf(store, client)
     const { extra = {}, previousSecret, scope, published, admitted, registeredFrom } = client
     return render(
       'admin/client',
@@ -113,6 +131,14 @@ export function clientPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
         typedGroup: single(form, 'allow') ?? '',
         hasAccess: accessMember in declared.clientMetadata,
         canChange: client.origin !== 'registered',
+        ...(rejection !== undefined && {
+          lastRejection: {
+            explanation: explainRejection(rejection),
+            remedy: remedyOf(rejection, client),
+            settings: pkceSettings(client, service.issuer),
+            canLeavePkceOut: mayLeavePkceOut(client),
+          },
+        }),
         url: `${prefix}${adminPath('clients')}/${encodeURIComponent(client.id)}`,
       },
       problem,
@@ -139,6 +165,11 @@ export function clientPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
     submit: async (visit) => {
       const { form } = visit
       const [allow, deny] = [single(form, 'allow'), single(form, 'deny')]
+      if (single(form, 'pkce') === 'optional') {
+        const clientId = visit.param('id')
+        await performAt(deps, visit, edit, { client_id: clientId }, { pkce: 'optional' })
+        return visit.done('saved', `/clients/${encodeURIComponent(clientId)}`)
+      }
       if (deny !== undefined) return changeAccess(visit, (ids) => without(ids, deny))
       if (single(form, 'everyone') !== undefined) return changeAccess(visit, () => [])
       const named = await store.find(groupNameKind, canonicalGroupName((allow ?? '').trim()))

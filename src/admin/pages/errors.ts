@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { requestIdPattern } from '../../domain/errors.ts'
 import type { Rejection } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { PageDeps } from '../../feature/deps.ts'
@@ -18,7 +19,6 @@ declare module '../../pages/pages.ts' {
 }
 
 const onPage = 25
-const requestId = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 /** Longer than any token of this server. */
 const longestToken = 8000
 
@@ -32,7 +32,9 @@ export function errorsPage(_app: FastifyInstance, { service, store, keys, clock 
     const rows = await store.rejections({ limit: onPage + 1, before: readCursor(single(query, 'after')) })
     const id = single(query, 'request')?.trim()
     const rejection =
-      id !== undefined && requestId.test(id) ? await store.find('rejection', id.toLowerCase()) : undefined
+      id !== undefined && requestIdPattern.test(id)
+        ? await store.find('rejection', id.toLowerCase())
+        : undefined
     const explanation = explained ?? (rejection && explainRejection(rejection))
     const isMissing = isUnknown || (id !== undefined && rejection === undefined)
     return render(
@@ -52,7 +54,7 @@ export function errorsPage(_app: FastifyInstance, { service, store, keys, clock 
     show: (visit) => show(visit),
     submit: async (visit) => {
       const text = (single(visit.form, 'text') ?? '').trim()
-      if (requestId.test(text)) {
+      if (requestIdPattern.test(text)) {
         const rejection = await store.find('rejection', text.toLowerCase())
         return show(visit, rejection && explainRejection(rejection), rejection === undefined)
       }

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import type { ProvenRedirect } from '../../domain/authorization-request.ts'
-import type { OAuthError } from '../../domain/errors.ts'
+import { type OAuthError, referenceOf } from '../../domain/errors.ts'
 import type { Client } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { recordRejection } from '../../http/errors.ts'
@@ -40,8 +40,8 @@ export type AuthorizationResponse =
   | { readonly error: string; readonly error_description: string }
 
 /** RFC 6749 §4.1.2: the authorization response. */
-export const authorizationResponse = fp<Needs<'declared'>>(
-  async (app, { declared }) => {
+export const authorizationResponse = fp<Needs<'config' | 'declared'>>(
+  async (app, { config, declared }) => {
     app.decorateReply('authorizationResponse', function (redirect, client, members) {
       const added = app.seams.responseMembers.all()
       const state = redirect.state === undefined ? {} : { state: redirect.state }
@@ -55,9 +55,14 @@ export const authorizationResponse = fp<Needs<'declared'>>(
     })
     app.decorateReply('authorizationError', function (redirect, client, rejection) {
       recordRejection(rejection, this)
+      const { request } = this
+      request.client ??= client
+      const { code: error, message, detail } = rejection
+      // Users see no header, and some apps show them this text.
+      const isStored = config.rejectionsKept > 0 && !detail.isRoutine
       return this.authorizationResponse(redirect, client, {
-        error: rejection.code,
-        error_description: rejection.message,
+        error,
+        error_description: isStored ? `${message} (reference ${referenceOf(request.id)})` : message,
       })
     })
   },

@@ -62,6 +62,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
     request.uiLocales = parseUiLocales(loaded.parameters)
     const reading = app.browser.readSessionAhead(request)
     const client = await provenClient(loaded.parameters, from)
+    request.client = client
     const redirect = requests.proveRedirect(loaded, client)
     try {
       requests.assert(client, loaded)
