@@ -4,7 +4,7 @@ import type { Client, Rejection } from '../../domain/model.ts'
 import { boundedText } from '../../http/log.ts'
 import { explainRejection } from '../../observability/explain.ts'
 import type { Store } from '../../storage/store.ts'
-import { one } from './clients.ts'
+import { clientUrl } from './clients.ts'
 import type { Operation } from './operation.ts'
 import { requireFound } from './rules.ts'
 import { RejectionResource } from './schema.ts'
@@ -85,7 +85,7 @@ export const readClientRejection: Operation = {
   operationId: 'readClientRejection',
   area: 'clients',
   kind: 'read',
-  url: `${one}/rejection`,
+  url: `${clientUrl}/rejection`,
   delegates: false,
   summary: 'Read why a request of a client was rejected last, and what would change that',
   response: Type.Object(
