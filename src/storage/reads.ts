@@ -301,12 +301,18 @@ export function* audit(filter: AuditFilter): Script<readonly AuditEvent[]> {
 const auditSearched = 20_000
 
 /** Reads a page of the audit log, newest first. */
-export function* auditPage({ before, limit, since = 0, ...filter }: AuditPageFilter): Script<AuditPage> {
+export function* auditPage({
+  before,
+  limit,
+  since = 0,
+  until = Number.MAX_SAFE_INTEGER,
+  ...filter
+}: AuditPageFilter): Script<AuditPage> {
   const end = before ?? ((yield* one('lastAudit', {}, ({ seq }) => seq ?? 0)) ?? 0) + 1
   // The index of a user has only their events.
   const from = filter.userId === undefined ? end - auditSearched : 0
   const statement = filter.userId === undefined ? 'auditPage' : 'auditPageOf'
-  const values = { ...filter, since, before: end, from, limit: limit + 1 }
+  const values = { ...filter, since, until, before: end, from, limit: limit + 1 }
   const found = yield* many(statement, values, ({ seq, ...row }) => ({ seq, event: toAuditEvent(row) }))
   const shown = found.slice(0, limit)
   const last = shown.at(-1)

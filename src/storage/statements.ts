@@ -222,6 +222,7 @@ export function buildReads(dialect: Dialect) {
         lt(auditEvents.seq, value('before')),
         gte(auditEvents.seq, value('from')),
         gte(auditEvents.at, value('since')),
+        lte(auditEvents.at, value('until')),
         letThrough(auditEvents.name, 'name'),
         letThrough(auditEvents.clientId, 'clientId'),
       ),

@@ -313,6 +313,8 @@ export interface GrantsFound {
 /** Which page of the audit log is read; an absent member leaves the choice open. */
 export interface AuditPageFilter extends Omit<AuditFilter, 'since'> {
   readonly since?: Seconds
+  /** Of this time or earlier. */
+  readonly until?: Seconds
   /** `next` of the page before it. */
   readonly before?: number | undefined
 }

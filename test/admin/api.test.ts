@@ -833,7 +833,9 @@ t.test('the audit log has the filters of the command line', async (t) => {
   t.strictSame(await eventsOf('event=client-added&limit=1'), ['client-added'])
   t.strictSame(await eventsOf(`since=${since}`), ['client-locked'])
   t.strictSame(await eventsOf(`since=${server.now() + 1}`), [])
-  for (const filter of ['event=none', 'since=yesterday'])
+  t.strictSame(await eventsOf(`since=${since}&until=${server.now()}`), ['client-locked'])
+  t.strictSame(await eventsOf(`client_id=${id}&since=${since}&until=${since - 1}`), [])
+  for (const filter of ['event=none', 'since=yesterday', 'until=now'])
     t.equal((await call(token, 'GET', `/audit?${filter}`)).status, 400, filter)
 })
 

@@ -746,6 +746,32 @@ t.test('the log is filtered, followed without a script, and downloaded', async (
     ['link-made', 'user-invited'],
   )
   t.match(events[1], { sub: id, actor: ids.alice, by: 'operator' })
+  // The events are of now, and the field has minutes.
+  const [at] = events.map((event) => String(event['at']))
+  const minute = at?.slice(0, 16) ?? ''
+  for (const [query, isShown] of [
+    [`since=${minute}&until=${minute}`, true],
+    ['until=2001-01-01T00:00', false],
+    ['since=2999-01-01T00:00', false],
+    ['since=yesterday', true],
+  ] as const) {
+    const { html } = await open(agent, `/audit?user=${id}&${query}`)
+    t.equal(html.includes('<strong>user-invited</strong>'), isShown, query)
+  }
+  const csv = await agent.send(`${root}/audit/export?user=${id}&format=csv&event=user-invited`)
+  t.equal(csv.headers.get('content-disposition'), 'attachment; filename="audit.csv"')
+  const [head, line = '', end] = (await csv.text()).split('\r\n')
+  t.strictSame([head, end], ['at,event,by,from,sub,client_id,facts', ''])
+  t.match(
+    line,
+    new RegExp(`^"[\\dTZ:.-]+","user-invited","operator","[^"]*","${id}","","\\{""actor"":""${ids.alice}""`),
+  )
+  const { clientId = '' } = (await lastEvent('client-added')) ?? {}
+  const { name = '' } = (await store.find('client', clientId)) ?? {}
+  t.match(
+    (await open(agent, `/audit?client=${name.toUpperCase()}`)).html,
+    `<bdi title="${clientId}">${name}</bdi>`,
+  )
   const all = await open(agent, '/audit')
   const [, next = ''] = /href="\/admin\/audit(\?after=\w+)"/.exec(all.html) ?? []
   t.notMatch((await open(agent, `/audit${next}`)).html, id, 'older ones')

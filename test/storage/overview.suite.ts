@@ -156,6 +156,8 @@ export function overview(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await timesOf({ clientId: 'app' }), [3])
     t.strictSame(await timesOf({ since: 2 }), [3, 2])
     t.strictSame(await timesOf({ since: 2, userId: 'ann' }), [2])
+    t.strictSame(await timesOf({ until: 2 }), [2, 1])
+    t.strictSame(await timesOf({ since: 2, until: 2, userId: 'ann' }), [2])
   })
 
   t.test('the events of a user are read from the oldest, page by page', async (t) => {

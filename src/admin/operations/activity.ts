@@ -44,9 +44,13 @@ export const listEvents: Operation = {
         description: 'Only events of this time or later, in seconds since 1970.',
       }),
     ),
+    until: Type.Optional(
+      Type.String({ pattern: '^\\d{1,10}$', description: 'Only events of this time or earlier.' }),
+    ),
   }),
   async perform({ query, deps }) {
     const [sub, clientId, since] = [query('sub'), query('client_id'), query('since')]
+    const until = query('until')
     const { events, next } = await deps.store.auditPage({
       before: readCursor(query('after')),
       limit: Number(query('limit') ?? 50),
@@ -54,6 +58,7 @@ export const listEvents: Operation = {
       clientId: clientId === undefined ? undefined : storedKey(clientId),
       name: query('event') as AuditEventName | undefined, // as the schema says
       ...(since !== undefined && { since: Number(since) }),
+      ...(until !== undefined && { until: Number(until) }),
     })
     const items = events.map(describeEvent)
     return { body: { items, ...(next !== undefined && { next: cursorOf(next) }) } }

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import { type AuditEvent, type AuditEventName, auditEventNames } from '../../domain/model.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { AppDeps, PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
-import { isoInstant } from '../../system/system.ts'
+import { instantOf, isoInstant } from '../../system/system.ts'
 import { findByLogin } from '../../users/search.ts'
 import { type AdminModel, type AdminPage, adminPath } from './admin-page.ts'
 
@@ -13,11 +14,12 @@ declare module '../../pages/pages.ts' {
       readonly events: readonly ShownEvent[]
       readonly names: readonly AuditEventName[]
       /** What is shown of it. */
-      readonly filter: Readonly<Record<'event' | 'user' | 'client', string>>
+      readonly filter: Readonly<Record<'event' | 'user' | 'client' | 'since' | 'until', string>>
       /** Whether the page loads again by itself. */
       readonly follows: boolean
       readonly followUrl: string
       readonly exportUrl: string
+      readonly csvUrl: string
       readonly nextUrl?: string
     }
   }
@@ -26,6 +28,7 @@ declare module '../../pages/pages.ts' {
 interface ShownEvent extends AuditEvent {
   /** The name of the user it is about, if they still exist. */
   readonly username?: string
+  readonly clientName?: string
   /** The administrator who did it. */
   readonly actor?: string
 }
@@ -34,23 +37,45 @@ const onPage = 50
 /** A download has at most this many events, newest first. */
 const mostExported = 10_000
 const exportedAtOnce = 1000
+/** So many clients of operators are looked through for a name. */
+const mostNamed = 1000
 /** How often a page that follows the log loads again. */
 const followSeconds = 5
 
-/** Returns the filter that a query names. A user is named by user name, email address or `sub`. */
+/**
+ * Returns the filter that a query names. A user is named by user name, email address or `sub`, an app by its id or by
+ * the name that an operator gave it.
+ */
 async function filterOf(query: Parameters, store: AppDeps['store']) {
   const text = (name: string) => (single(query, name) ?? '').trim().slice(0, 300)
-  const filter = { event: text('event'), user: text('user'), client: text('client') }
+  const filter = {
+    event: text('event'),
+    user: text('user'),
+    client: text('client'),
+    since: text('since'),
+    until: text('until'),
+  }
   const { user: known } = await findByLogin(store, filter.user)
+  // As the fields send them, in UTC.
+  const [since, until] = [instantOf(`${filter.since}Z`), instantOf(`${filter.until}Z`)]
   return {
     filter,
     wanted: {
       name: auditEventNames.find((name) => name === filter.event),
       // A removed user has no name any more, but can be found by `sub`.
       userId: filter.user === '' ? undefined : (known?.id ?? filter.user),
-      clientId: filter.client === '' ? undefined : filter.client,
+      clientId: filter.client === '' ? undefined : await clientIdOf(filter.client, store),
+      ...(since !== undefined && { since }),
+      ...(until !== undefined && { until: until + 59 }),
     },
   }
+}
+
+/** Returns the id of the client with this id or name; the text itself if there is none any more. */
+async function clientIdOf(text: string, store: AppDeps['store']): Promise<string> {
+  if ((await store.find('client', text)) !== undefined) return text
+  const named = await store.page('client', { only: 'integration', limit: mostNamed })
+  return named.find(({ row }) => row.name?.toLowerCase() === text.toLowerCase())?.row.id ?? text
 }
 
 /** The audit log, newest first. */
@@ -71,45 +96,51 @@ export function auditPage(_app: FastifyInstance, { service, store }: PageDeps): 
       )
       const users = await Promise.all([...new Set(ids)].map((id) => store.find('user', String(id))))
       const names = new Map(users.flatMap((user) => (user ? [[user.id, user.username]] : [])))
+      const clientIds = new Set(events.flatMap(({ clientId }) => clientId ?? []))
+      const clients = await Promise.all([...clientIds].map((id) => store.find('client', id)))
+      const clientNames = new Map(clients.flatMap((client) => (client ? [[client.id, client.name]] : [])))
       const named = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
       const linkTo = (path: string, more: Readonly<Record<string, string>> = {}) =>
         `${url}${path}?${new URLSearchParams({ ...named, ...more })}`
       return render('admin/audit', {
         events: events.map((event) => {
           const [username, actor] = [event.userId, event.facts['actor']].map((id) => names.get(String(id)))
-          return { ...event, ...(username && { username }), ...(actor && { actor }) }
+          const clientName = clientNames.get(event.clientId ?? '')
+          return { ...event, ...omitUndefined({ username, actor, clientName }) }
         }),
         names: auditEventNames,
         filter,
         follows,
         followUrl: follows ? linkTo('') : linkTo('', { follow: '1' }),
         exportUrl: linkTo('/export'),
+        csvUrl: linkTo('/export', { format: 'csv' }),
         ...(next !== undefined && { nextUrl: linkTo('', { after: cursorOf(next) }) }),
       })
     },
   }
 }
 
-/** The newest events of the log as a file, a line of JSON each. */
+/** The newest events of the log as a file: a line of JSON each, or of CSV. */
 export function auditExport(_app: FastifyInstance, { store }: PageDeps): AdminPage {
   return {
     path: '/audit/export',
     section: 'audit',
     show: async ({ query, reply }) => {
       const { wanted } = await filterOf(query, store)
+      const isCsv = single(query, 'format') === 'csv'
       const lines: string[] = []
       for (let before: number | undefined; lines.length < mostExported; ) {
         const { events, next } = await store.auditPage({ ...wanted, before, limit: exportedAtOnce })
-        lines.push(...events.map(lineOf))
+        lines.push(...events.map(isCsv ? csvOf : lineOf))
         before = next
         if (before === undefined) break
       }
       return reply
         .header('cache-control', 'no-store')
-        .header('content-disposition', 'attachment; filename="audit.jsonl"')
+        .header('content-disposition', `attachment; filename="audit.${isCsv ? 'csv' : 'jsonl'}"`)
         .header('x-content-type-options', 'nosniff')
-        .type('application/jsonl; charset=utf-8')
-        .send(lines.join(''))
+        .type(`${isCsv ? 'text/csv' : 'application/jsonl'}; charset=utf-8`)
+        .send((isCsv ? 'at,event,by,from,sub,client_id,facts\r\n' : '') + lines.join(''))
     },
   }
 }
@@ -117,4 +148,10 @@ export function auditExport(_app: FastifyInstance, { store }: PageDeps): AdminPa
 function lineOf({ name, at, by, from, userId, clientId, facts }: AuditEvent): string {
   const event = { at: isoInstant(at), event: name, by, from, sub: userId, client_id: clientId, ...facts }
   return `${JSON.stringify(event)}\n`
+}
+
+/** A line of RFC 4180. What a spreadsheet would take for a formula begins with an apostrophe. */
+function csvOf({ name, at, by, from = '', userId = '', clientId = '', facts }: AuditEvent): string {
+  const cells = [isoInstant(at), name, by, from, userId, clientId, JSON.stringify(facts)]
+  return `${cells.map((cell) => `"${cell.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`).join(',')}\r\n`
 }
