@@ -10,11 +10,17 @@ import { countsOption, readCount, readSeconds, scriptCommand } from '../command.
 import { Connection, form, get, postForm } from './connection.ts'
 import { measureGrowth } from './growth.ts'
 import { machine } from './machine.ts'
+import {
+  startEarlierBuild,
+  startFloor,
+  startLychgate,
+  startOidcProvider,
+  type Target,
+} from './measured-servers.ts'
 import { allocatorSetting, measureMemory } from './memory.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
 import type { Growth, MemorySequence, Result, Sample } from './result.ts'
-import { startEarlierBuild, startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
 

@@ -5,9 +5,10 @@
 import { spawnSync } from 'node:child_process'
 import { countsOption, readCount, readSeconds, scriptCommand } from '../command.ts'
 import { Connection, form, get, postForm } from './connection.ts'
+import { startBuild, startFloor, type Target } from './measured-servers.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { median, ratio } from './result.ts'
-import { startBuild, startFloor, type Target } from './targets.ts'
+import { timesFloor } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, workloads } from './workloads.ts'
 
@@ -46,7 +47,7 @@ const options = scriptCommand(
 spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
 const build = await startBuild(options.build)
 const others = options.against === undefined ? [] : [options.against, options.against]
-const [one, other] = await Promise.all(others.map(startBuild))
+const [one, other] = await Promise.all(others.map((file) => startBuild(file)))
 const size = Buffer.byteLength(await (await fetch(build.issuer + build.paths.discovery)).text())
 const floor = (await startFloor(size)).server
 
@@ -55,8 +56,8 @@ type Turn = () => Promise<number>
 
 try {
   process.stdout.write(
-    '| workload, connections | µs (lowest) | floor, µs (lowest) | ÷ floor (95 %) | ÷ other build (95 %) | other ÷ itself (95 %) |\n' +
-      '| --- | --- | --- | --- | --- | --- |\n',
+    '| workload, connections | µs (lowest) | floor, µs (lowest) | ÷ floor (95 %) | wanted at most | ÷ other build (95 %) | other ÷ itself (95 %) |\n' +
+      '| --- | --- | --- | --- | --- | --- | --- |\n',
   )
   for (const connections of options.connections)
     for (const [name, shape] of Object.entries(shapes))
@@ -94,6 +95,7 @@ async function compare(name: string, shape: Shape, connections: number): Promise
     medianAndLowest(buildCpu),
     medianAndLowest(floorCpu),
     ratio(buildCpu, floorCpu),
+    timesFloor[name],
     oneCpu ? `${ratio(buildCpu, oneCpu)}; other ${medianAndLowest(oneCpu)}` : '',
     oneCpu && otherCpu ? ratio(otherCpu, oneCpu) : '',
   ]

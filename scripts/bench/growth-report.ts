@@ -1,7 +1,5 @@
 import { cpuAnOperation, type Growth } from './result.ts'
-
-/** The targets: the most CPU time; bytes of disk per grant. */
-const [mostTimes, mostBytes] = [1.15, 200]
+import { bytesAGrant as mostBytes, timesGrowth as mostTimes } from './targets.ts'
 
 /** A table in Markdown that compares every number of grants with the fewest. */
 export function growthTable({ samples, held }: Growth): string[] {

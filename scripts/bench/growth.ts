@@ -3,9 +3,9 @@ import { type HandleKind, openHandle, sealHandle } from '../../src/domain/handle
 import { freePort } from '../../test/helpers/free-port.ts'
 import { basic, Connection, form, postForm } from './connection.ts'
 import { appOf, type GrownStore, growStore, handleBytes, wantsIdToken } from './growth-store.ts'
+import { executable } from './measured-servers.ts'
 import { type RunningServer, startServer } from './process.ts'
 import type { Growth, Sample } from './result.ts'
-import { executable } from './targets.ts'
 import { work } from './work.ts'
 import type { Lane } from './workloads.ts'
 

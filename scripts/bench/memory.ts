@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { UserAgent } from '../../test/helpers/user-agent.ts'
+import { authorizeUrl, benchPassword, type Target } from './measured-servers.ts'
 import type { MemorySequence } from './result.ts'
-import { authorizeUrl, benchPassword, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
 

@@ -7,8 +7,9 @@ import { connect } from 'node:net'
 import { cpus, loadavg } from 'node:os'
 import { countsOption, readCount, readSeconds, scriptCommand } from '../command.ts'
 import { basic, Connection, form, get, postForm } from './connection.ts'
+import { authorizeUrl, startEarlierBuild, startLychgate, type Target } from './measured-servers.ts'
 import { loadCore } from './process.ts'
-import { authorizeUrl, startEarlierBuild, startLychgate, type Target } from './targets.ts'
+import { overload as wanted } from './targets.ts'
 import { work } from './work.ts'
 
 const options = scriptCommand(
@@ -166,6 +167,24 @@ async function bestRate(target: Target, kind: Kind) {
   return { rate: operations / seconds, cost: cpu / operations }
 }
 
+/** Of the best rate. */
+interface Share {
+  readonly title: string
+  readonly served: number
+  readonly rejected: number
+}
+
+/** Draws the shares of the best rate as bars, fifty characters for all of it. */
+function chart(shares: readonly Share[]): string {
+  const width = Math.max(...shares.map(({ title }) => title.length))
+  const bar = (share: number, mark: string) => mark.repeat(Math.round(share * 50))
+  const lines = shares.map(
+    ({ title, served, rejected }) =>
+      `${title.padEnd(width)} ${bar(served, '█')}${bar(rejected, '░')} ${(100 * served).toFixed(0)} %`,
+  )
+  return ['█ served, ░ rejected with 503; 50 characters are the best rate', ...lines, ''].join('\n')
+}
+
 function quantile(values: readonly number[], share: number): string {
   const sorted = values.toSorted((one, other) => one - other)
   const found = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
@@ -187,12 +206,18 @@ try {
   ]
   const more = ['503/s', 'p50, p99 of 503, ms', 'health at most, ms', 'µs a 503', 'MiB', 'wrong']
   const rows = [[...head, ...more], [...head, ...more].map(() => '---')]
+  const shares: Share[] = []
   for (const kind of kinds.filter(({ name }) => name.includes(options.only))) {
     for (const target of targets) {
       const best = await bestRate(target, kind)
       for (const connections of options.connections) {
         const run = await overload(target, kind, connections, best.rate * options.times)
         const perSecond = (count: number) => (count / run.seconds).toFixed(0)
+        shares.push({
+          title: `${kind.name}, ${target.name}, ${connections}`,
+          served: run.served.length / run.seconds / best.rate,
+          rejected: run.rejected.length / run.seconds / best.rate,
+        })
         rows.push([
           `${kind.name}, ${target.name}`,
           String(connections),
@@ -215,7 +240,10 @@ try {
   const [processor] = cpus()
   const busy = loadavg()[0]?.toFixed(1)
   const where = `${processor?.model.trim()}, ${cpus().length} cores, load ${busy}, Node ${process.version}`
-  process.stdout.write(`${where}\n\n${rows.map((row) => `| ${row.join(' | ')} |`).join('\n')}\n`)
+  const limits = `Wanted: served ${wanted.served} % of best and more, p99 at most ${wanted.servedP99} ms; p99 of 503 at most ${wanted.rejectedP99} ms.`
+  process.stdout.write(
+    `${where}\n\n${chart(shares)}\n${limits}\n\n${rows.map((row) => `| ${row.join(' | ')} |`).join('\n')}\n`,
+  )
 } finally {
   for (const { server } of targets) await server.stop()
 }

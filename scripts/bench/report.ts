@@ -1,23 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { growthTable } from './growth-report.ts'
 import { cpuAnOperation, type MemorySequence, median, type Result, type Sample } from './result.ts'
+import { executable, timesFloor, timesLessThanPeer } from './targets.ts'
 import { workloads } from './workloads.ts'
-
-/** The targets: CPU of oidc-provider over ours, at least; ours over the floor, at most. */
-const targets: Readonly<Record<string, { readonly peer?: number; readonly floor?: number }>> = {
-  discovery: { peer: 3.5, floor: 1.2 },
-  keys: { peer: 3.5, floor: 1.2 },
-  authorize: { peer: 18 },
-  'code exchange': { peer: 8 },
-  'code flow': { peer: 12 },
-  refresh: { peer: 15, floor: 1.8 },
-  'refresh, ES256 ID Token': { peer: 10 },
-  introspection: { peer: 4.5, floor: 1.5 },
-  UserInfo: { peer: 5, floor: 2 },
-  'API call': { floor: 2 },
-  revocation: { peer: 5 },
-  registration: { peer: 8 },
-}
 
 /** The rounds of one server under one workload, combined. */
 interface Summary {
@@ -41,7 +26,7 @@ export function report({ samples, starts, memory, machine, growth, sequences }: 
   for (const count of counts) lines.push(...table(samples, names, count), '')
   if (samples.some(({ server }) => server === earlierBuild)) lines.push(...builds(samples, names, counts), '')
   lines.push(
-    '| server | start to first 200, ms | memory idle, MiB | loaded, MiB |',
+    `| server | start to first 200, ms (${executable.start}) | memory idle, MiB (${executable.idle}) | loaded, MiB (${executable.loaded}) |`,
     '| --- | --- | --- | --- |',
   )
   for (const { server, milliseconds } of starts) {
@@ -114,7 +99,7 @@ function table(samples: readonly Sample[], names: readonly string[], count: numb
       of('bare Fastify'),
     ]
     if (own === undefined) continue
-    const { peer: wanted, floor: allowed } = targets[name] ?? {}
+    const [wanted, allowed] = [timesLessThanPeer[name], timesFloor[name]]
     const less = peer && `${(peer.cpu / own.cpu).toFixed(1)}${wanted ? ` (${wanted})` : ''}`
     const more = floor && `${(own.cpu / floor.cpu).toFixed(2)}${allowed ? ` (${allowed})` : ''}`
     const cells = [name, own.rate.toFixed(0), own.p50.toFixed(2), own.p99.toFixed(2), own.cpu.toFixed(0)]

@@ -6,9 +6,10 @@ import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { startPostgres } from '../../test/storage/postgres-server.ts'
 import { countsOption, readCount, readSeconds, scriptCommand } from '../command.ts'
+import { startWorkers, type Target } from './measured-servers.ts'
 import { childrenOf, type RunningServer } from './process.ts'
 import { median, ratio } from './result.ts'
-import { startWorkers, type Target } from './targets.ts'
+import { timesOneWorker } from './targets.ts'
 import { work } from './work.ts'
 import { workloads } from './workloads.ts'
 
@@ -67,7 +68,7 @@ try {
   const text = [
     `Machine: ${cpus()[0]?.model}, ${cpus().length} cores, which the load shares; Node ${process.version}. ${connections} connections, ${pairs} pairs of turns.`,
     '',
-    '| workload | workers | ops/s, one → several | CPU, µs an operation, one → several | ratio (95 %) | p99 ms, one → several |',
+    `| workload | workers | ops/s, one → several | CPU, µs an operation, one → several | ratio (95 %), wanted at most ${timesOneWorker} | p99 ms, one → several |`,
     '| --- | --- | --- | --- | --- | --- |',
     ...rows,
     '',

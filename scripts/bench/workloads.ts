@@ -1,8 +1,8 @@
-import { type ClientKey, makeClientKey } from '../../test/helpers/assertions.ts'
+import { makeClientKey } from '../../test/helpers/assertions.ts'
 import { signProof } from '../../test/helpers/proofs.ts'
 import { UserAgent } from '../../test/helpers/user-agent.ts'
 import { basic, bearer, Connection, form, get, postForm, postJson } from './connection.ts'
-import { authorizeUrl, redirectUri, type Target, verifier } from './targets.ts'
+import { authorizeUrl, redirectUri, type Target, verifier } from './measured-servers.ts'
 
 /** What one connection does repeatedly. */
 export interface Lane {
@@ -188,25 +188,46 @@ async function revoking(target: Target): Promise<Lane> {
   }
 }
 
-/** An API call with a token that is bound to a key, RFC 9449 §7: each has a proof of its own. */
+/**
+ * An API call with a token that is bound to a key, RFC 9449 §7: each has a proof of its own, with the nonce of the server
+ * if it has one. Signed beforehand, so that the server does not wait for the load.
+ */
 async function calling(target: Target): Promise<Lane> {
   const [client, key] = [new Client(target), makeClientKey('ES256')]
-  const path = target.paths.api ?? ''
-  const { access_token: token } = await client.exchange(
-    await client.code(),
-    proofOf(key, 'POST', target.paths.token),
-  )
-  function proofOf(by: ClientKey, method: string, place: string, bound?: string): string {
+  const { connection } = client
+  const { paths, issuer } = target
+  const path = paths.api ?? ''
+  let nonce: string | undefined
+  const proofOf = (method: string, place: string, bound?: string) => {
     const now = Math.floor(Date.now() / 1000)
-    return `DPoP: ${signProof(by, { method, url: target.issuer + place, now, token: bound })}\r\n`
+    return `DPoP: ${signProof(key, { method, url: issuer + place, now, token: bound, nonce })}\r\n`
   }
+  // A code that is none: the proof is judged first.
+  const probe = form({
+    grant_type: 'authorization_code',
+    code: 'none',
+    client_id: client.id,
+    redirect_uri: redirectUri,
+    code_verifier: verifier,
+  })
+  const readNonce = async () => {
+    const { head } = await connection.send(postForm(paths.token, proofOf('POST', paths.token)), probe)
+    nonce = /\r\ndpop-nonce: ([^\r]+)/i.exec(head)?.[1]
+  }
+  await readNonce()
+  const { access_token: token } = await client.exchange(await client.code(), proofOf('POST', paths.token))
+  let requests: string[] = []
+  const request = () => get(path, `Authorization: DPoP ${token}\r\n${proofOf('GET', path, token)}`)
   return {
+    prepare: async (count) => {
+      await readNonce()
+      requests = Array.from({ length: count }, request)
+    },
     operate: async () => {
-      const headers = `Authorization: DPoP ${token}\r\n${proofOf(key, 'GET', path, token)}`
-      const response = await client.connection.send(get(path, headers))
+      const response = await connection.send(requests.pop() ?? request())
       check(response.status === 200 && response.body.includes('"caller":"user"'), 'the user', response)
     },
-    close: () => client.connection.close(),
+    close: () => connection.close(),
   }
 }
 

@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../test/helpers/free-port.ts'
+import { executable } from '../bench/targets.ts'
 import { dist, root } from './bundle.ts'
 
 const runs = Number(process.argv[2] ?? 11)
@@ -36,11 +37,17 @@ try {
   print('bare Fastify', `ready after ${node.toFixed(0)} ms`)
   for (const kind of ['dev', 'serve'] as const) {
     const ready = median(times[kind])
-    print(kind, `ready after ${ready.toFixed(0)} ms; ratio ${(ready / node).toFixed(2)}`)
+    print(
+      kind,
+      `ready after ${ready.toFixed(0)} ms, wanted ${executable.start}; ratio ${(ready / node).toFixed(2)}`,
+    )
   }
   await timed(startDev, async (child) => {
     await new Promise((resolve) => setTimeout(resolve, idleSeconds * 1000))
-    print(`idle, ${idleSeconds} s`, `${(residentKilobytes(child) / 1024).toFixed(1)} MiB`)
+    print(
+      `idle, ${idleSeconds} s`,
+      `${(residentKilobytes(child) / 1024).toFixed(1)} MiB, wanted ${executable.idle}`,
+    )
   })
 } finally {
   rmSync(data, { recursive: true, force: true })
