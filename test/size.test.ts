@@ -20,7 +20,7 @@ const mostLines = {
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 16_800 },
   dev: { folders: /^dev$/, lines: 6_430 },
   prove: { folders: /^prove$/, lines: 4_000 },
-  storage: { folders: /^storage$/, lines: 4_680 },
+  storage: { folders: /^storage$/, lines: 4_760 },
 }
 const restOfLines = 7_350
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { MigrationMeta } from 'drizzle-orm/migrator'
 import { readTextAsset } from '../system/assets.ts'
+import type { StoreFacts } from './store.ts'
 
 type Dialect = 'sqlite' | 'postgres'
 
@@ -15,6 +16,17 @@ interface Migrated<Session> {
   readonly session: Session
 }
 
+/** A migration that a database had: when it was made, which is its name to drizzle, and its hash with a mark. */
+export interface AppliedMigration {
+  readonly at: number
+  readonly hash: string
+}
+
+/** Begins a migration that only adds what the version before can do without: both serve with these tables. */
+const compatibleComment = '-- compatible'
+/** Ends the hash of one, so that a version that does not know the migration can read it. */
+const compatibleMark = ' compatible'
+
 /**
  * Applies the migrations of this build that a database has not had. Drizzle's own function reads them from a folder,
  * which an executable does not have: this reads them as assets, and nothing is written to the file system.
@@ -25,7 +37,9 @@ export async function migrateAll<Session>(dialect: Dialect, database: object): P
   const migrations = readJournal(dialect).map(({ tag, when, breakpoints }) => {
     const text = readTextAsset(`drizzle/${dialect}/${tag}.sql`)
     const hash = createHash('sha256').update(text).digest('hex')
-    return { sql: text.split('--> statement-breakpoint'), bps: breakpoints, folderMillis: when, hash }
+    const mark = text.startsWith(compatibleComment) ? compatibleMark : ''
+    const parts = text.split('--> statement-breakpoint')
+    return { sql: parts, bps: breakpoints, folderMillis: when, hash: hash + mark }
   })
   await statements.migrate(migrations, session, {})
 }
@@ -35,11 +49,24 @@ function readJournal(dialect: Dialect): Journal['entries'] {
   return (JSON.parse(readTextAsset(`drizzle/${dialect}/meta/_journal.json`)) as Journal).entries
 }
 
-/** The tables of a database by the migrations it had, against those of this build. */
-export function schemaState(dialect: Dialect, applied: readonly number[]): 'older' | 'current' | 'newer' {
+/**
+ * Compares the tables of a database, by the migrations it had, with those of this build. `ahead`: a newer version added
+ * to them, and this one serves with them.
+ */
+export function schemaState(
+  dialect: Dialect,
+  applied: readonly AppliedMigration[],
+): 'older' | 'current' | 'ahead' | 'newer' {
   const known = readJournal(dialect).map(({ when }) => when)
-  if (!applied.every((instant) => known.includes(instant))) return 'newer'
-  return known.every((instant) => applied.includes(instant)) ? 'current' : 'older'
+  const isComplete = known.every((instant) => applied.some(({ at }) => at === instant))
+  const added = applied.filter(({ at }) => !known.includes(at))
+  if (added.length === 0) return isComplete ? 'current' : 'older'
+  return isComplete && added.every(({ hash }) => hash.endsWith(compatibleMark)) ? 'ahead' : 'newer'
+}
+
+/** Whether this build serves with these tables as they are. */
+export function isServed(schema: StoreFacts['schema']): boolean {
+  return schema === 'current' || schema === 'ahead'
 }
 
 /** The instant at which the newest migration was made, in seconds: no clock was before it when this version ran first. */

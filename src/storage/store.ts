@@ -409,8 +409,8 @@ export interface UserMatches {
 export interface StoreFacts {
   /** Such as `PostgreSQL 17.2`. */
   readonly engine: string
-  /** Its tables against those of this build; `foreign`: another program's. */
-  readonly schema: 'missing' | 'older' | 'current' | 'newer' | 'foreign'
+  /** Its tables against those of this build (`schemaState`); `foreign`: another program's. */
+  readonly schema: 'missing' | 'older' | 'current' | 'ahead' | 'newer' | 'foreign'
   /** A reason why nothing can be kept in it: damage, a version too old, a standby. */
   readonly faults: readonly StoreFault[]
   /** What makes it slower than it has to be. */

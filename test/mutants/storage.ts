@@ -169,4 +169,11 @@ export const storageFaults = [
     replace: '',
     tests: ['test/domain/user.test.ts'],
   },
+  {
+    id: 'store-of-a-newer-version-taken',
+    tests: ['test/storage/sqlite.test.ts'],
+    file: 'src/storage/migrations.ts',
+    find: 'isComplete && added.every(({ hash }) => hash.endsWith(compatibleMark))',
+    replace: 'isComplete',
+  },
 ] as const satisfies readonly Fault[]

@@ -22,6 +22,7 @@ const exampleStore = setting('store', 'sqlite:/var/lib/lychgate/lychgate.db')
 
 const schemaFindings: Readonly<Record<Exclude<StoreFacts['schema'], 'missing'>, Finding>> = {
   current: ok`schema: is the one of this version`,
+  ahead: ok`schema: a newer version added to it, and this one serves with it`,
   older: warning`schema: is that of an older version; the server brings it up to date when it starts
     change  make a backup, then restart the server with this version`,
   newer: problem`schema: a newer version of Lychgate made this database; this one does not open it

@@ -2,7 +2,7 @@ import { DrizzleQueryError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import { connectionFault } from '../../domain/server-url.ts'
-import { migrateAll, newerVersion, schemaState } from '../migrations.ts'
+import { type AppliedMigration, isServed, migrateAll, newerVersion, schemaState } from '../migrations.ts'
 import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { codeOf, numbers } from './prepared.ts'
 
@@ -110,7 +110,7 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
     const applied = await appliedMigrations(client)
     const state = schemaState('postgres', applied)
     if (state === 'newer') throw new Error(newerVersion)
-    if (state === 'current') return
+    if (isServed(state)) return
     await migrateAll('postgres', drizzle(client))
   } finally {
     // Ends the connection, and with it the transaction if it was not committed.
@@ -118,12 +118,12 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
   }
 }
 
-/** When the migrations this database had were made, their names to drizzle; none before the first. */
-export async function appliedMigrations(client: pg.ClientBase): Promise<readonly number[]> {
+/** The migrations this database had; none before the first. */
+export async function appliedMigrations(client: pg.ClientBase): Promise<readonly AppliedMigration[]> {
   const table = await client.query("select to_regclass('drizzle.__drizzle_migrations') is not null as found")
   if (!table.rows[0]?.found) return []
-  const applied = await client.query('select created_at from drizzle.__drizzle_migrations')
-  return applied.rows.map((row) => Number(row.created_at))
+  const applied = await client.query('select created_at, hash from drizzle.__drizzle_migrations')
+  return applied.rows.map(({ created_at, hash }) => ({ at: Number(created_at), hash: String(hash) }))
 }
 
 /**

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DrizzleError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
-import { migrateAll, newerVersion, schemaState } from '../migrations.ts'
+import { type AppliedMigration, isServed, migrateAll, newerVersion, schemaState } from '../migrations.ts'
 import type { StoreFacts } from '../store.ts'
 
 /** Before 3.51.3 two connections that checkpoint can corrupt a WAL database; a migration needs 3.53. */
@@ -108,8 +108,8 @@ export function schemaOf(client: Database.Database): StoreFacts['schema'] {
   if (tables.length === 0) return 'missing'
   if (!tables.includes('__drizzle_migrations')) return 'foreign'
   // By the instants at which the migrations were made, which drizzle stores as their names.
-  const applied = client.prepare('select created_at from __drizzle_migrations').pluck().all()
-  return schemaState('sqlite', applied.map(Number))
+  const applied = client.prepare('select created_at as at, hash from __drizzle_migrations').all()
+  return schemaState('sqlite', applied as AppliedMigration[]) // columns of these names
 }
 
 /** @throws {Error} when the file is another program's or was made by a newer version. */
@@ -119,7 +119,7 @@ export function assertOurs(schema: StoreFacts['schema']): void {
 }
 
 async function applyMigrations(client: Database.Database): Promise<void> {
-  if (schemaOf(client) === 'current') return
+  if (isServed(schemaOf(client))) return
   try {
     // Passkeys were rows with bytes, and records are JSON: a migration calls it.
     client.function('base64url', { deterministic: true }, (bytes) =>
@@ -128,6 +128,6 @@ async function applyMigrations(client: Database.Database): Promise<void> {
     await migrateAll('sqlite', drizzle(client))
   } catch (fault) {
     // Two processes that start at once both see an empty file; the slower one finds the work done.
-    if (schemaOf(client) !== 'current') throw fault
+    if (!isServed(schemaOf(client))) throw fault
   }
 }

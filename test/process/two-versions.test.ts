@@ -1,0 +1,134 @@
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { quickStartOption } from '../../scripts/quick-start.ts'
+import { ended, entry, newFolder, spawnFile } from '../helpers/command.ts'
+import { callApi, obtainTokens, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import type { TestServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { startPostgres } from '../storage/postgres-server.ts'
+
+// The next version, made here: this one, and a migration that adds a table and two columns.
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const postgres = await startPostgres(t)
+const user = { username: 'ada', password: 'a password nobody else has' }
+
+/** Copies what runs, with one migration more. Returns its entry. */
+function nextVersion(t: Test, comment: string): string {
+  const folder = newFolder(t)
+  for (const path of ['src', 'views', 'drizzle', 'openapi', 'package.json'])
+    cpSync(`${root}${path}`, `${folder}/${path}`, { recursive: true })
+  symlinkSync(`${root}node_modules`, `${folder}/node_modules`)
+  mkdirSync(`${folder}/dist`)
+  for (const dialect of ['sqlite', 'postgres']) {
+    const file = `${folder}/drizzle/${dialect}/meta/_journal.json`
+    const journal = JSON.parse(readFileSync(file, 'utf8'))
+    const last = journal.entries.at(-1)
+    journal.entries.push({ ...last, idx: last.idx + 1, when: last.when + 1000, tag: '9999_next' })
+    writeFileSync(file, JSON.stringify(journal))
+    const statements = [
+      'create table badges (id text primary key, user_id text)',
+      'alter table users add column badge text',
+      "alter table grants add column colour text not null default 'blue'",
+    ]
+    writeFileSync(
+      `${folder}/drizzle/${dialect}/9999_next.sql`,
+      `${comment}${statements.join(';--> statement-breakpoint\n')}`,
+    )
+  }
+  return `${folder}/src/lychgate.js`
+}
+
+async function site(t: Test, store: string) {
+  const data = newFolder(t)
+  const port = [await freePort(), await freePort()] as const
+  const issuer = `http://localhost:${port[0]}`
+  const environment = {
+    PATH: process.env['PATH'] ?? '',
+    NODE_OPTIONS: quickStartOption,
+    LYCHGATE_SECRET: 'a secret of at least thirty-two characters',
+    LYCHGATE_STORE: store.replace('DATA', data),
+    LYCHGATE_DATA: data,
+    LYCHGATE_ISSUER: issuer,
+  }
+  const spawn = (version: string, ...args: readonly string[]) =>
+    spawnFile(process.execPath, [version, ...args], environment)
+  return {
+    issuer,
+    run: (version: string, ...args: readonly string[]) => {
+      const child = spawn(version, ...args)
+      child.stdin?.end(`${user.password}\n`)
+      return ended(child)
+    },
+    /** Starts a server of this version at the issuer, or next to it. */
+    serve: async (version: string, at: 0 | 1) => {
+      const child = spawn(version, 'serve', '--port', `${port[at]}`)
+      t.teardown(() => child.kill('SIGKILL'))
+      const end = ended(child)
+      const origin = `http://localhost:${port[at]}`
+      while ((await fetch(`${origin}/readyz`).catch(() => undefined))?.status !== 200) {
+        if (child.exitCode !== null) throw new Error((await end).stderr)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      return {
+        server: { issuer: origin, origin } as TestServer,
+        stop: async () => {
+          child.kill('SIGTERM')
+          t.equal((await end).code, 0)
+        },
+      }
+    },
+  }
+}
+
+async function assertServe(t: Test, store: string) {
+  const next = nextVersion(t, '-- compatible: it only adds\n')
+  const { run, serve, issuer } = await site(t, store)
+  let old = await serve(entry, 0)
+  t.equal((await run(entry, 'user', 'add', 'ada', '--email', 'ada@example.org')).code, 0)
+  const client = await register(old.server)
+  const agent = new UserAgent(issuer)
+  let tokens = await obtainTokens(old.server, client, { agent, user })
+  const refreshAt = async ({ server }: typeof old) => {
+    const response = await refresh(server, client, tokens.refresh_token)
+    t.equal(response.status, 200)
+    tokens = (await response.json()) as Tokens
+  }
+
+  // Upgraded while the version before serves: it adds to the tables that the other one uses.
+  const young = await serve(next, 1)
+  await refreshAt(young)
+  await refreshAt(old)
+  const another = await obtainTokens(old.server, client, { agent })
+  t.equal((await callApi(young.server, '/api/oauth/userinfo', another.access_token)).status, 200)
+  const revocation = { token: another.refresh_token }
+  t.equal((await postAs(young.server, client, '/api/oauth/revoke', revocation)).status, 200)
+  t.equal((await callApi(old.server, '/api/oauth/userinfo', another.access_token)).status, 401)
+
+  // And back: the version before starts on these tables, and the other one ends.
+  await old.stop()
+  old = await serve(entry, 0)
+  await refreshAt(young)
+  await young.stop()
+  await refreshAt(old)
+  await obtainTokens(old.server, client, { agent })
+  t.match((await run(entry, 'doctor', '--offline')).stdout, /schema: a newer version added to it/)
+  await old.stop()
+}
+
+t.test('two versions serve one store, and one goes back to the version before: SQLite', (t) =>
+  assertServe(t, 'sqlite:DATA/lychgate.db'),
+)
+
+t.test('two versions serve one store, and one goes back to the version before: PostgreSQL', async (t) =>
+  assertServe(t, await postgres.createDatabase()),
+)
+
+t.test('a migration that does not say so is for the newer version alone', async (t) => {
+  const { run } = await site(t, 'sqlite:DATA/lychgate.db')
+  const next = nextVersion(t, '')
+  t.equal((await run(entry, 'user', 'add', 'ada', '--email', 'ada@example.org')).code, 0)
+  t.equal((await run(next, 'user', 'list')).code, 0)
+  t.match(await run(entry, 'user', 'list'), { code: 1, stderr: /made by a newer version[^\n]*\n$/ })
+})
