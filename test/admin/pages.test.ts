@@ -727,6 +727,20 @@ t.test('white-box: the page of a key says until when what it signed or sealed wo
   t.strictSame(loss(handles, 9500)[1], ['handleOld', { moment: 9000 }])
 })
 
+t.test('an address is marked as verified, unless another one came since', async (t) => {
+  const agent = await fresh()
+  const id = await invited()
+  const { email = '' } = (await store.find('user', id)) ?? {}
+  t.match((await open(agent, `/users/${id}`)).html, `name="verify" value="${email}"`)
+  t.equal((await send(agent, `/users/${id}`, { verify: 'old@example.test' })).status, 409)
+  const claims = async () => (await store.find('user', id))?.claims
+  t.equal((await claims())?.['email_verified'], false)
+  t.equal((await send(agent, `/users/${id}`, { verify: email })).status, 303)
+  t.equal((await claims())?.['email_verified'], true)
+  t.match(await lastOf(id), { name: 'user-changed', by: 'operator', facts: { actor: ids.alice } })
+  t.notMatch((await open(agent, `/users/${id}`)).html, 'name="verify"')
+})
+
 t.test('the log is filtered, followed without a script, and downloaded', async (t) => {
   const agent = await fresh()
   const id = await invited()

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { check } from '../../domain/check.ts'
 import { consentKey, consentKind } from '../../domain/connections.ts'
 import {
   canonicalGroupName,
@@ -20,9 +21,11 @@ import { groupsOf, inOrder } from '../../users/groups.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { revokeGrants } from '../operations/grants.ts'
 import { joinGroup, leaveGroup } from '../operations/groups.ts'
+import { changeUser } from '../operations/user-changes.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 import { performAt, wasFound } from './call.ts'
+import { outdatedForm } from './version.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
@@ -146,6 +149,19 @@ export function userPage(app: FastifyInstance, deps: PageDeps): AdminPage {
     const isRemoved = await wasFound(performAt(deps, visit, leaveGroup, { group_id: groupId, sub: user.id }))
     return visit.done(isRemoved ? 'group-removed' : 'gone', backTo(user))
   }
+  /** The address is in the form: another one that came since is not meant. */
+  const verify = async (visit: AdminVisit, { id: sub }: User, email: string) => {
+    await performAt(deps, visit, changeUser, { sub }, { email_verified: true }, (record) =>
+      check(
+        'email' in record && record.email === email,
+        outdatedForm,
+        'conflict',
+        'the email address was changed after the page was opened; nothing was saved',
+        { status: 409 },
+      ),
+    )
+    return visit.done('saved', `/users/${encodeURIComponent(sub)}`)
+  }
   const disconnect = async (visit: AdminVisit, user: User, clientId: string) => {
     const isConnected =
       (await store.find(consentKind, consentKey(user.id, clientId))) !== undefined ||
@@ -163,9 +179,12 @@ export function userPage(app: FastifyInstance, deps: PageDeps): AdminPage {
     submit: async (visit) => {
       const { form, param } = visit
       const user = requireFound(await store.find('user', param('id')), 'user')
-      const [joins, leaves, client] = ['join', 'leave', 'client'].map((name) => single(form, name))
+      const [joins, leaves, client, email] = ['join', 'leave', 'client', 'verify'].map((name) =>
+        single(form, name),
+      )
       if (joins !== undefined) return addGroup(visit, user, joins)
       if (leaves !== undefined) return leave(visit, user, leaves)
+      if (email !== undefined) return verify(visit, user, email)
       return client === undefined ? visit.done('gone', backTo(user)) : disconnect(visit, user, client)
     },
   }
