@@ -677,7 +677,7 @@ function isRevoked({ tables: { grants, revokedAccessTokens }, textAt, grantKey }
   const subjectOf = (extra: SQL) =>
     sql`${grantKey(textAt(extra, 'exchangedFrom', 'grantId'))}, ${textAt(extra, 'exchangedFrom', 'tokenId')}`
   const above = sql.raw('above.extra')
-  return sql`(${grants.revokedAt} is not null or (${grants.extra} like ${sql.raw(exchanged)} and exists (
+  return sql`(${grants.revokedAt} is not null or (coalesce(${grants.extra}, '') like ${sql.raw(exchanged)} and exists (
     with recursive subject(grant_id, token_id) as (
       select ${subjectOf(sql`${grants.extra}`)}
       union select ${subjectOf(above)} from subject join ${grants} as above on above.id = subject.grant_id
