@@ -16,8 +16,7 @@ const local: Readonly<Record<string, string>> = {
   'keys list': 'opens the keys of a store, also while no server can start with them',
   'keys rotate': 'opens the keys of a store, also while no server can start with them',
   'keys retire': 'opens the keys of a store, also while no server can start with them',
-  'keys reseal':
-    'needs the secret of before beside the new one, and works on the store until all is sealed again',
+  'keys reseal': 'opens the store with the secret of the host, and seals it again with a new one',
   'keys secret': 'makes a secret for the configuration of the host',
   backup: 'copies the database of the host',
   restore: 'replaces the database of the host',
