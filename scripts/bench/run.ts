@@ -7,6 +7,7 @@ const benchmarks: Readonly<Record<string, readonly string[]>> = {
   floor: ['scripts/bench/floor.ts'],
   nodes: ['scripts/bench/nodes.ts'],
   overload: ['scripts/bench/overload.ts'],
+  sizes: ['scripts/bench/sizes.ts'],
   trips: ['scripts/bench/trips.ts'],
   sweep: [...heap, 'scripts/bench/sweep.ts'],
   workers: ['scripts/bench/workers.ts'],

@@ -4,12 +4,13 @@ import { startPostgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { startServer, type TestServer } from '../../test/helpers/server.ts'
 import { operationsOf } from '../../test/storage/operations.ts'
 import { startPostgres } from '../../test/storage/postgres-server.ts'
-import { readCount, scriptCommand } from '../command.ts'
+import { readCount, readSeconds, scriptCommand } from '../command.ts'
+import { measureOneClient } from './one-client.ts'
 
-const { runs, only } = scriptCommand(
+const { runs, seconds, only } = scriptCommand(
   'bench -- trips',
   'Counts round trips, commits, locks and bytes of WAL of each operation on PostgreSQL, through a proxy that delays ' +
-    'what is sent by 0, 1 and 5 ms, and measures the median latency.',
+    'what is sent by 0, 1 and 5 ms, and measures the median latency. Then 64 connections of one client at 5 ms.',
 )
   .option(
     '--runs <number>',
@@ -17,9 +18,10 @@ const { runs, only } = scriptCommand(
     readCount,
     20,
   )
+  .option('--seconds <number>', 'how long the requests of one client are measured', readSeconds, 3)
   .option('--only <name>', 'operations with this in their name', '')
   .parse()
-  .opts<{ runs: number; only: string }>()
+  .opts<{ runs: number; seconds: number; only: string }>()
 
 const delays = [0, 1, 5]
 const ends: (() => unknown)[] = []
@@ -65,6 +67,15 @@ try {
       median(costs.map((one) => one[cost])),
     )
     process.stdout.write(`| ${[name, ...cells, ...times.map((ms) => ms.toFixed(1))].join(' | ')} |\n`)
+  }
+  process.stdout.write(
+    '\n| 64 connections of one client at 5 ms | nodes | served a second | other responses |\n',
+  )
+  process.stdout.write('| --- | --- | --- | --- |\n')
+  for (const nodes of [1, 2]) {
+    const distant = await startPostgresProxy(t, await postgres.createDatabase())
+    const measured = await startServer(t, { store: distant.url, nodes })
+    for (const row of await measureOneClient(measured, distant, seconds)) process.stdout.write(`${row}\n`)
   }
 } finally {
   for (const end of ends.reverse()) await end()
