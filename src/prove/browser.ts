@@ -161,7 +161,8 @@ function endOf(seen: Seen, { redirectUri }: Visit): Ended | undefined {
   const location = redirectOf(seen)
   if (location !== undefined && isClient(location)) {
     const url = new URL(location)
-    return { kind: 'callback', params: url.searchParams, seen }
+    // A token of the implicit grant comes in the fragment.
+    return { kind: 'callback', params: new URLSearchParams(url.search + url.hash.replace('#', '&')), seen }
   }
   const posted = formsOf(seen.body, seen.sent.url).find(({ action }) => isClient(action))
   return posted === undefined ? undefined : { kind: 'callback', params: fieldsOf(posted, {}), seen }

@@ -31,7 +31,7 @@ export interface Row {
   /** The client that sends the last request, if it is another. */
   readonly as?: string
   readonly send?: string
-  readonly how?: { readonly [option in 'deny' | 'plain' | 'post']?: boolean }
+  readonly how?: { readonly [option in 'deny' | 'plain' | 'post' | 'query']?: boolean }
   /** Parameters of the authorization request before it. */
   readonly asked?: Readonly<Record<string, unknown>>
   readonly with?: Readonly<Record<string, unknown>> | readonly Readonly<Record<string, unknown>>[]

@@ -88,7 +88,8 @@ export function member(name: string, fits: (value: unknown) => boolean, wanted: 
 export function endsWithout(ended: Ended, ...codes: readonly string[]): Judgement {
   const seen = [ended.seen]
   if (ended.kind === 'page') return { seen }
-  if (ended.params.has('code')) return { seen, fault: 'the request is accepted: a code comes' }
+  const got = ['code', 'access_token', 'id_token'].find((name) => ended.params.has(name))
+  if (got !== undefined) return { seen, fault: `the request is accepted: ${got} comes` }
   const found = ended.params.get('error') ?? ''
   const fits = codes.length === 0 || codes.includes(found)
   return {

@@ -43,6 +43,8 @@ export interface AuthorizeOptions {
 }
 
 export interface PostOptions {
+  /** Parameters in the URL, where they do not belong. */
+  readonly query?: Params
   readonly client?: Client | undefined
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
   /** The key of a DPoP proof, and what is wrong with the proof. */

@@ -146,8 +146,8 @@ export function openLab({
 
   /** Posts a form with the authentication of a client, and with a DPoP proof where a key is given. */
   async function post(endpoint: EndpointName, fields: Params, options: PostOptions = {}): Promise<Seen> {
-    const url = server.endpoint(endpoint)
-    const { client: by, headers = {}, key: bound, change = {} } = options
+    const { client: by, headers = {}, key: bound, change = {}, query } = options
+    const url = server.endpoint(endpoint) + (query === undefined ? '' : `?${encode(query)}`)
     const own = by === undefined ? { form: {}, headers: {} } : authenticationOf(by, server.issuer)
     const send = () =>
       wire.send({

@@ -55,8 +55,8 @@ const requests: Readonly<Record<string, (sender: Sender) => Promise<Ended | Seen
     return lab.redeem(code, paramsOf(filled), await senderOf(lab, row))
   },
   async refresh({ lab, row, client, change }) {
-    const { refreshToken } = await lab.refreshable({ client })
-    const filled = fill(change, { ...variablesOf(lab, client), refresh_token: refreshToken })
+    const { refreshToken, code } = await lab.refreshable({ client })
+    const filled = fill(change, { ...variablesOf(lab, client), refresh_token: refreshToken, code })
     return lab.refresh(client, refreshToken, paramsOf(filled), await senderOf(lab, row))
   },
   async push({ lab, row, client, change }) {
@@ -107,7 +107,10 @@ function send(sender: Sender): Promise<Ended | Seen> {
   if (request !== undefined) return request(sender)
   const endpoint = endpointNames.find((name) => name === row.send)
   if (endpoint === undefined) throw new Error(`there is no request ${row.send}`)
-  return lab.post(endpoint, paramsOf(change), row.by === 'nobody' ? {} : { client })
+  const options = row.by === 'nobody' ? {} : { client }
+  return row.how?.query === true
+    ? lab.post(endpoint, {}, { ...options, query: paramsOf(change) })
+    : lab.post(endpoint, paramsOf(change), options)
 }
 
 function judgeBy({ gets = '', errors = [] }: Row, came: Ended | Seen): Judgement {

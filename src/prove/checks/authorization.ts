@@ -22,8 +22,10 @@ export const authorizationChecks: readonly Check[] = checksBy({
     const location = String(ended.seen.headers.location ?? '')
     return observe(/\?([^#]*&)?code=[^&#]+/.test(location), 'it is not in the query', ended.seen)
   },
+  'rfc8414-2-response-types/offered': offersEachType,
+  'oidc-disc-3-response-types/offered': offersEachType,
   'rfc6749-4.1.2-state-exact': async (lab) => {
-    const state = 'a b+c%20d&e=f"<ü>/?#'
+    const state = ' a b+c%20d&e=f"<>/?#~ '
     const ended = await lab.authorize({ state })
     const came = ended.kind === 'callback' ? ended.params.get('state') : undefined
     return judgeEach(
@@ -180,8 +182,19 @@ export const authorizationChecks: readonly Check[] = checksBy({
     )
   },
   'oidc-core-3.1.2.1-redirect-uri-required': async (lab) =>
-    endsOnPage(await lab.authorize({ redirect_uri: undefined, scope: 'openid' }, { stopsAtPage: true })),
+    endsOnPage(await lab.authorize({ redirect_uri: undefined, scope: 'openid', prompt: undefined })),
 })
+
+/** Asks for each response type of the metadata. */
+async function offersEachType(lab: Lab) {
+  const judged = []
+  for (const type of lab.server.list('response_types_supported') ?? []) {
+    const ended = await lab.authorize({ response_type: type, response_mode: undefined })
+    const error = ended.kind === 'callback' ? ended.params.get('error') : null
+    judged.push(observe(error !== 'unsupported_response_type', `${type} is unsupported`, ended.seen))
+  }
+  return judgeEach(...judged)
+}
 
 /** The first page that a browser without cookies is shown. */
 async function signInPage(lab: Lab): Promise<Seen> {

@@ -1,8 +1,9 @@
 import { type Check, checksBy } from '../check.ts'
-import { assertionFields, basic, type Client } from '../clients.ts'
+import { assertionFields, basic, basicMetadata, type Client } from '../clients.ts'
 import { denies, header, noToken, observe, rejected, status, tokens } from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { judge, judgeEach, type Rule } from '../observation.ts'
+import { membersOf } from '../server.ts'
 import { type Change, clientAssertion } from '../tokens.ts'
 
 const wrongClient: readonly Rule[] = [noToken, rejected('invalid_client')]
@@ -77,7 +78,18 @@ export const clientAuthenticationChecks: readonly Check[] = checksBy({
   },
   'rfc6749-4.4-client-credentials-confidential': async (lab) => {
     const client = await lab.client('none')
-    return judge(await lab.post('token_endpoint', { grant_type: 'client_credentials' }, { client }), noToken)
+    const more = { grant_types: ['authorization_code', 'client_credentials'] }
+    const own = await lab.clients.post({ ...basicMetadata('none'), ...more })
+    const { client_id: id } = membersOf(own) ?? {}
+    const judged = []
+    for (const by of typeof id === 'string' ? [client, { ...client, id }] : [client])
+      judged.push(
+        judge(
+          await lab.post('token_endpoint', { grant_type: 'client_credentials' }, { client: by }),
+          noToken,
+        ),
+      )
+    return judgeEach(...judged)
   },
   'fapi2-5.3.2.1-client-authentication': async (lab) => {
     const methods = lab.server.list('token_endpoint_auth_methods_supported') ?? []

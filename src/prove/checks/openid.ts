@@ -171,6 +171,11 @@ export const openidChecks: readonly Check[] = checksBy({
     ),
   'rfc6750-3.1-invalid-token-401': async (lab) =>
     judge(await lab.userinfo((await grantOf(lab)).idToken ?? ''), status(401)),
+  'rfc6750-3.1-invalid-token-401/revoked': async (lab) => {
+    const { accessToken, client } = await grantOf(lab)
+    const revoked = await lab.post('revocation_endpoint', { token: accessToken }, { client })
+    return judgeEach(judge(revoked, status(200)), judge(await lab.userinfo(accessToken), status(401)))
+  },
   'rfc6750-2-one-method': async (lab) => {
     const { accessToken } = await grantOf(lab)
     const form = { 'content-type': 'application/x-www-form-urlencoded' }

@@ -47,6 +47,8 @@ export const pushedChecks: readonly Check[] = checksBy({
       endsWithout(await visit(lab, { client_id: client.id, request_uri: uri })),
     )
   },
+  'rfc9126-2.1-reject-request-uri/pushed': async (lab) =>
+    denies((await push(lab, { request_uri: (await push(lab)).uri })).seen),
   'rfc9126-2.2-unguessable-and-bound': async (lab) => {
     const [{ uri }, other] = [await push(lab), await lab.client('other')]
     return endsWithout(await visit(lab, { client_id: other.id, request_uri: uri }))

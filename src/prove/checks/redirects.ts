@@ -1,9 +1,10 @@
 import { redirectOf } from '../browser.ts'
 import { type Check, checksBy } from '../check.ts'
-import { type Client, redirectUri } from '../clients.ts'
+import { basicMetadata, type Client, redirectUri } from '../clients.ts'
 import { endsOnPage, endsWithCode, observe } from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { type Judgement, judgeEach, NotApplicable, NotTestable } from '../observation.ts'
+import { membersOf } from '../server.ts'
 
 /** What another reader of URLs may take for the registered one: none of these equals it. */
 const lookAlikes = (registered: string): readonly string[] => {
@@ -49,6 +50,10 @@ export const redirectChecks: readonly Check[] = checksBy({
     const judged: Judgement[] = []
     for (const uri of lookAlikes(client.redirectUri).slice(0, 8))
       judged.push(await staysHere(lab, uri, client))
+    const { redirectUri: uri, metadata } = client
+    // RFC 8252 §7.3 is about native apps.
+    if (metadata['application_type'] === 'web' && /^http:\/\/127/.test(uri))
+      judged.push(await staysHere(lab, uri.replace(/:\d+/, ':51234'), client))
     return judgeEach(...judged)
   },
   'rfc6749-3.1.2.4-invalid-not-redirected': (lab) => staysHere(lab, 'https://evil.example/callback'),
@@ -92,9 +97,18 @@ export const redirectChecks: readonly Check[] = checksBy({
     const client = await lab.clients.register(await methodOf(lab), {
       redirect_uris: [redirectUri, `${redirectUri}/second`],
     })
-    return endsOnPage(
-      await lab.authorize({ redirect_uri: undefined }, { client, stopsAtPage: true, plain: true }),
-    )
+    return endsOnPage(await lab.authorize({ redirect_uri: undefined }, { client, plain: true }))
+  },
+  'rfc6749-3.1-no-duplicate-response-params/registered': async (lab) => {
+    const uri = `${redirectUri}?code=1&state=2`
+    const metadata = basicMetadata(await methodOf(lab))
+    const registered = await lab.clients.post({ ...metadata, redirect_uris: [uri] })
+    const { client_id: id } = membersOf(registered) ?? {}
+    if (registered.status >= 300 || typeof id !== 'string') return { seen: [registered] }
+    const client = { ...(await lab.client()), id, redirectUri: uri }
+    const { seen } = await lab.authorize({}, { client })
+    const names = [...(URL.parse(redirectOf(seen) ?? '')?.searchParams.keys() ?? [])]
+    return observe(new Set(names).size === names.length, `twice: ${names.join(' ')}`, registered, seen)
   },
   'rfc8252-7.3-any-port': async (lab) => {
     const { client, uri } = await native(lab)

@@ -1,7 +1,8 @@
+import { systemClock } from '../../system/system.ts'
 import { type Check, checksBy } from '../check.ts'
 import { denies, error, errorCharset, json, member, noStore, noToken, observe, status } from '../expect.ts'
 import type { Lab } from '../lab.ts'
-import { judge, judgeEach } from '../observation.ts'
+import { judge, judgeEach, NotApplicable } from '../observation.ts'
 import { membersOf } from '../server.ts'
 
 /** RFC 6749 §3.2, §4.1.3 and §5: the exchange of a code. */
@@ -22,6 +23,15 @@ export const tokenChecks: readonly Check[] = checksBy({
       (await lab.grant()).seen,
       member('expires_in', (value) => Number.isFinite(value) && Number(value) > 0, 'a number'),
     ),
+  'rfc6749-5.1-expires-in-number/introspection': async (lab) => {
+    const client = await lab.confidential()
+    const { accessToken, seen, members } = await lab.grant({}, { client })
+    const inspected = await lab.post('introspection_endpoint', { token: accessToken }, { client })
+    const { exp } = membersOf(inspected) ?? {}
+    if (typeof exp !== 'number') throw new NotApplicable('introspection shows no exp')
+    const differs = Math.abs(exp - systemClock() - Number(members['expires_in']))
+    return observe(differs <= 10, `expires_in and exp differ by ${differs} s`, seen, inspected)
+  },
   'rfc6749-5.1-no-store': async (lab) => judge((await lab.grant()).seen, noStore),
   'rfc6749-5.2-error-charset': async (lab) => {
     const client = await lab.client()
