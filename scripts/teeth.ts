@@ -123,7 +123,7 @@ export async function proveWith(fault: RuleFault, port: number, prepared: Prepar
 
 /** The checks of the clause, and of its neighbours where the text has few. */
 function checksFor({ rule }: RuleFault) {
-  const text = /^[a-z\d]+-/.exec(rule)?.[0] ?? rule
+  const text = /^(?:rfc\d+|[a-z\d]+-)/.exec(rule)?.[0] ?? rule
   const neighbours = checks.filter(({ id }) => id.startsWith(text))
   return neighbours.length <= mostNeighbours ? neighbours : checks.filter(({ id }) => id === rule)
 }

@@ -111,8 +111,7 @@ export function endsWithError(ended: Ended, ...codes: readonly string[]): Judgem
 /** Nothing was sent to the client, or to where the request asked for. */
 export function endsOnPage(ended: Ended): Judgement {
   const seen = [ended.seen]
-  if (ended.kind === 'callback')
-    return { seen, fault: 'the browser is redirected to an address that is not registered' }
+  if (ended.kind === 'callback') return { seen, fault: 'the browser is sent on instead of shown a page' }
   const isRedirect = ended.seen.status >= 300 && ended.seen.status < 400
   return { seen, fault: isRedirect ? endingOf(ended) : undefined }
 }

@@ -40,6 +40,7 @@ const oauth = documents(
   'rfc8707',
   'rfc9126',
   'rfc9207',
+  'rfc9101',
   'rfc9449',
   'rfc9700',
   'oauth21',
