@@ -13,7 +13,6 @@ const sample = [
   'nonce-dropped',
   'assertion-signature-not-verified',
   'downgrade-not-noticed',
-  'first-of-several-redirects-taken',
 ]
 
 const prepared = await prepare()
