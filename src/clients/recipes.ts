@@ -145,6 +145,11 @@ export function recipeOf({
 
 /** Names what a recipe asks for that makes a client weaker than another one. */
 export function weaknessesOf({ client }: Recipe): readonly string[] {
+  return weaknessesIn(client)
+}
+
+/** Names what of the metadata of a client makes it weaker than another one. */
+export function weaknessesIn(client: object): readonly string[] {
   const has = new Map<string, unknown>(Object.entries(client))
   return weak.flatMap(([member, value, what]) => (has.get(member) === value ? [what] : []))
 }

@@ -88,6 +88,8 @@ const scripted: ReadonlySet<keyof Pages> = new Set([
   'second-factor',
   'account-passkeys',
   'account-one-time-codes',
+  'admin/client',
+  'admin/client-secret',
 ])
 
 /** Decorates `reply.page`, and serves stylesheet, images and scripts from memory, RFC 9700 §4.2.4. */
@@ -108,6 +110,7 @@ export const pages = fp<PagesOptions>(
       formPost: serve('form-post.js', javascript, readAsset('views/form-post.js')),
       passkeys: serve('passkeys.js', javascript, readAsset('views/passkeys.js')),
       recoveryCodes: serve('recovery-codes.js', javascript, readAsset('views/recovery-codes.js')),
+      copy: serve('copy.js', javascript, readAsset('views/copy.js')),
       logo: serveLogo('logo', theme.logo),
       logoDark: serveLogo('logo-dark', theme.logoDark),
       logoHasName: theme.logo !== undefined && service.logoName === 'inside',

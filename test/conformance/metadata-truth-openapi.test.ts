@@ -83,6 +83,7 @@ async function routesOf({ deps, issuer }: TestServer): Promise<readonly string[]
 /** Routes for users and for operators, which are deliberately not part of the API. */
 const pagesAndHealth = [
   'GET /',
+  'GET /assets/copy.js',
   'GET /assets/form-post.js',
   'GET /assets/icon.svg',
   'GET /assets/passkeys.js',

@@ -9,7 +9,7 @@ const app = await buildSamples(samples)
 t.teardown(() => app.close())
 
 const elementNames =
-  'a bdi body br button code datalist dd details div dl dt fieldset footer form h1 h2 head header html img input label legend li link main meta nav option p path picture rect section select small source span strong summary svg text textarea title ul'
+  'a bdi body br button code datalist dd details div dl dt fieldset footer form h1 h2 head header html img input label legend li link main meta nav option p path picture rect script section select small source span strong summary svg text textarea title ul'
 
 t.test('the samples include every admin page', async (t) => {
   const views = new URL('../../views/admin/', import.meta.url)

@@ -119,6 +119,8 @@ t.test(
         'second-factor',
         'account-passkeys',
         'account-one-time-codes',
+        'admin/client',
+        'admin/client-secret',
       ].includes(samples[name as keyof typeof samples].page)
       t.equal(
         headers['content-security-policy'],

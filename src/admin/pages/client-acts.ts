@@ -9,12 +9,13 @@ import { type Act, actPage, requireFound } from './act-page.ts'
 import { type AdminPage, adminPath } from './admin-page.ts'
 import { performAt } from './call.ts'
 import { kindOf } from './client-form.ts'
+import { valuesOf } from './client-values.ts'
 
 /** For how long a replaced secret is accepted, too: long enough to roll out the new one. */
 const keepSeconds = 86_400
 
 /** What an administrator does to a client, a page each. */
-export function clientActPages(_app: FastifyInstance, deps: PageDeps): readonly AdminPage[] {
+export function clientActPages(app: FastifyInstance, deps: PageDeps): readonly AdminPage[] {
   const { service, store, declared } = deps
   const { remove } = clientOperations(declared)
   const { lock, unlock } = clientLocks(declared)
@@ -57,11 +58,10 @@ export function clientActPages(_app: FastifyInstance, deps: PageDeps): readonly 
         body,
       )
       return visit.render('admin/client-secret', {
-        clientId,
         name,
         kind: kindOf(client),
         secret: String(secret),
-        issuer: service.issuer,
+        ...valuesOf(app, service.issuer, client, kindOf(client), String(secret)),
         url: urlOf(clientId),
         isNew: false,
       })

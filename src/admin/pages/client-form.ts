@@ -44,6 +44,7 @@ const labels = {
   client_name: msg('admin.name'),
   redirect_uris: msg('admin.client.redirects'),
   post_logout_redirect_uris: msg('admin.client.postLogout'),
+  pkce: msg('admin.client.pkce'),
   consent: msg('admin.client.consent'),
   scope: msg('admin.client.scope'),
   resources: msg('admin.client.resources'),
@@ -56,14 +57,22 @@ type Labelled = keyof typeof labels
 /** The members whose fields of their own a kind has not. */
 const without: Readonly<Record<ClientKind, readonly string[]>> = {
   web: ['resources'],
-  native: ['resources'],
+  native: ['pkce', 'resources'],
   machine: atBrowser(),
   device: [...atBrowser(), 'resources'],
   api: [...atBrowser(), 'scope'],
 }
 
 function atBrowser(): readonly Labelled[] {
-  return ['redirect_uris', 'post_logout_redirect_uris', 'consent', 'client_uri', 'policy_uri', 'tos_uri']
+  return [
+    'redirect_uris',
+    'post_logout_redirect_uris',
+    'pkce',
+    'consent',
+    'client_uri',
+    'policy_uri',
+    'tos_uri',
+  ]
 }
 
 /** The members that a page of their own changes. */
@@ -125,13 +134,13 @@ export function clientForm(declared: Declared) {
     const sent = single(form, listMark) === undefined ? Object.keys(labels) : members
     return Object.fromEntries(sent.map((name) => [name, readMember(form, name)]))
   }
-  /** Returns what the form shows about a client. */
-  const formOf = (client: Client): TypedClient => {
-    const configured = configuredOf(client)
+  /** Returns what the form shows about the metadata of a client. */
+  const typedOf = (configured: OperatorClientMembers): TypedClient => {
     const typed = members.map((name) => [name, writeTyped(configured[name])])
     const { scope = '', resources = [] } = configured
     return { ...Object.fromEntries(typed), scope: textsOf(scope), resources }
   }
+  const formOf = (client: Client) => typedOf(configuredOf(client))
   // What is read from a file could be a private key, by mistake.
   const isKept = ([, { readFile }]: (typeof listed)[number]) => readFile === undefined
   const unkept = listed.filter((one) => !isKept(one)).map(([name]) => name)
@@ -145,6 +154,7 @@ export function clientForm(declared: Declared) {
     listed: listed.map(([name, member]) => listedOf(name, member, declared)),
     changeOf,
     read,
+    typedOf,
     formOf,
     /** Returns what a form shows that comes back for a correction, or after a sign-in. */
     typedAgain(client: Client, form: Parameters): TypedClient {

@@ -32,48 +32,52 @@ import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './a
 import { performAt } from './call.ts'
 import { type ClientChoices, clientChoices } from './client-add.ts'
 import { type ClientKind, clientForm, kindOf, repeatedClientFields } from './client-form.ts'
+import { type ClientValues, valuesOf } from './client-values.ts'
 import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
-    'admin/client': AdminModel & {
-      readonly client: Pick<Client, 'id' | 'origin' | 'redirectUris' | 'consent'> & { readonly name: string }
-      readonly kind: ClientKind
-      readonly authentication: string
-      readonly grantTypes: readonly string[]
-      /** Absent: every scope. */
-      readonly scope?: readonly string[]
-      readonly resources: readonly string[]
-      readonly addedAgoSeconds: Seconds
-      readonly usedAgoSeconds?: Seconds
-      readonly lockedAgoSeconds?: Seconds
-      /** Where it came from, if it registered itself. */
-      readonly registeredFrom?: string
-      readonly publishedBy?: string
-      readonly admittedBy?: string
-      readonly hasSecret: boolean
-      readonly oldSecretUntil?: Seconds
-      readonly keys: readonly { readonly kid: string; readonly algorithm: string }[]
-      /** Where its keys are fetched. */
-      readonly keysUrl?: string
-      readonly canHaveKeys: boolean
-      /** The groups whose members may use it; absent: every user may. */
-      readonly allowed?: readonly (Pick<Group, 'id' | 'name'> & { readonly url: string })[]
-      /** Whether the server knows groups. */
-      readonly hasAccess: boolean
-      readonly typedGroup: string
-      readonly canChange: boolean
-      readonly url: string
-      /** The last rejected request, and what would let such a request pass. */
-      readonly lastRejection?: {
-        readonly explanation: Explanation
-        readonly remedy?: Remedy | undefined
-        /** Settings of the app. */
-        readonly settings: readonly string[]
-        /** Whether PKCE can be left out. */
-        readonly canLeavePkceOut: boolean
+    'admin/client': AdminModel &
+      ClientValues & {
+        readonly client: Pick<Client, 'id' | 'origin' | 'redirectUris' | 'consent'> & {
+          readonly name: string
+        }
+        readonly kind: ClientKind
+        readonly authentication: string
+        readonly grantTypes: readonly string[]
+        /** Absent: every scope. */
+        readonly scope?: readonly string[]
+        readonly resources: readonly string[]
+        readonly addedAgoSeconds: Seconds
+        readonly usedAgoSeconds?: Seconds
+        readonly lockedAgoSeconds?: Seconds
+        /** Where it came from, if it registered itself. */
+        readonly registeredFrom?: string
+        readonly publishedBy?: string
+        readonly admittedBy?: string
+        readonly hasSecret: boolean
+        readonly oldSecretUntil?: Seconds
+        readonly keys: readonly { readonly kid: string; readonly algorithm: string }[]
+        /** Where its keys are fetched. */
+        readonly keysUrl?: string
+        readonly canHaveKeys: boolean
+        /** The groups whose members may use it; absent: every user may. */
+        readonly allowed?: readonly (Pick<Group, 'id' | 'name'> & { readonly url: string })[]
+        /** Whether the server knows groups. */
+        readonly hasAccess: boolean
+        readonly typedGroup: string
+        readonly canChange: boolean
+        readonly url: string
+        /** The last rejected request, and what would let such a request pass. */
+        readonly lastRejection?: {
+          readonly explanation: Explanation
+          readonly remedy?: Remedy | undefined
+          /** Settings of the app. */
+          readonly settings: readonly string[]
+          /** Whether PKCE can be left out. */
+          readonly canLeavePkceOut: boolean
+        }
       }
-    }
     'admin/client-edit': AdminModel & ClientChoices & { readonly name: string; readonly url: string }
   }
 }
@@ -82,7 +86,7 @@ const accessMember = 'allowed_groups'
 const keyMember = 'jwks'
 
 /** A client: where it came from, what it may do, and which groups may use it. */
-export function clientPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
+export function clientPage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const { service, store, declared } = deps
   const edit = clientOperations(declared).change
   const prefix = service.prefix
@@ -131,6 +135,7 @@ export function clientPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
         typedGroup: single(form, 'allow') ?? '',
         hasAccess: accessMember in declared.clientMetadata,
         canChange: client.origin !== 'registered',
+        ...valuesOf(app, service.issuer, client, kindOf(client)),
         ...(rejection !== undefined && {
           lastRejection: {
             explanation: explainRejection(rejection),

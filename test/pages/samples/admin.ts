@@ -1,7 +1,9 @@
 import { type AdminSection, adminPath, adminSections } from '../../../src/admin/pages/admin-page.ts'
 import { clientForm } from '../../../src/admin/pages/client-form.ts'
+import { readRecipe, weaknessesOf } from '../../../src/clients/recipes.ts'
 import type { Rejection } from '../../../src/domain/model.ts'
 import { declared } from '../../../src/features.ts'
+import { explainRejection } from '../../../src/observability/explain.ts'
 import { msg } from '../../../src/pages/i18n/i18n.ts'
 import type { Pages } from '../../../src/pages/pages.ts'
 import { hostileText } from './hostile-text.ts'
@@ -20,19 +22,29 @@ function common(section: AdminSection) {
   return { frame, root: '/admin', action: adminPath(section), hidden: { csrf: 'nQ2Vd0' } }
 }
 
-const errors: readonly Rejection[] = [
-  {
-    id: '0f6f3e4c-5d7a-4c0b-9a6e-1d2c3b4a5f60',
-    at: now,
-    method: 'POST',
-    path: '/api/oauth/token',
-    status: 400,
-    error: 'invalid_grant',
-    why: 'the code was already used',
-    rule: 'rfc6749-4.1.2-single-use',
-    client: 'client_9Jp2bXqR7sTf',
-  },
-]
+const rejected: Rejection = {
+  id: '0f6f3e4c-5d7a-4c0b-9a6e-1d2c3b4a5f60',
+  at: now,
+  method: 'POST',
+  path: '/api/oauth/token',
+  status: 400,
+  error: 'invalid_grant',
+  why: 'the code was already used',
+  rule: 'rfc6749-4.1.2-single-use',
+  client: 'client_9Jp2bXqR7sTf',
+}
+const errors = [rejected]
+// A clause is a link to another server, which the hostile texts would change.
+const { clause: _, ...explanation } = explainRejection(rejected)
+const recipe = readRecipe('outline')
+const clientValues = {
+  values: [
+    { name: 'client_id', value: 'client_9Jp2bXqR7sTf' },
+    { name: 'issuer', value: 'https://id.riverside.example' },
+    { name: 'discovery', value: 'https://id.riverside.example/.well-known/openid-configuration' },
+  ],
+  settings: { where: 'environment', lines: recipe.settings.lines, notes: ['It needs HTTPS.'] },
+}
 const kid = 'h0RcZrOmF3qBGHvRs2V1cnYb1yQmE4wqkT5Q1o0cU9k'
 const typed = {
   client_name: 'Portal',
@@ -232,9 +244,21 @@ export const adminPages = {
   },
   'admin-client-kind': {
     page: 'admin/client-kind',
-    model: { ...common('clients'), kinds: ['web', 'native', 'machine', 'device', 'api'] },
+    model: {
+      ...common('clients'),
+      kinds: ['web', 'native', 'machine', 'device', 'api'],
+      recipes: [
+        { id: 'grafana', name: 'Grafana', isTried: false },
+        { id: 'gitea', name: 'Gitea', isTried: true },
+      ],
+      chosen: { recipe: 'gitea', url: 'http://git.riverside.example' },
+      problem: msg('admin.client.recipe.urlHint'),
+    },
   },
-  'admin-client-add': { page: 'admin/client-add', model: { ...common('clients'), ...choices } },
+  'admin-client-add': {
+    page: 'admin/client-add',
+    model: { ...common('clients'), ...choices, recipe, weaknesses: weaknessesOf(recipe) },
+  },
   'admin-client-edit': {
     page: 'admin/client-edit',
     model: {
@@ -250,11 +274,10 @@ export const adminPages = {
     page: 'admin/client-secret',
     model: {
       ...common('clients'),
-      clientId: 'client_9Jp2bXqR7sTf',
+      ...clientValues,
       name: 'Portal',
       kind: 'web',
       secret: 'lyc_secret_7mK2bXqR7sTf9Jp2bXqR7sTf9Jp2bXqR7sT',
-      issuer: 'https://id.riverside.example',
       url: '/admin/clients/1',
       isNew: true,
     },
@@ -289,6 +312,13 @@ export const adminPages = {
       typedGroup: '',
       canChange: true,
       url: '/admin/clients/1',
+      ...clientValues,
+      lastRejection: {
+        explanation,
+        remedy: 'pkce',
+        settings: ['GF_AUTH_GENERIC_OAUTH_USE_PKCE=true'],
+        canLeavePkceOut: true,
+      },
     },
   },
   'admin-client-keys': {
@@ -417,6 +447,7 @@ export const adminPages = {
 
 /** Words that choose a text or a value of the form: the server writes them. */
 const chosen = new Set([
+  'remedy',
   'key',
   'kind',
   'section',

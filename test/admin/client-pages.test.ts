@@ -1,4 +1,4 @@
-/** Why an app was rejected: on its page, in `client show`, and by the reference that the app got. */
+/** The pages of an app: added by its recipe, its values, and why it was rejected last, which commands show, too. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -12,6 +12,7 @@ import { runHere } from '../helpers/commands.ts'
 import { authorize, type Fields, postAs, type TestClient } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
+import { json } from '../helpers/wire.ts'
 
 const data = newFolder(t)
 const store = `sqlite:${data}/lychgate.db`
@@ -139,4 +140,58 @@ t.test('what else is wrong with an app is on its page, too', async (t) => {
   const id = wrong.headers.get('x-request-id') ?? ''
   while ((await server.deps.store.find('rejection', id)) === undefined) await setTimeout(10)
   t.match((await pageOfClient(client)).html, 'The app does not have the right secret')
+})
+
+t.test('an app is added by its recipe, and what that makes weaker is asked', async (t) => {
+  const kinds = pageOf(await admin.open(`${root}/clients/add`))
+  t.match(kinds.html, /<option value="gitea">Gitea<\/option>/)
+  t.match(kinds.html, /<option value="outline">Outline \(not tried\)<\/option>/)
+  const wrong = pageOf(
+    await admin.open(`${root}/clients/add?recipe=outline&url=http%3A%2F%2Fwiki.example.com`),
+  )
+  t.equal(wrong.status, 400)
+  t.match(wrong.html, 'value="http://wiki.example.com"')
+  const form = pageOf(
+    await admin.open(`${root}/clients/add?recipe=outline&url=https%3A%2F%2Fwiki.example.com%2F`),
+  )
+  t.match(form.html, 'This recipe was not tried.')
+  t.match(form.html, 'https://wiki.example.com/auth/oidc.callback')
+  t.match(form.html, 'PKCE is optional: the app is not known to send it')
+  const filled = {
+    name: 'Wiki',
+    redirect_uris: 'https://wiki.example.com/auth/oidc.callback',
+    scope: ['openid', 'profile', 'email', 'offline_access'],
+    token_endpoint_auth_method: 'client_secret_post',
+  }
+  const asked = pageOf(await admin.submit(form, filled))
+  t.equal(asked.status, 400)
+  t.match(asked.html, filled.redirect_uris, 'what was filled in stays')
+  const { html } = pageOf(await admin.submit(asked, { ...filled, weak: '1' }))
+  const [id = ''] = /client_[\w-]{22}/.exec(html) ?? []
+  const [secret = ''] = /lyc_\w+_[\w-]{43}/.exec(html) ?? []
+  t.match(html, `OIDC_CLIENT_SECRET=${secret}`)
+  t.match(html, `OIDC_TOKEN_URI=${server.issuer}/api/oauth/token`)
+  t.match(await server.deps.store.find('client', id), {
+    name: 'Wiki',
+    pkceOptional: true,
+    authenticationMethod: 'client_secret_post',
+    scope: ['openid', 'profile', 'email', 'offline_access'],
+  })
+  const page = pageOf(await admin.open(`${root}/clients/${id}`))
+  t.match(page.html, 'OIDC_CLIENT_SECRET={client_secret}')
+  t.notMatch(page.html, secret)
+  const { token_endpoint: token, jwks_uri: keys } = await json(
+    await fetch(`${server.issuer}/.well-known/openid-configuration`),
+  )
+  for (const url of [token, keys])
+    t.match(page.html, `<code class="issuer">${url}</code><button type="button"`)
+})
+
+t.test('an app is added without knowing whether it uses PKCE', async (t) => {
+  const form = pageOf(await admin.open(`${root}/clients/add?kind=web`))
+  const added = pageOf(await admin.submit(form, { name: 'App', redirect_uris: callback, pkce: 'auto' }))
+  const [id = ''] = /client_[\w-]{22}/.exec(added.html) ?? []
+  t.match(JSON.parse(await run('client', 'show', id, '--json', '--data', data)), { pkce: 'auto' })
+  const edit = pageOf(await admin.open(`${root}/clients/${id}/edit`))
+  t.match(edit.html, /value="auto" checked/)
 })
