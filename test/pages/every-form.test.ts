@@ -61,7 +61,8 @@ for (const client of [portal, portal, registered]) await obtainTokens(server, cl
 // Its page offers to let it leave PKCE out.
 const old = await integrate(server, { name: 'Old app' })
 await fetch(authorizationUrl(server, old, { code_challenge: undefined }), { redirect: 'manual' })
-while (!(await store.rejections({ limit: 100 })).some(({ row }) => row.client === old.id)) await server.maintain()
+while (!(await store.rejections({ limit: 100 })).some(({ row }) => row.client === old.id))
+  await server.maintain()
 const tv = await addDeviceClient(server)
 const { user_code: userCode } = await startDevice(server, tv, { scope: 'openid profile courses:read' })
 
