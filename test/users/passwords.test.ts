@@ -87,12 +87,16 @@ t.test('an unknown user costs a whole check and is rejected', async (t) => {
   t.equal(await check(password, undefined), false)
   const time = async (hash: string | undefined) => {
     const start = performance.now()
-    for (let i = 0; i < 3; i++) await check('wrong password', hash)
+    await check('wrong password', hash)
     return performance.now() - start
   }
-  const [known, unknown] = [await time(phc), await time(undefined)]
-  // A skipped derivation takes microseconds: a third leaves room for a busy machine.
-  t.ok(unknown > known / 3, `${unknown} against ${known} ms`)
+  const [known, unknown]: [number[], number[]] = [[], []]
+  for (let turn = 0; turn < 5; turn += 1) {
+    known.push(await time(phc))
+    unknown.push(await time(undefined))
+  }
+  // A skipped derivation takes microseconds. A busy machine makes each of them longer, and the least of five seldom.
+  t.ok(Math.min(...unknown) > Math.min(...known) / 10, `${unknown} against ${known} ms`)
 })
 
 t.test('a full queue rejects at once, and queued checks complete', async (t) => {
