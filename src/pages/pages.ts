@@ -81,8 +81,11 @@ const pageHeaders = {
 
 const javascript = 'text/javascript; charset=utf-8'
 
-/** The pages with a script. Each but the form post works without it, apart from passkeys. */
-const scripted: ReadonlySet<keyof Pages> = new Set([
+/**
+ * The pages with a script. Each but the form post works without it, apart from passkeys. Those of administration are
+ * declared by features that can be taken out.
+ */
+const scripted: ReadonlySet<string> = new Set([
   'form-post',
   'login',
   'second-factor',
