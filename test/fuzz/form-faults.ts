@@ -141,7 +141,7 @@ function faultOfPage({ status, headers, body, cookies }: HttpResponse): string |
 }
 
 function faultOfHeaders(
-  { target, method, bytes }: Sent,
+  { target, method, headers: sentHeaders, bytes }: Sent,
   { status, headers, cookies }: HttpResponse,
 ): string | undefined {
   const cacheable =
@@ -161,6 +161,8 @@ function faultOfHeaders(
   if (
     status >= 400 &&
     bytes === undefined &&
+    // RFC 9110 §5.5: what has one is no request, and is rejected before it has an id.
+    !sentHeaders.some(([, value]) => /[^\P{Cc}\t\x80-\x9f]/u.test(value)) &&
     status !== 431 &&
     !headers['x-request-id'] &&
     !headers['content-type']?.startsWith('text/html')
