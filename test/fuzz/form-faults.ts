@@ -1,5 +1,5 @@
 import type { HttpResponse } from './connection.ts'
-import type { Sent } from './request.ts'
+import type { Pair, Sent } from './request.ts'
 import { marker } from './values.ts'
 import type { World } from './world.ts'
 
@@ -140,6 +140,11 @@ function faultOfPage({ status, headers, body, cookies }: HttpResponse): string |
   return cookies.find((cookie) => !/^lychgate_\w+=[^;]*;.*\bHttpOnly\b.*\bSameSite=Lax/i.test(cookie))
 }
 
+/** Whether a field has one as it is sent: of each character its last byte. */
+function hasControlCharacter([, value]: Pair): boolean {
+  return /[^\P{Cc}\t\x80-\x9f]/u.test(Buffer.from(value, 'latin1').toString('latin1'))
+}
+
 function faultOfHeaders(
   { target, method, headers: sentHeaders, bytes }: Sent,
   { status, headers, cookies }: HttpResponse,
@@ -162,7 +167,7 @@ function faultOfHeaders(
     status >= 400 &&
     bytes === undefined &&
     // RFC 9110 §5.5: what has one is no request, and is rejected before it has an id.
-    !sentHeaders.some(([, value]) => /[^\P{Cc}\t\x80-\x9f]/u.test(value)) &&
+    !sentHeaders.some(hasControlCharacter) &&
     status !== 431 &&
     !headers['x-request-id'] &&
     !headers['content-type']?.startsWith('text/html')
