@@ -48,15 +48,18 @@ function addPages(listener: FastifyInstance, app: FastifyInstance, deps: Deps, m
     now: clock(),
   })
   const read = () => told().catch(() => undefined)
+  // A crash loses only what was counted since.
+  const leave = async () => peers?.leave('metrics-left', await metrics.lasting())
   peers?.on('metrics', async () => {
-    // A crash loses only what was counted since.
-    peers.leave('metrics-left', await metrics.lasting())
+    await leave()
     return metrics.samples(await read())
   })
   // `as`: what `lasting` and `samples` of another worker returned.
   peers?.on('metrics-left', (samples) => metrics.inherit(samples as Samples))
   listener.get('/metrics', async (_request, reply) => {
     reply.type('text/plain; version=0.0.4; charset=utf-8')
+    // The question follows on the same way, so that the response says what is left already.
+    await leave()
     const others = (await peers?.ask('metrics')) as readonly Samples[] | undefined
     return metrics.scrape(await read(), others)
   })

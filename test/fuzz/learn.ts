@@ -124,9 +124,10 @@ function learnRedirect(sent: Sent, location: string, world: World): void {
     if (code !== null) learnCode(sent, code, location.slice(0, at), world)
     return
   }
-  const interaction = new URLSearchParams(location.split('?')[1]).get('interaction')
-  if (interaction !== null && !world.wanted.has(interaction))
-    world.wanted.set(interaction, requestOf(sent, world))
+  const query = new URLSearchParams(location.split('?')[1])
+  // A request with a hint that came by POST is held: the redirect names it.
+  const begun = query.get('interaction') ?? query.get('held_request')
+  if (begun !== null && !world.wanted.has(begun)) world.wanted.set(begun, requestOf(sent, world))
   if (sent.browser) remember(world.steps, { browser: sent.browser, target: location })
 }
 

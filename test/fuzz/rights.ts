@@ -173,7 +173,9 @@ function faultOfTarget(
 }
 
 /** The request that was pushed, RFC 9126; with `request` next to its reference it is rejected unread, RFC 9101 §5. */
-export function pushedBy(asked: URLSearchParams, { pushed }: World): Wanted | undefined {
+export function pushedBy(asked: URLSearchParams, { pushed, wanted }: World): Wanted | undefined {
+  const held = wanted.get(sentValue(asked, 'held_request') ?? '')
+  if (held !== undefined) return held
   if (asked.getAll('request').some(Boolean)) return undefined
   return pushed.get(sentValue(asked, 'request_uri') ?? '')
 }
