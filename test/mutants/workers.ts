@@ -27,13 +27,6 @@ export const workerFaults = [
     tests: processTests,
   },
   {
-    id: 'restart-waits-for-a-worker-that-hangs',
-    file: supervisor,
-    find: "worker.process.kill('SIGKILL')",
-    replace: 'undefined',
-    tests: processTests,
-  },
-  {
     id: 'every-worker-sweeps',
     file: 'src/app/maintenance.ts',
     find: 'if (peers?.isLeading() === false) return rest',
