@@ -89,10 +89,20 @@ const requests: Readonly<Record<string, (sender: Sender) => Promise<Ended | Seen
     lab.clients.post({ ...basicMetadata(client.method, client.key), ...change }),
 }
 
+const correct = new WeakMap<Lab, Promise<unknown>>()
+
+/** Sends a correct request, once a run. @throws {NotTestable} if no code comes: then its absence shows nothing. */
+async function assertCodes(lab: Lab): Promise<void> {
+  const code = correct.get(lab) ?? lab.code()
+  correct.set(lab, code)
+  await code
+}
+
 /** Runs a check that clauses.json has as data: sends each request of the row, and judges each response. */
 export async function runRow(lab: Lab, row: Row): Promise<Judgement> {
   for (const need of row.needs ?? []) demand(lab, need)
   const client = await clientFor(lab, row.by)
+  if (row.send === 'authorize' && row.gets !== 'code') await assertCodes(lab)
   const judged: Judgement[] = []
   for (const raw of [row.with ?? {}].flat()) {
     const sender = { lab, row, client, change: fill(raw, variablesOf(lab, client)) }

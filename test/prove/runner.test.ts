@@ -8,6 +8,7 @@ import { judge } from '../../src/prove/observation.ts'
 import { presets } from '../../src/prove/presets.ts'
 import { profileNamed } from '../../src/prove/profiles.ts'
 import { prove } from '../../src/prove/runner.ts'
+import { runRow } from '../../src/prove/table.ts'
 import { openWire } from '../../src/prove/wire.ts'
 
 async function listen(t: Test, server: Server): Promise<string> {
@@ -36,7 +37,12 @@ async function runOn(t: Test, checks: readonly Pick<Check, 'run'>[], answer: Req
       const issuer = `http://${host}`
       const send = (members: object) => response.end(JSON.stringify(members))
       if (url.endsWith('/oauth-authorization-server'))
-        return send({ issuer, registration_endpoint: `${issuer}/register`, token_endpoint: 'no URL' })
+        return send({
+          issuer,
+          authorization_endpoint: `${issuer}/answer`,
+          registration_endpoint: `${issuer}/register`,
+          token_endpoint: 'no URL',
+        })
       if (method === 'DELETE') deleted.push(url)
       if (url === '/register')
         return send({
@@ -79,6 +85,16 @@ t.test('a check that throws is not testable, the next one runs, and clients are 
   ])
   t.strictSame(remaining, [])
   t.strictSame(deleted, ['/register/one'])
+})
+
+t.test('that a wrong request gets no code shows nothing where a correct one gets none', async (t) => {
+  const row = { send: 'authorize', with: { response_type: 'token' }, gets: 'no code' }
+  const { results } = await runOn(
+    t,
+    [{ run: (lab) => runRow(lab, { level: 'MUST', wants: 'no code', ...row }) }],
+    (_request, response) => response.writeHead(400).end(),
+  )
+  t.match(results, [{ verdict: 'not testable', because: /a correct request gets no code/ }])
 })
 
 t.test('a body without end is not read to its end', async (t) => {
