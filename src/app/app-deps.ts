@@ -62,12 +62,12 @@ function ownGuard(deps: Needs<'keys' | 'store' | 'service' | 'clock'>): AppDeps[
   const { store } = deps
   const verifyToken = async (text: string, withOwners: boolean): Promise<Access | Rejected> => {
     let owners: Access['owners']
-    const finding = readToken.find(text, (grantId) => {
-      if (!withOwners) return
+    const readOwners = (grantId: string) => {
       owners = Promise.all([store.find('userOfGrant', grantId), store.find('clientOfGrant', grantId)])
       // Who awaits it gets the error. For a rejected token none does.
       owners.catch(() => undefined)
-    })
+    }
+    const finding = withOwners ? readToken.find(text, readOwners) : undefined
     const facts = await readToken(text, deps.clock(), finding)
     if (facts.kind === 'dead') return { rejected: facts.why }
     if (facts.kind === 'refresh') return { rejected: 'it is a refresh token' }
