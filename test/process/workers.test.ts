@@ -16,7 +16,11 @@ const isRunning = (pid: number) => {
   }
 }
 const until = async (isSo: () => boolean | Promise<boolean>) => {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20))
+  const patience = AbortSignal.timeout(120_000)
+  while (!(await isSo())) {
+    patience.throwIfAborted()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
 }
 /** New connections, as many as it takes so that each worker accepts some. */
 const everyWorker = [1, 2, 3, 4, 5, 6, 7, 8]
