@@ -22,13 +22,13 @@ interface ResealFlags extends OperatorFlags {
 
 const help = `
 Changes the secret that everything stored is sealed with: keys of the server, and secrets of one-time codes. Run it with
-the secret of now (LYCHGATE_SECRET_FILE). Then both secrets open the store: start every server with the new one, one after
-the other, and run the same command again. It ends the change once no server has loaded its keys with the secret before
+the current secret (LYCHGATE_SECRET_FILE). Then both secrets open the store: start every server with the new one, one after
+the other, and run the same command again. It ends the change once no server has loaded its keys with the old secret
 for twice keys.reloadSeconds. A change that was interrupted goes on where it was, and both secrets count until it ends.
 With --stopped, while no server runs, one run does both.
 
 It does not help where the store and its secret leaked together: who has both has the keys. Then retire them as well
-(lychgate keys retire). A copy of the store from before still opens with the secret before.
+(lychgate keys retire). A copy of the store from before still opens with the old secret.
 
 Examples:
   (umask 077 && lychgate keys secret > /etc/lychgate/secret.new)
@@ -103,11 +103,11 @@ async function end(store: Store, { keys }: Config, { change, after, flags }: End
     await sealWithBoth(resealing, change, after, systemClock())
     progress('everything is sealed with both secrets')
   }
-  // Servers seal with the key before until they have loaded their keys again.
+  // Servers seal with the old key until they have loaded their keys again.
   const { endingAt = systemClock() } = (await store.find(secretChangeKind, secretChangeKey)) ?? {}
   const pause = endingAt + keys.reloadSeconds + 1 - systemClock()
   if (pause > 0 && !flags.stopped) {
-    progress(`servers stop using the secret before within ${pause} seconds`)
+    progress(`servers stop using the old secret within ${pause} seconds`)
     await setTimeout(pause * 1000)
   }
   const { keys: count, secrets, unopened } = await sealWithAfter(resealing, change, after, operatorContext())
@@ -116,20 +116,20 @@ async function end(store: Store, { keys }: Config, { change, after, flags }: End
     flags,
     { state: 'done', keys: count, secrets, unopened },
     `${count} keys and ${secrets} secrets of one-time codes are sealed with the new secret alone.${left}
-The secret before opens nothing here. Copies of the store from before still open with it. If both may have leaked,
+The old secret opens nothing here. Copies of the store from before still open with it. If both may have leaked,
 retire the keys, too: lychgate keys retire`,
   )
 }
 
 function nextStep({ keys }: Config): string {
   return `Both secrets open this store now. Start every server with the new one, one after the other.
-Then run this again: it ends the change once no server had the secret before for ${2 * keys.reloadSeconds} seconds.`
+Then run this again: it ends the change once no server has used the old secret for ${2 * keys.reloadSeconds} seconds.`
 }
 
 function notYet({ beforeSeenAt }: SecretChange, seconds: number): string {
   return beforeSeenAt === undefined
     ? `the change has just begun; start every server with the new secret, and run this again in ${seconds} seconds`
-    : `a server had the secret before ${systemClock() - beforeSeenAt} seconds ago; start it with the new one, and run this again in ${seconds} seconds`
+    : `a server used the old secret ${systemClock() - beforeSeenAt} seconds ago; start it with the new one, and run this again in ${seconds} seconds`
 }
 
 function tell(flags: OperatorFlags, json: object, text: string): void {

@@ -72,7 +72,7 @@ export function idTokenClaims(
   return user ? pick(user.claims, known(requested.idToken, scopeClaims)) : {}
 }
 
-/** The scopes whose claims an ID Token may have: apps show the profile and the email, and decide about access by groups. */
+/** Claims of these scopes may be in an ID Token: apps show profile and email, and grant rights by groups. */
 const idTokenScopes = ['profile', 'email', 'groups']
 
 /**

@@ -7,9 +7,9 @@ const why = 'the client must use PKCE, and the authorization request of this cod
 const none: readonly Write[] = []
 
 /**
- * Returns what the exchange of a code says about a client whose operator does not know whether it uses PKCE: it does if
- * its `code_verifier` was verified, which cannot be had by sending an authorization request in its name. From then on
- * PKCE is required (RFC 9700 §2.1.1), also of a code that was requested without it before.
+ * Returns what the exchange of a code teaches about a client with `pkce: auto`. Once a `code_verifier` of it was
+ * verified, PKCE is required (RFC 9700 §2.1.1), also for codes that were requested without it before. An authorization
+ * request teaches nothing, because anyone can send one in the client's name.
  * @param isVerified Whether a `code_verifier` was verified; otherwise the authorization request had no challenge.
  * @throws {OAuthError} `invalid_grant` if PKCE was left out and is required now.
  */

@@ -3,12 +3,12 @@ import { recordKind } from './record.ts'
 
 /** A change of the operator's secret that has begun: until it ends, a server may have either secret. */
 export interface SecretChange {
-  /** The key that the secret before gives, sealed with the key that the secret after gives. */
+  /** The key that the old secret gives, sealed with the key that the new secret gives. */
   readonly sealedBefore: string
   readonly begunAt: Seconds
-  /** The last time that a server with the secret before loaded its keys. */
+  /** The last time that a server with the old secret loaded its keys. */
   readonly beforeSeenAt?: Seconds
-  /** When everything was sealed with both keys. From then on nothing new is sealed with the key before. */
+  /** When everything was sealed with both keys. From then on nothing new is sealed with the old key. */
   readonly endingAt?: Seconds
 }
 

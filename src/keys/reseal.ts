@@ -11,11 +11,11 @@ import { openBefore, sealBefore, sealedUnder } from './sealing-keys.ts'
 /*
  * A change of the operator's secret, in steps that each may be the last of a process:
  *
- * 1. The record of the change appears: it has the key before, sealed with the key after. Each secret opens everything.
- *    Servers with the secret after seal with both keys. The operator starts every server with it.
+ * 1. The record of the change appears: it has the old key, sealed with the new key. Each secret opens everything.
+ *    Servers with the new secret seal with both keys. The operator starts every server with it.
  * 2. Everything is sealed with both keys.
- * 3. `endingAt`: servers seal with the key after alone, and the secret before starts no server.
- * 4. Everything is sealed with the key after alone, and the record goes. The secret before opens nothing.
+ * 3. `endingAt`: servers seal with the new key alone, and the old secret starts no server.
+ * 4. Everything is sealed with the new key alone, and the record goes. The old secret opens nothing.
  */
 
 /** What a change of the secret works with. */
@@ -48,12 +48,12 @@ export function beginChange(
   )
 }
 
-/** Until when a server may still run with the secret before: it would have loaded its keys again by then. */
+/** Until when a server may still run with the old secret: it would have loaded its keys again by then. */
 export function mayRunUntil({ begunAt, beforeSeenAt = begunAt }: SecretChange, reload: Seconds): Seconds {
   return Math.max(begunAt, beforeSeenAt) + 2 * reload
 }
 
-/** Seals everything with both keys, and then lets servers seal with the key after alone. */
+/** Seals everything with both keys, and then lets servers seal with the new key alone. */
 export async function sealWithBoth(sources: Resealing, change: SecretChange, after: Buffer, at: Seconds) {
   await resealAll(sources, change, after, keysBeforeAndAfter(change, after))
   await sources.store.transact(secretChangeKind, secretChangeKey, (known) =>
@@ -63,7 +63,7 @@ export async function sealWithBoth(sources: Resealing, change: SecretChange, aft
   )
 }
 
-/** Seals everything with the key after alone, and ends the change. */
+/** Seals everything with the new key alone, and ends the change. */
 export async function sealWithAfter(
   sources: Resealing,
   change: SecretChange,

@@ -21,12 +21,12 @@ export function sealedUnder(id: string): string {
   return `secret of ${id}`
 }
 
-/** Seals the key of the secret before, so that a server with the secret after can open everything. */
+/** Seals the key of the old secret, so that a server with the new secret can open everything. */
 export function sealBefore(before: Buffer, after: Buffer, nonce: Buffer): string {
   return seal(before, nameOfBefore, { sealingKey: after, nonce, development: false })
 }
 
-/** The key of the secret before, if this is the key of the secret after. */
+/** The key of the old secret, if this is the key of the new secret. */
 export function openBefore(change: SecretChange, key: Buffer): Buffer | undefined {
   try {
     return unseal(change.sealedBefore, nameOfBefore, key)
@@ -38,7 +38,7 @@ export function openBefore(change: SecretChange, key: Buffer): Buffer | undefine
 /**
  * The keys that a server with this one uses. Until the change ends, it seals with both, so that servers with either
  * secret open it.
- * @throws {WrongSecret} for the secret before, once the change is ending.
+ * @throws {WrongSecret} for the old secret, once the change is ending.
  */
 export function keysDuring(change: SecretChange | undefined, own: Buffer): SealingKeys {
   if (change === undefined) return { sealing: [own], opening: [own], isBefore: false }
@@ -56,7 +56,7 @@ export async function sealingKeysOf(store: Pick<Store, 'find'>, own: Buffer): Pr
   return keysDuring(await store.find(secretChangeKind, secretChangeKey), own)
 }
 
-/** Stores that a server still has the secret before: the change does not end as long as there is one. */
+/** Stores that a server still has the old secret: the change does not end as long as there is one. */
 export function noteBefore(store: Pick<Store, 'transact'>, at: Seconds): Promise<void> {
   return store.transact(secretChangeKind, secretChangeKey, (change) =>
     change === undefined

@@ -26,7 +26,7 @@ export interface Row {
   readonly wants: string
   /** Members of the metadata without which the clause does not apply; after a space a value in its list. */
   readonly needs?: readonly string[]
-  /** The client that asks: a method, `confidential`, `public`, `other` or `nobody`. */
+  /** The client that sends the request: by authentication method, or `confidential`, `public`, `other`, `nobody`. */
   readonly by?: string
   /** The client that sends the last request, if it is another. */
   readonly as?: string

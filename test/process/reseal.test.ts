@@ -81,7 +81,7 @@ async function assertChanges(t: Test, store: string) {
   stop = await serve(before)
   t.match(await command(before, ...reseal()), {
     code: 75,
-    stderr: /^lychgate: a server had the secret before \d+ seconds ago;[^\n]*\n$/,
+    stderr: /^lychgate: a server used the old secret \d+ seconds ago;[^\n]*\n$/,
   })
   t.equal(await stop(), 0)
   stop = await serve(after)

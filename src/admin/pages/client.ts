@@ -61,7 +61,7 @@ declare module '../../pages/pages.ts' {
         /** Where its keys are fetched. */
         readonly keysUrl?: string
         readonly canHaveKeys: boolean
-        /** The groups whose members may use it; absent: every user may. */
+        /** Only members of these groups may use it; absent: every user may. */
         readonly allowed?: readonly (Pick<Group, 'id' | 'name'> & { readonly url: string })[]
         /** Whether the server knows groups. */
         readonly hasAccess: boolean

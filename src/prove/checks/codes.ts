@@ -9,7 +9,7 @@ export const codeChecks: readonly Check[] = checksBy({
     const seen = await lab.redeem(await lab.code(), { redirect_uri: undefined })
     // OAuth 2.1 §10.2 leaves it out: the challenge binds the code.
     if (membersOf(seen)?.['access_token'] !== undefined)
-      throw new NotApplicable('the server follows OAuth 2.1, whose token requests have no redirect_uri')
+      throw new NotApplicable('the server takes a code without redirect_uri, as OAuth 2.1 allows')
     return judge(seen, rejected('invalid_grant', 'invalid_request'))
   },
   'rfc6749-4.1.3-code-valid': async (lab) => {

@@ -109,7 +109,7 @@ export const tokenChecks: readonly Check[] = checksBy({
     ),
 })
 
-/** The URL of a token request whose parameters are in the query, where they are not read. */
+/** Returns the URL of a token request with its parameters in the query, which a server must not read. */
 async function exchangeInQuery(lab: Lab): Promise<string> {
   const { code, verifier, client } = await lab.code()
   const fields = new URLSearchParams({
