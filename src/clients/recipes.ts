@@ -28,7 +28,12 @@ const weak = [
   [
     'pkce',
     'optional',
-    'PKCE is optional: the app is not known to send it, and who has its secret can redeem a leaked code',
+    'PKCE is optional: the app does not send it, and anyone with its secret can redeem a leaked code',
+  ],
+  [
+    'pkce',
+    'auto',
+    'PKCE is optional until the app has used it once: until then anyone with its secret can redeem a leaked code',
   ],
   ['any_redirect_scheme', true, 'a redirect scheme has no dot: another app on the device can take it'],
 ] as const

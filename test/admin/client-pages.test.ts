@@ -97,7 +97,7 @@ t.test(
     }
     const page = await pageOfClient(client)
     t.match(page.html, 'The app does not use PKCE')
-    t.match(page.html, 'whoever has the secret of the app can then use a leaked code')
+    t.match(page.html, 'anyone with the secret of the app can then use a leaked code')
     await admin.submit(page, { pkce: 'optional' })
     t.match(JSON.parse(await run('client', 'show', client.id, '--json', '--data', data)), {
       pkce: 'optional',
@@ -156,7 +156,7 @@ t.test('an app is added by its recipe, and what that makes weaker is asked', asy
   )
   t.match(form.html, 'This recipe was not tried.')
   t.match(form.html, 'https://wiki.example.com/auth/oidc.callback')
-  t.match(form.html, 'PKCE is optional: the app is not known to send it')
+  t.match(form.html, 'PKCE is optional until the app has used it once')
   const filled = {
     name: 'Wiki',
     redirect_uris: 'https://wiki.example.com/auth/oidc.callback',

@@ -70,7 +70,10 @@ function changesFor(remedy: Remedy | undefined, client: Client, issuer: string):
     case 'redirect':
       return [`${set} --redirect-uri URI, for each one, if the address belongs to the app`]
     case 'scope':
-      return [`${set} --scope NAMES, if the app may have the scope`]
+      return [
+        `${set} --scope NAMES, if the app may have the scope`,
+        'take it out of the settings of the app, if the server does not know it (the option scopes)',
+      ]
     case 'secret':
       return [
         'copy the client id and the secret into the app again',
