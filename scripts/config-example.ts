@@ -14,7 +14,7 @@ const yamlHead = `# Every option of Lychgate. To set one, remove the # before it
 
 const envHead = `# Every variable of lychgate serve. To set one, remove the # before its name. Empty ones are unset.
 # The values are the defaults, or examples if the comment says so. Times are in seconds.
-# Read by compose.yaml and compose.postgres.yaml as deploy/.env, and by lychgate.service as /etc/lychgate/env.
+# Read by the compose files as deploy/.env, and by lychgate.service as /etc/lychgate/env.
 #
 # Flags override variables, variables override the file. Generated from the schema: npm run generate -- config-example`
 

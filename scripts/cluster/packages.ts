@@ -77,6 +77,8 @@ export interface ContainerPrograms {
   readonly buildah: string
   readonly umoci: string
   readonly runc: string
+  /** In the place of its image. */
+  readonly caddy: string
   readonly environment: Readonly<Record<string, string>>
 }
 
@@ -89,11 +91,13 @@ export function getContainerPrograms(folder: string): ContainerPrograms {
     ...(find(roots, 'usr/bin/buildah') ? [] : ['buildah']),
     ...(find(roots, 'usr/bin/umoci') ? [] : ['umoci']),
     ...(find(roots, 'usr/sbin/runc') ? [] : ['runc']),
+    ...(find(roots, 'usr/bin/caddy') ? [] : ['caddy']),
   ])
   return {
     buildah: find(roots, 'usr/bin/buildah') ?? '',
     umoci: find(roots, 'usr/bin/umoci') ?? '',
     runc: find(roots, 'usr/sbin/runc') ?? '',
+    caddy: find(roots, 'usr/bin/caddy') ?? '',
     environment: { LD_LIBRARY_PATH: libraries(roots[0] ?? '').join(':') },
   }
 }

@@ -4,7 +4,6 @@
  */
 import { spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
-import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -15,12 +14,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { request } from 'node:http'
 import { arch, release } from 'node:os'
-import { join, resolve } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { parse } from 'yaml'
 import { getContainerPrograms } from '../../scripts/cluster/packages.ts'
 import { version } from '../../src/system/version.ts'
 import { atLeast, check, checkSingleUse } from '../faults/load/ledger.ts'
@@ -239,47 +235,15 @@ t.test('what is missing is one line and an exit code', async (t) => {
   })
 })
 
-/** What this test and test/deploy/files.test.ts read of a service. */
-const walked = ['image', 'build', 'command', 'environment', 'ports', 'volumes', 'networks']
-
-t.test('compose.dev.yaml: its server, under the name that the app and the browser have for it', async (t) => {
-  const { services } = parse(readFileSync('deploy/compose.dev.yaml', 'utf8'))
-  const { command, environment, volumes, ports, networks, ...rest } = services.lychgate
-  t.strictSame(
-    Object.keys(rest).filter((key) => !walked.includes(key)),
-    [],
-    'no other key',
-  )
-  t.strictSame(ports, ['127.0.0.1:9400:9400'])
-  const [issuer, port] = [environment.LYCHGATE_ISSUER, await freePort()]
-  t.strictSame(networks.dev.aliases, [new URL(issuer).hostname])
-  const sources = volumes.map((line: string) => line.split(':'))
-  const users = sources.find(([, target]: string[]) => target === command.at(-1))
-  t.ok(sources.some(([name, target]: string[]) => name === 'data' && target === '/data'))
-  const moved = issuer.replace('9400', String(port))
-  const { child, exec } = container(command, {
-    port,
-    volumes: { '/data': newVolume(t) },
-    mounts: { [users[1]]: resolve('deploy', users[0]) },
-    environment: { ...environment, LYCHGATE_ISSUER: moved, LYCHGATE_PORT: String(port) },
-  })
-  await ready(`http://localhost:${port}`)
-  t.equal(exec(['healthcheck']).status, 0)
-  const get = async (path: string) => {
-    const [response] = await once(
-      request({ port, path, headers: { host: new URL(moved).host } }).end(),
-      'response',
-    )
-    return { status: response.statusCode, location: response.headers.location, body: await text(response) }
-  }
-  t.match(JSON.parse((await get('/.well-known/openid-configuration')).body), { issuer: moved })
-  // Where README's line says to sign in.
-  const { status, location } = await get('/account')
-  t.match({ status, location }, { status: 303, location: /^\/login\?/ })
-  t.match(exec(['user', 'list']), { stdout: /alice[\s\S]*bob/ })
-  child.kill('SIGTERM')
-  t.match(await ended(child), { code: 0 })
-})
+t.test(
+  'the compose files: each service in the networks of its file, and a flow from elsewhere',
+  async (t) => {
+    const inside = ['--net', '--mount', process.execPath, 'test/deploy/compose.ts']
+    const env = { ...process.env, TEST_BUNDLE: bundle, TEST_PROGRAMS: JSON.stringify(programs) }
+    const { status, stdout, stderr } = spawnSync('unshare', inside, { env, encoding: 'utf8' })
+    t.equal(status, 0, `${stdout}${stderr}`)
+  },
+)
 
 t.teardown(() => {
   if (process.env['RECORD'] === undefined) return

@@ -252,6 +252,7 @@ t.test('every command these files name exists', async (t) => {
   const paths = [
     'Dockerfile',
     'compose.yaml',
+    'compose.home.yaml',
     'compose.dev.yaml',
     'compose.postgres.yaml',
     'lychgate.service',

@@ -17,6 +17,8 @@ export interface ContainerOptions {
   readonly memoryBytes?: number
   /** The port of this machine that leads to the same port inside. */
   readonly port?: number
+  /** The path of its network namespace; by default one with no network but loopback. */
+  readonly network?: string
 }
 
 /** A container that runs. */
@@ -64,6 +66,11 @@ export function runContainers(t: Test, { runc, environment: own }: ContainerProg
       ],
       linux: {
         ...spec.linux,
+        namespaces: spec.linux.namespaces.map((namespace: { type: string }) =>
+          namespace.type === 'network' && options.network
+            ? { ...namespace, path: options.network }
+            : namespace,
+        ),
         ...(options.memoryBytes !== undefined && { resources: { memory: { limit: options.memoryBytes } } }),
       },
     }
