@@ -17,7 +17,7 @@ const mostLines = {
     lines: 19_500,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_480 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 16_800 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 17_600 },
   dev: { folders: /^dev$/, lines: 6_430 },
   prove: { folders: /^prove$/, lines: 4_000 },
   storage: { folders: /^storage$/, lines: 4_760 },

@@ -56,15 +56,16 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
 }
 
 interface SetFlags extends ClaimFlags {
+  readonly username?: string
   readonly email?: string
   readonly emailVerified?: boolean
 }
 
 /** `lychgate user set`: changes the profile of a user; what is not named stays. */
 export async function userSet(login: string, flags: SetFlags): Promise<void> {
-  const { email, emailVerified: email_verified } = flags
+  const { username, email, emailVerified: email_verified } = flags
   const claims = claimsOf(flags)
-  const named = omitUndefined({ email, email_verified })
+  const named = omitUndefined({ username, email, email_verified })
   const attributes = attributeNames(attributeTexts(flags))
   const changed = [...Object.keys(claims), ...attributes, ...Object.keys(named)].join(' ')
   if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')

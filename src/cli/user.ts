@@ -111,6 +111,7 @@ export function addUserCommands(program: Command): void {
   const show = command('show <user>', 'show a user, how they can sign in, their sessions and grants')
   addAnywhereFlags(show, example('show carol@example.com')).action(userShow)
   const set = command('set <user>', 'change the profile of a user')
+    .option('--username <name>', 'another user name; the old one is free at once')
     .option('--email <address>', 'the new email address')
     .option('--email-verified', 'the address is verified')
     .option('--no-email-verified', 'the address is not verified')

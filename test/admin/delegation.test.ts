@@ -514,6 +514,7 @@ t.test('a delegate changes names, and no claim that gives or proves something', 
   const change = (body: object) => call(delegate, 'PATCH', `/users/${member.id}`, { headers, body })
   t.equal((await change({ claims: { name: 'New', given_name: 'N' } })).status, 200)
   for (const body of [
+    { username: 'mine' },
     { email: 'mine@example.test' },
     { email_verified: true },
     { claims: { website: 'https://evil.example' } },

@@ -279,10 +279,16 @@ const acts: Readonly<Record<string, Act>> = {
         ),
       ),
   },
+  'changeUser, the user name': {
+    of: () => aUser(),
+    api: ({ user, username }) => call('PATCH', path('users', user), { username: `${username}-2` }),
+    page: ({ user, username }) => submit(`${path('users', user)}/edit`, { username: `${username}-2` }),
+    command: ({ username = '' }) => command(['user', 'set', username, '--username', `${username}-2`]),
+  },
   'changeUser, the attributes': {
     of: () => aUser(),
     api: ({ user }) => call('PATCH', path('users', user), { attributes: { level: 3 } }),
-    page: ({ user }) => submit(`${path('users', user)}/attributes`, { 'attribute.level': '3' }),
+    page: ({ user }) => submit(`${path('users', user)}/edit`, { 'attribute.level': '3' }),
     command: ({ username = '' }) => command(['user', 'set', username, '--attribute', 'level=3']),
     files: ({ username }) => apply(entry('users', `username: ${username}, attributes: { level: 3 }`)),
   },
@@ -304,6 +310,11 @@ const acts: Readonly<Record<string, Act>> = {
   setPassword: {
     of: () => aUser(),
     api: ({ user }) => call('POST', `${path('users', user)}/password`, { password: 'correct horse battery' }),
+    page: ({ user }) =>
+      submit(`${path('users', user)}/password`, {
+        password: 'correct horse battery',
+        repeated: 'correct horse battery',
+      }),
     command: ({ username = '' }) => command(['user', 'passwd', username], 'correct horse battery\n'),
   },
   endSession: {

@@ -80,7 +80,7 @@ const pages = {
   'the attributes of a user': async () => {
     const id = (await store.find('user', ids.bob))?.attributes === undefined ? ids.bob : ids.alice
     return {
-      path: `/users/${id}/attributes`,
+      path: `/users/${id}/edit`,
       typed: (department: string) => ({ 'attribute.department': department }),
       stored: async () => (await store.find('user', id))?.attributes?.['department'],
     }
@@ -116,7 +116,7 @@ for (const [what, prepare] of Object.entries(pages)) {
 }
 
 t.test('an administrator sees and changes every attribute of a user', async (t) => {
-  const path = `/users/${ids.alice}/attributes`
+  const path = `/users/${ids.alice}/edit`
   const wrong = await (await opened(one, path)).send({ 'attribute.level': 'high', 'attribute.tutor': 'true' })
   t.equal(wrong.status, 400)
   const html = await wrong.text()

@@ -179,9 +179,13 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   }),
   '/users/:id': async () => ({ path: `/users/${await invited()}`, form: { join: 'ADMINS' } }),
   '/users/:id/link': ofUser('link', false),
-  '/users/:id/attributes': async () => ({
-    path: `/users/${await invited()}/attributes`,
-    form: { 'attribute.level': '3' },
+  '/users/:id/edit': async () => ({
+    path: `/users/${await invited()}/edit`,
+    form: { given_name: 'Dora', 'attribute.level': '3' },
+  }),
+  '/users/:id/password': async () => ({
+    path: `/users/${await invited()}/password`,
+    form: { password: 'a new and long password', repeated: 'a new and long password' },
   }),
   '/users/:id/lock': ofUser('lock'),
   '/users/:id/unlock': ofUser('unlock', false),
@@ -745,6 +749,76 @@ t.test('an address is marked as verified, unless another one came since', async 
   t.equal((await claims())?.['email_verified'], true)
   t.match(await lastOf(id), { name: 'user-changed', by: 'operator', facts: { actor: ids.alice } })
   t.notMatch((await open(agent, `/users/${id}`)).html, 'name="verify"')
+})
+
+t.test('the profile of a user is changed, and the user signs in by the new name', async (t) => {
+  const agent = await fresh()
+  const id = await invited()
+  const other = await store.find('user', await invited())
+  const path = `/users/${id}/edit`
+  const { username = '', email } = (await store.find('user', id)) ?? {}
+  const renamed = `${username}-renamed`
+  const typed = { username: ` ${renamed.toUpperCase()}`, email, given_name: 'Ada', family_name: 'Byron' }
+  t.equal((await send(agent, path, typed)).headers.get('location'), `/admin/users/${id}?done=saved`)
+  t.equal(await subOf(renamed), id)
+  t.equal(await subOf(username), '', 'the old name is free')
+  t.match((await store.find('user', id))?.claims, { preferred_username: renamed, name: 'Ada Byron' })
+  const { facts } = (await lastOf(id)) ?? {}
+  t.strictSame(String(facts?.['changed']).split(' ').toSorted(), [
+    'family_name',
+    'given_name',
+    'name',
+    'username',
+  ])
+  for (const wrong of [{ username: other?.username }, { email: other?.email }]) {
+    const html = await (await send(agent, path, { ...typed, username: renamed, ...wrong })).text()
+    t.match(html, 'Another user has this user name or email address.')
+  }
+  t.equal((await send(agent, path, { ...typed, username: 'someone@else.test' })).status, 400)
+  const bad = await send(agent, path, { ...typed, username: renamed, website: 'javascript:alert(1)' })
+  t.equal(bad.status, 400)
+  t.match(await bad.text(), 'id="website-fault"')
+  t.match(await store.find('user', id), { username: renamed, email })
+})
+
+t.test('a new address is verified only if the form says so of it', async (t) => {
+  const agent = await fresh()
+  const id = await invited()
+  const saved = async (typed: object) => {
+    t.equal((await send(agent, `/users/${id}/edit`, typed)).status, 303)
+    return (await store.find('user', id))?.claims
+  }
+  const email = `${id.slice(-8).toLowerCase().replaceAll(/[_-]/g, '0')}@example.test`
+  t.match(await saved({ email, email_verified: '1' }), { email, email_verified: true })
+  t.match(await saved({ email, email_verified: '1' }), { email_verified: true })
+  // The box was ticked for the address before.
+  t.match(await saved({ email: `a${email}`, email_verified: '1' }), { email_verified: false })
+  t.match(await saved({ email: `b${email}`, email_verified: '1' }), { email_verified: true })
+  t.match(await saved({ email: `b${email}` }), { email_verified: false })
+  t.notHas(await saved({ email: '', email_verified: '1' }), { email_verified: true })
+})
+
+t.test('a new password ends the sessions of a user, and is in no response', async (t) => {
+  const agent = await fresh()
+  const id = await invited()
+  const path = `/users/${id}/password`
+  for (const [password, repeated] of [
+    ['short', 'short'],
+    ['a new and long password', 'another long password'],
+  ]) {
+    const html = await (await send(agent, path, { password, repeated })).text()
+    t.match(html, 'role="alert"')
+    t.notMatch(html, password)
+  }
+  const password = 'a new and long password'
+  t.equal((await send(agent, path, { password, repeated: password })).status, 303)
+  t.match(await lastOf(id), { name: 'user-password-changed', facts: { actor: ids.alice } })
+  const user = { username: (await store.find('user', id))?.username ?? '', password }
+  const own = new UserAgent(server.issuer)
+  await own.submit(pageOf(await own.open(`${server.issuer}/account`)), user)
+  t.equal((await own.send(`${server.issuer}/account`)).status, 200, 'the user signs in with it')
+  t.equal((await send(agent, path, { password, repeated: password })).status, 303)
+  t.ok(isSignIn(await own.send(`${server.issuer}/account`)), 'and is signed out by the next one')
 })
 
 t.test('the log is filtered, followed without a script, and downloaded', async (t) => {

@@ -166,8 +166,22 @@ export const adminPageFaults = [
   {
     id: 'admin-form-overwrites-attributes',
     tests: formTests,
-    file: 'src/admin/pages/user-attributes.ts',
-    find: '(record: object) => assertVersion(form, attributesOf(declared, record))',
+    file: 'src/admin/pages/user-edit.ts',
+    find: '(record: object) => assertVersion(form, versionedOf(record as User))',
     replace: '() => undefined',
+  },
+  {
+    id: 'admin-form-verifies-another-address',
+    tests,
+    file: 'src/admin/pages/user-edit.ts',
+    find: 'isTicked(form) !== shownOf(user).isVerified',
+    replace: 'isTicked(form)',
+  },
+  {
+    id: 'admin-delegate-renames',
+    tests: ['test/admin/delegation.test.ts'],
+    file: 'src/admin/operations/user-changes.ts',
+    find: 'const others = omitUndefined({ username, email, emailVerified })',
+    replace: 'const others = omitUndefined({ email, emailVerified })',
   },
 ] as const satisfies readonly Fault[]

@@ -64,6 +64,7 @@ const NewUser = Type.Object(
 )
 const ChangedUser = Type.Object(
   {
+    username: Type.Optional(Type.String({ description: 'Another user name; the old one is free at once.' })),
     email: Type.Optional(Type.String({ description: 'An empty text removes the address.' })),
     email_verified: Type.Optional(Type.Boolean()),
     claims: Type.Optional(Claims),
@@ -154,9 +155,16 @@ export const changeUser: Operation<Static<typeof ChangedUser>> = {
   body: ChangedUser,
   taken,
   async perform(call) {
-    const { claims = {}, attributes: given = {}, email, email_verified: emailVerified, locked } = call.body
+    const {
+      claims = {},
+      attributes: given = {},
+      username,
+      email,
+      email_verified: emailVerified,
+      locked,
+    } = call.body
     const { context, administrators } = call
-    const others = omitUndefined({ email, emailVerified })
+    const others = omitUndefined({ username, email, emailVerified })
     if (call.isDelegate) assertNamesOnly({ ...claims, ...given, ...others, ...omitUndefined({ locked }) })
     if (locked) assertOther(call.caller, call.param('sub'))
     const attributes = { declared: call.deps.config.accounts.attributes, given }

@@ -16,7 +16,7 @@ import { keyRetirePage, keysPage, keysRotatePage } from './keys.ts'
 import { overviewPage } from './overview.ts'
 import { userPage } from './user.ts'
 import { userActPages } from './user-acts.ts'
-import { userAttributesPage } from './user-attributes.ts'
+import { userEditPage, userPasswordPage } from './user-edit.ts'
 import { usersPage } from './users.ts'
 
 type PageOf = (app: FastifyInstance, deps: PageDeps) => AdminPage | readonly AdminPage[]
@@ -27,7 +27,8 @@ const adminPageOf: readonly PageOf[] = [
   invitePage,
   userPage,
   userLinkPage,
-  userAttributesPage,
+  userEditPage,
+  userPasswordPage,
   userActPages,
   groupsPage,
   groupPage,

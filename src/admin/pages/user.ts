@@ -58,8 +58,6 @@ declare module '../../pages/pages.ts' {
       readonly appCount: number
       /** Custom attributes that have a value. */
       readonly attributes: readonly AttributeField[]
-      /** Whether any is declared. */
-      readonly hasAttributes: boolean
       readonly url: string
     }
   }
@@ -132,7 +130,6 @@ export function userPage(app: FastifyInstance, deps: PageDeps): AdminPage {
             attributeField(one, user, { texts: {}, language: request.language, isEditable: false }),
           )
           .filter(({ value }) => value !== ''),
-        hasAttributes: declared.length > 0,
         url: `${service.prefix}${adminPath('users')}/${encodeURIComponent(id)}`,
       },
       problem,

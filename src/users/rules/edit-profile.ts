@@ -30,7 +30,9 @@ function changedMembers(before: User, after: User): readonly string[] {
       !derived.includes(name) && !(name === 'email_verified' && isMoved && after.claims[name] !== true),
   )
   const attributes = differences(before.attributes, after.attributes)
-  return [...claims, ...attributes.map((name) => `attributes.${name}`)]
+  const isFollowing = isMoved && after.username === after.email
+  const isRenamed = before.username !== after.username && !isFollowing
+  return [...(isRenamed ? ['username'] : []), ...claims, ...attributes.map((name) => `attributes.${name}`)]
 }
 
 function differences(

@@ -84,13 +84,7 @@ export function isNamed({ username, email }: Pick<User, 'username' | 'email'>, t
  * @throws {OAuthError} `invalid_request` for a user name, email address or attribute that cannot be one.
  */
 export function createUser(described: NewUser, fresh: Buffer | string, now: Seconds): User {
-  const username = canonicalUsername(described.username)
-  check(
-    username !== undefined,
-    'lychgate-account-username',
-    'invalid_request',
-    'username must have 1 to 128 characters, none of them invisible or a space',
-  )
+  const username = requireUsername(described.username)
   const email = described.email === undefined ? undefined : requireEmail(described.email)
   assertOwnName(username, email)
   return {
@@ -160,6 +154,8 @@ export interface ProfileChange {
   /** Standard claims that are text, OpenID Connect Core §5.1, under their wire names. */
   readonly claims?: Readonly<Record<string, string>>
   readonly attributes?: AttributeChange
+  /** Absent: it stays, or follows the email address that it is. */
+  readonly username?: string
   readonly email?: string
   /** Whether an operator declares the address verified. */
   readonly emailVerified?: boolean
@@ -168,13 +164,14 @@ export interface ProfileChange {
 /**
  * Changes a profile. `email_verified` of a new address is false until it is verified (OpenID Connect Core §5.1); links
  * that were sent to the old one verify nothing.
- * @throws {OAuthError} `invalid_request` for an email address or attribute that cannot be one, or if the address is the
- * user name.
+ * @throws {OAuthError} `invalid_request` for a user name, email address or attribute that cannot be one, or if the address
+ * is the user name.
  */
 export function changeProfile(user: User, change: ProfileChange, now: Seconds): Decision<User> {
   const email = change.email === undefined ? user.email : readEmail(change.email)
   // A user name that is the email address follows it.
-  const username = user.username === user.email ? (email ?? user.username) : user.username
+  const following = user.username === user.email ? (email ?? user.username) : user.username
+  const username = change.username === undefined ? following : requireUsername(change.username)
   assertOwnName(username, email)
   const { email: before, attributes, ...others } = user
   const { email: _, email_verified: verified, ...claims } = user.claims
@@ -320,6 +317,17 @@ function attributesAfter(
 ): Pick<User, 'attributes'> {
   const attributes = change === undefined ? stored : changeAttributes(stored, change)
   return attributes === undefined || Object.keys(attributes).length === 0 ? {} : { attributes }
+}
+
+function requireUsername(text: string): string {
+  const username = canonicalUsername(text)
+  check(
+    username !== undefined,
+    'lychgate-account-username',
+    'invalid_request',
+    'username must have 1 to 128 characters, none of them invisible or a space',
+  )
+  return username
 }
 
 function readEmail(text: string): string | undefined {

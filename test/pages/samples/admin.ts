@@ -175,16 +175,21 @@ export const adminPages = {
         { name: 'department', label: 'Department', values: [], value: 'physics' },
         { name: 'tutor', label: 'Tutor', values: ['true', 'false'], value: 'true' },
       ],
-      hasAttributes: true,
       url: '/admin/users/1',
       problem: msg('admin.user.noGroup'),
     },
   },
-  'admin-user-attributes': {
-    page: 'admin/user-attributes',
+  'admin-user-edit': {
+    page: 'admin/user-edit',
     model: {
       ...common('users'),
       user: alice,
+      typed: { username: 'alice', email: 'alice@riverside.example', isVerified: true },
+      claims: [
+        { claim: 'given_name', value: 'Alice' },
+        { claim: 'website', value: 'alice', fault: 'url' },
+      ],
+      problem: msg('admin.invite.taken'),
       attributes: [
         { name: 'department', label: 'Department', type: 'choice', values: ['physics'], value: 'physics' },
         { name: 'level', label: 'Level', type: 'number', values: [], value: 'high', fault: 'number' },
@@ -192,6 +197,10 @@ export const adminPages = {
       ],
       url: '/admin/users/1',
     },
+  },
+  'admin-user-password': {
+    page: 'admin/user-password',
+    model: { ...common('users'), user: alice, url: '/admin/users/1', problem: msg('password.length') },
   },
   'admin-groups': {
     page: 'admin/groups',
@@ -448,6 +457,7 @@ export const adminPages = {
 /** Words that choose a text or a value of the form: the server writes them. */
 const chosen = new Set([
   'remedy',
+  'claim',
   'key',
   'kind',
   'section',
