@@ -38,6 +38,7 @@ Sends requests as clients and browsers do, correct ones and wrong ones, and judg
   warning          the same, for what should be done
   not applicable   the server does not offer what the clause is about
   not testable     the clause applies, and could not be observed
+  not run          the clause takes an option that this run was not given
 Only loopback and private addresses are asked, unless you say that the server is yours. Clients are registered for the
 run and deleted after it. Signs in as the user of --username.
 The exit code is 1 if a clause failed, or with --baseline if one failed that did not fail there.

@@ -1,15 +1,16 @@
+import { parseJws } from '../domain/jws.ts'
 import { type Control, fieldsOf, formsOf, linkOf, type PageForm } from './forms.ts'
 import { NotTestable, type Seen, type Sent } from './observation.ts'
 import type { Recording } from './presets.ts'
 import type { Wire } from './wire.ts'
 
 /** What the user decides about a request. */
-export type Decision = 'approve' | 'deny'
+export type Decision = 'approve' | 'deny' | 'sign out'
 
 /** How an authorization request ended. */
 export type Ended =
   | { readonly kind: 'callback'; readonly params: URLSearchParams; readonly seen: Seen }
-  | { readonly kind: 'page'; readonly seen: Seen }
+  | { readonly kind: 'page'; readonly seen: Seen; readonly isPush?: boolean }
 
 /** How a visit goes on. */
 export interface Visit {
@@ -36,11 +37,12 @@ export interface Credentials {
 
 const mostSteps = 25
 const yes = /\b(allow|approve|accept|authori[sz]e|agree|continue|confirm|consent|grant|yes)\b/i
+const leave = /\b(sign|log)[ -]?(out|off)\b|^yes\b/i
 const no = /\b(deny|decline|reject|cancel|refuse|disagree|no)\b|\babort$/i
 
 /** What all browsers of a run share. */
 export interface BrowserOptions {
-  readonly wire: Wire
+  readonly wire: Pick<Wire, 'send' | 'allows'>
   readonly recordings: readonly Recording[]
   readonly credentials: Credentials | undefined
   /** Set when the server did not take the password: it is not sent again. */
@@ -104,6 +106,7 @@ export function openBrowser(options: BrowserOptions): Browser {
       const { signIn, consent } = recording
       const entry = forms.find((form) => has(signIn.username)(form) && has(signIn.password)(form))
       if (entry !== undefined) return signInBy(entry, signIn, credentials ?? recording.user)
+      if (decision === 'sign out') continue
       const asked = forms.find(
         (form) => has(consent.has)(form) && (!consent.approve || has(consent.approve.name)(form)),
       )
@@ -137,7 +140,7 @@ export function openBrowser(options: BrowserOptions): Browser {
       if (password !== undefined && username !== undefined)
         return signInBy(form, { username: username.name, password: password.name }, credentials)
     }
-    const wanted = decision === 'approve' ? yes : no
+    const wanted = { approve: yes, deny: no, 'sign out': leave }[decision]
     for (const form of forms) {
       const button = form.controls.find((control) => isButton(control) && wanted.test(wordsOf(control)))
       if (button !== undefined) return submit(form, {}, button)
@@ -162,10 +165,21 @@ function endOf(seen: Seen, { redirectUri }: Visit): Ended | undefined {
   if (location !== undefined && isClient(location)) {
     const url = new URL(location)
     // A token of the implicit grant comes in the fragment.
-    return { kind: 'callback', params: new URLSearchParams(url.search + url.hash.replace('#', '&')), seen }
+    return {
+      kind: 'callback',
+      params: opened(new URLSearchParams(url.search + url.hash.replace('#', '&'))),
+      seen,
+    }
   }
   const posted = formsOf(seen.body, seen.sent.url).find(({ action }) => isClient(action))
-  return posted === undefined ? undefined : { kind: 'callback', params: fieldsOf(posted, {}), seen }
+  return posted === undefined ? undefined : { kind: 'callback', params: opened(fieldsOf(posted, {})), seen }
+}
+
+/** Adds the parameters of a response that is a JWT, JARM §2.1. */
+function opened(params: URLSearchParams): URLSearchParams {
+  const { claims = {} } = parseJws(params.get('response') ?? '') ?? {}
+  for (const [name, value] of Object.entries(claims)) params.append(name, String(value))
+  return params
 }
 
 /** Where a response redirects to, as text: a URL that is parsed and written again is another text. */

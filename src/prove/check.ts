@@ -1,11 +1,12 @@
 import texts from './clauses.json' with { type: 'json' }
 import type { Lab } from './lab.ts'
 import type { Judgement, Seen } from './observation.ts'
+import type { Expected, Values } from './values.ts'
 
 /** How the requirement levels of RFC 2119 count: what breaks a SHOULD is a warning. */
 export type Level = 'MUST' | 'SHOULD'
 
-export type Verdict = 'pass' | 'fail' | 'warning' | 'not applicable' | 'not testable'
+export type Verdict = 'pass' | 'fail' | 'warning' | 'not applicable' | 'not testable' | 'not run'
 
 /** One clause that can be observed from outside. */
 export interface Check {
@@ -20,24 +21,46 @@ export interface Check {
   readonly run: (lab: Lab) => Promise<Judgement>
 }
 
-/** A clause in clauses.json. With `send` its check is there, too: what is sent, and what comes; table.ts runs it. */
-export interface Row {
+/** A request of a clause, and what comes. */
+export interface Step {
+  /** What is sent: a name of steps.ts, or an endpoint. */
+  readonly send: string
+  /** The client that sends it: by authentication method, or `confidential`, `public`, `other`, `nobody`. */
+  readonly by?: string
+  /** The client that sends the last request, if it is another. */
+  readonly as?: string
+  readonly how?: {
+    readonly [option in 'deny' | 'dpop' | 'leave' | 'look' | 'plain' | 'post' | 'query']?: boolean
+  }
+  readonly url?: string
+  /** Where a visit ends, if not at the redirect URI. */
+  readonly to?: string
+  readonly token?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Parameters of the authorization request before it. */
+  readonly asked?: Values
+  readonly with?: Values
+  readonly gets?: string
+  /** The error codes of which one comes. */
+  readonly errors?: readonly string[]
+  readonly expect?: Expected
+  /** Members of the response that later steps use as `$name`. */
+  readonly keep?: readonly string[]
+}
+
+/** A clause in clauses.json. With `send` or `steps` its check is there, too; table.ts runs it. */
+export interface Row extends Partial<Omit<Step, 'with'>> {
   readonly level: string
   readonly wants: string
   /** Members of the metadata without which the clause does not apply; after a space a value in its list. */
   readonly needs?: readonly string[]
-  /** The client that sends the request: by authentication method, or `confidential`, `public`, `other`, `nobody`. */
-  readonly by?: string
-  /** The client that sends the last request, if it is another. */
-  readonly as?: string
-  readonly send?: string
-  readonly how?: { readonly [option in 'deny' | 'plain' | 'post' | 'query']?: boolean }
-  /** Parameters of the authorization request before it. */
-  readonly asked?: Readonly<Record<string, unknown>>
-  readonly with?: Readonly<Record<string, unknown>> | readonly Readonly<Record<string, unknown>>[]
-  readonly gets?: string
-  /** The error codes of which one comes. */
-  readonly errors?: readonly string[]
+  /** Metadata that its client is registered with. */
+  readonly registers?: Values
+  /** Its browser has no session. */
+  readonly fresh?: boolean
+  /** Of a list, each is sent in a run of its own. */
+  readonly with?: Values | readonly Values[]
+  readonly steps?: readonly Step[]
 }
 
 /** What each clause wants, by the name of its check: the id, and after a slash the part of it. */

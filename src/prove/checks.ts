@@ -8,7 +8,6 @@ import { pkceChecks } from './checks/pkce.ts'
 import { pushedChecks } from './checks/pushed.ts'
 import { redirectChecks } from './checks/redirects.ts'
 import { refreshChecks } from './checks/refresh.ts'
-import { revocationChecks } from './checks/revocation.ts'
 import { tokenChecks } from './checks/token.ts'
 import { runRow } from './table.ts'
 
@@ -16,7 +15,7 @@ import { runRow } from './table.ts'
 const tableChecks = checksBy(
   Object.fromEntries(
     Object.entries(clauses)
-      .filter(([, row]) => row.send !== undefined)
+      .filter(([, row]) => row.send !== undefined || row.steps !== undefined)
       .map(([name, row]) => [name, (lab) => runRow(lab, row)]),
   ),
 )
@@ -32,7 +31,6 @@ export const checks: readonly Check[] = [
   ...tokenChecks,
   ...clientAuthenticationChecks,
   ...refreshChecks,
-  ...revocationChecks,
   ...pushedChecks,
   ...openidChecks,
 ]

@@ -100,6 +100,7 @@ export function endsWithout(ended: Ended, ...codes: readonly string[]): Judgemen
 
 /** An authorization request ended at the client with one of these errors. */
 export function endsWithError(ended: Ended, ...codes: readonly string[]): Judgement {
+  if (ended.kind === 'page' && ended.isPush === true) return denies(ended.seen, ...codes)
   if (ended.kind === 'page')
     return {
       seen: [ended.seen],
@@ -120,6 +121,12 @@ export function endsOnPage(ended: Ended): Judgement {
 export function endsWithCode(ended: Ended): Judgement {
   const isCode = ended.kind === 'callback' && ended.params.has('code')
   return { seen: [ended.seen], fault: isCode ? undefined : `no code comes: ${endingOf(ended)}` }
+}
+
+/** The browser was sent on, to where the client waits. */
+export function endsAtClient(ended: Ended): Judgement {
+  const fault = ended.kind === 'callback' ? undefined : `it ends with ${endingOf(ended)}`
+  return { seen: [ended.seen], fault }
 }
 
 /** A fact that needs more than one response. */

@@ -12,6 +12,8 @@ export interface Traits {
   readonly methods: readonly AuthMethod[]
   readonly pushes: boolean
   readonly dpop: boolean
+  /** FAPI 2.0 Message Signing: requests are signed, and so are responses where the server can. */
+  readonly signs: boolean
 }
 
 /** An authorization code, and what its request was. */
@@ -62,4 +64,6 @@ export interface LabOptions {
   readonly credentials: { readonly username: string; readonly password: string } | undefined
   /** The key of DPoP proofs of this run. */
   readonly key: ClientKey
+  /** Checks may wait until something has expired. */
+  readonly isSlow?: boolean
 }

@@ -1,11 +1,15 @@
 import { type Ended, openBrowser } from './browser.ts'
-import { type AuthMethod, authenticationOf, authMethods, type Client } from './clients.ts'
+import { authenticationOf, type Client } from './clients.ts'
 import type { AuthorizeOptions, Code, Grant, LabOptions, PostOptions } from './flow.ts'
-import { NotApplicable, NotTestable, type Seen } from './observation.ts'
+import { NotApplicable, NotRun, NotTestable, type Seen } from './observation.ts'
 import { encode, endingOf, first, formHeaders, type Params } from './params.ts'
+import { openPool } from './pool.ts'
 import { type EndpointName, membersOf } from './server.ts'
-import { type Change, dpopProof, random, sha256 } from './tokens.ts'
+import { type Change, dpopProof, random, requestObject, sha256 } from './tokens.ts'
 import type { Wire } from './wire.ts'
+
+/** The most seconds that a check waits for something to expire. */
+const longestWait = 900
 
 /** What a check works with. */
 export type Lab = ReturnType<typeof openLab>
@@ -20,43 +24,13 @@ export function openLab({
   recordings,
   credentials,
   key,
+  isSlow = false,
 }: LabOptions) {
   const shared = { wire, recordings, credentials }
   const freshBrowser = () => openBrowser(shared)
   const signedIn = freshBrowser()
-  const registered = new Map<string, Promise<Client>>()
+  const { client, confidential } = openPool({ server, clients, provided, traits })
   let nonce: string | undefined
-
-  /** The client of a name; `main` and `other` are two of the same kind. */
-  function client(name: 'main' | 'other' | AuthMethod = 'main'): Promise<Client> {
-    const isPair = name === 'main' || name === 'other'
-    const fits = isPair ? traits.methods[0] : name
-    // Without registration, the clients of the operator are all there are.
-    const isAny = isPair && server.metadata['registration_endpoint'] === undefined
-    const given = provided.filter(({ method }) => isAny || method === fits)
-    const one = given[name === 'other' ? 1 : 0]
-    if (one !== undefined) return Promise.resolve(one)
-    let found = registered.get(name)
-    if (found === undefined) {
-      found = registerFirst(isPair ? traits.methods : [name])
-      registered.set(name, found)
-    }
-    return found
-  }
-
-  async function registerFirst(methods: readonly AuthMethod[]): Promise<Client> {
-    let failure: NotTestable | undefined
-    for (const method of methods) {
-      try {
-        return await clients.register(method, traits.dpop ? { dpop_bound_access_tokens: true } : {})
-      } catch (error) {
-        // What was tried and failed says more than what is not offered.
-        if (error instanceof NotTestable) failure ??= error
-        else if (!(error instanceof NotApplicable)) throw error
-      }
-    }
-    throw failure ?? new NotTestable('no client can be registered (--client FILE)')
-  }
 
   /** Scopes to ask for: two, so that one can be left out, and what refresh tokens need. */
   function scope(): string | undefined {
@@ -89,6 +63,7 @@ export function openLab({
       prompt: String(scopes).split(' ').includes('offline_access') ? 'consent' : undefined,
       code_challenge: sha256(verifier),
       code_challenge_method: 'S256',
+      response_mode: traits.signs && server.supports('response_modes_supported', 'jwt') ? 'jwt' : undefined,
       ...overrides,
     }
     return { client: asking, params, verifier }
@@ -100,14 +75,19 @@ export function openLab({
     options: AuthorizeOptions = {},
   ): Promise<Ended & { readonly asked: Awaited<ReturnType<typeof request>> }> {
     const asked = await request(overrides, options.client)
+    return { ...(await begin(asked.params, asked.client, options)), asked }
+  }
+
+  /** Sends these parameters to the authorization endpoint, as the clients of the profile do. */
+  async function begin(params: Params, by: Client, options: AuthorizeOptions = {}): Promise<Ended> {
     const { browser = signedIn, decision, stopsAtPage, method = 'GET', plain = false } = options
-    let sent = encode(asked.params)
+    let sent = encode(params)
     if (traits.pushes && !plain) {
-      const pushed = await push(asked.params, asked.client)
+      const pushed = await push(params, by, by)
       const uri = membersOf(pushed)?.['request_uri']
       // What the push rejected is how the request ended.
-      if (typeof uri !== 'string') return { kind: 'page', seen: pushed, asked }
-      sent = encode({ client_id: asked.client.id, request_uri: uri })
+      if (typeof uri !== 'string') return { kind: 'page', seen: pushed, isPush: true }
+      sent = encode({ client_id: by.id, request_uri: uri })
     }
     const endpoint = server.endpoint('authorization_endpoint')
     const target =
@@ -115,25 +95,32 @@ export function openLab({
         ? { url: `${endpoint}${endpoint.includes('?') ? '&' : '?'}${sent}` }
         : { url: endpoint, method, headers: formHeaders, body: sent }
     const visit = {
-      redirectUri: first(asked.params['redirect_uri']) ?? asked.client.redirectUri,
+      redirectUri: first(params['redirect_uri']) ?? by.redirectUri,
       ...(decision !== undefined && { decision }),
       ...(stopsAtPage !== undefined && { stopsAtPage }),
     }
-    return { ...(await browser.visit(target, visit)), asked }
+    return browser.visit(target, visit)
   }
 
-  /** A client that authenticates, by the first method that the server registers. */
-  function confidential(): Promise<Client> {
-    const method = authMethods
-      .slice(1)
-      .find((one) => server.supports('token_endpoint_auth_methods_supported', one))
-    return client(traits.methods.includes('none') ? (method ?? 'client_secret_basic') : 'main')
+  /**
+   * Pushes the request of a client, RFC 9126 §2.1.
+   * @param by The client that authenticates, if one does.
+   */
+  function push(params: Params, asking: Client, by: Client | undefined): Promise<Seen> {
+    const isSigned = traits.signs && asking.method === 'private_key_jwt' && params['request'] === undefined
+    const request = isSigned ? requestObject(asking.key ?? key, asking.id, server.issuer, params) : undefined
+    const fields = request === undefined ? params : { client_id: asking.id, request }
+    return post('pushed_authorization_request_endpoint', fields, { client: by, ...(traits.dpop && { key }) })
   }
 
-  /** RFC 9126 §2.1. */
-  function push(params: Params, by?: Client): Promise<Seen> {
-    const bound = traits.dpop ? { key } : {}
-    return post('pushed_authorization_request_endpoint', params, { client: by, ...bound })
+  /**
+   * Waits until something has expired.
+   * @throws {NotRun} without --slow.
+   */
+  async function wait(seconds: number): Promise<void> {
+    if (!isSlow) throw new NotRun('--slow')
+    if (!(seconds <= longestWait)) throw new NotTestable(`it lives for ${seconds} s`)
+    await wire.pause(seconds)
   }
 
   /** @throws {NotTestable} if no code comes. */
@@ -288,6 +275,8 @@ export function openLab({
     scope,
     request,
     authorize,
+    begin,
+    wait,
     code,
     post,
     redeem,

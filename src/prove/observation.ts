@@ -30,6 +30,13 @@ export type Rule = (seen: Seen) => string | undefined
 /** The server does not offer what the clause is about. */
 export class NotApplicable extends Error {}
 
+/** The clause takes something that this run was not given. */
+export class NotRun extends Error {
+  constructor(option: string) {
+    super(`needs ${option}`)
+  }
+}
+
 /** The clause applies and could not be observed. */
 export class NotTestable extends Error {}
 

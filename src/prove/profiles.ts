@@ -1,4 +1,4 @@
-import type { Check } from './check.ts'
+import { type Check, nameOf } from './check.ts'
 import { checks } from './checks.ts'
 import type { Traits } from './flow.ts'
 import type { Server } from './server.ts'
@@ -15,12 +15,13 @@ const webTraits: Traits = {
   methods: ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'],
   pushes: false,
   dpop: false,
+  signs: false,
 }
 const confidential: Traits = {
   ...webTraits,
   methods: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],
 }
-const highSecurity: Traits = { methods: ['private_key_jwt'], pushes: true, dpop: true }
+const highSecurity: Traits = { methods: ['private_key_jwt'], pushes: true, dpop: true, signs: false }
 
 const documents = (...prefixes: readonly string[]) => {
   const known = new RegExp(`^(?:${prefixes.join('|')})-`)
@@ -62,7 +63,7 @@ const highSecurityTexts = documents(
   'fapi2',
 )
 /** FAPI 2.0 §5.3.2.1 forbids the rotation that others demand, and has no public clients. */
-const againstHighSecurity = /^(?!fapi2).*(?:rotat|reuse-revokes|public)/
+const againstHighSecurity = /^(?!fapi2).*(?:rotat|reuse-revokes|public|ambiguous|registered$)/
 
 export const profiles: readonly Profile[] = [
   { name: 'oauth21', about: 'OAuth 2.1 and the specifications around it', covers: oauth, traits: webTraits },
@@ -82,15 +83,20 @@ export const profiles: readonly Profile[] = [
     name: 'fapi2',
     about: 'FAPI 2.0 Security Profile',
     covers: (check) =>
-      highSecurityTexts(check) && !check.id.startsWith('fapi2-ms-') && !againstHighSecurity.test(check.id),
+      highSecurityTexts(check) &&
+      !check.id.startsWith('fapi2-ms-') &&
+      !againstHighSecurity.test(nameOf(check)),
     traits: highSecurity,
   },
   {
     name: 'fapi2-ms',
     about: 'FAPI 2.0 Message Signing',
     covers: (check) =>
-      (highSecurityTexts(check) || documents('jarm')(check)) && !againstHighSecurity.test(check.id),
-    traits: highSecurity,
+      (highSecurityTexts(check) || documents('jarm')(check)) &&
+      !againstHighSecurity.test(nameOf(check)) &&
+      // In a signed request an empty text is a value.
+      !check.id.endsWith('3.1-empty-as-omitted'),
+    traits: { ...highSecurity, signs: true },
   },
   {
     name: 'all',

@@ -3,7 +3,7 @@ import type { Check, Result } from './check.ts'
 import { type Client, openClients } from './clients.ts'
 import type { Traits } from './flow.ts'
 import { openLab } from './lab.ts'
-import { NotApplicable, NotTestable } from './observation.ts'
+import { NotApplicable, NotRun, NotTestable } from './observation.ts'
 import type { Recording } from './presets.ts'
 import { discover, type Server } from './server.ts'
 import { createKey } from './tokens.ts'
@@ -20,6 +20,7 @@ export interface RunOptions extends Omit<WireOptions, 'issuer'> {
   }
   readonly provided: readonly Client[]
   readonly initialToken?: string | undefined
+  readonly isSlow?: boolean
   readonly recordings: readonly Recording[]
   readonly credentials: { readonly username: string; readonly password: string } | undefined
   readonly onBegin?: (count: number, profile: string) => void
@@ -103,6 +104,7 @@ async function outcomeOf(
   } catch (error) {
     if (signal.aborted) return undefined
     if (error instanceof NotApplicable) return { verdict: 'not applicable', because: error.message, seen: [] }
+    if (error instanceof NotRun) return { verdict: 'not run', because: error.message, seen: [] }
     if (error instanceof NotTestable) return { verdict: 'not testable', because: error.message, seen: [] }
     return { verdict: 'not testable', because: `the check itself failed: ${String(error)}`, seen: [] }
   }

@@ -1,36 +1,26 @@
-import { systemClock } from '../system/system.ts'
 import type { Ended } from './browser.ts'
-import type { Row } from './check.ts'
-import { assertionFields, authMethods, basicMetadata, type Client } from './clients.ts'
+import type { Row, Step } from './check.ts'
+import { authMethods, basic, type Client } from './clients.ts'
 import * as expect from './expect.ts'
-import type { PostOptions } from './flow.ts'
 import type { Lab } from './lab.ts'
-import { type Judgement, judge, judgeEach, NotApplicable, type Seen } from './observation.ts'
-import { encode, type Params } from './params.ts'
-import { endpointNames } from './server.ts'
-import { type Change, clientAssertion, createKey, requestObject } from './tokens.ts'
+import { type Judgement, judge, judgeEach, NotApplicable, NotTestable, type Seen } from './observation.ts'
+import { endpointNames, membersOf } from './server.ts'
+import { type Came, requests, type Scene } from './steps.ts'
+import { differenceFrom, filled, type Values } from './values.ts'
 
-/** What is changed in a request: null leaves a member out. */
-type Values = Readonly<Record<string, unknown>>
-
-/** What the requests of a row have in common. */
-interface Sender {
-  readonly lab: Lab
-  readonly row: Row
-  readonly client: Client
-  readonly change: Values
-}
-
-/** How a row ends, by the name that `gets` has. */
+/** How a request at the authorization endpoint ends, by the name that `gets` has. */
 const endings: Readonly<Record<string, (ended: Ended, ...codes: readonly string[]) => Judgement>> = {
   code: expect.endsWithCode,
   'no code': expect.endsWithout,
   error: expect.endsWithError,
   page: expect.endsOnPage,
+  callback: expect.endsAtClient,
 }
 const responses: Readonly<Record<string, (seen: Seen, ...codes: readonly string[]) => Judgement>> = {
   tokens: (seen) => judge(seen, expect.tokens),
   rejected: expect.denies,
+  // What a push rejected is how the request ended.
+  'no code': expect.denies,
   error: (seen, ...codes) =>
     judge(seen, expect.noToken, expect.status(400), expect.json, expect.error(...codes)),
   unauthorized: (seen) => judge(seen, expect.noToken, expect.status(401)),
@@ -38,101 +28,95 @@ const responses: Readonly<Record<string, (seen: Seen, ...codes: readonly string[
   created: (seen) => judge(seen, expect.status(201), expect.json),
 }
 
-/** Requests by the name that `send` has; the name of an endpoint is a form that is posted there. */
-const requests: Readonly<Record<string, (sender: Sender) => Promise<Ended | Seen>>> = {
-  authorize: ({ lab, row, client, change }) => {
-    const { deny = false, plain = false, post = false } = row.how ?? {}
-    return lab.authorize(paramsOf(change), {
-      client,
-      plain,
-      decision: deny ? 'deny' : 'approve',
-      method: post ? 'POST' : 'GET',
-    })
-  },
-  async exchange({ lab, row, client, change }) {
-    const code = await lab.code(paramsOf(row.asked ?? {}), { client })
-    const filled = fill(change, { ...variablesOf(lab, client), code: code.code })
-    return lab.redeem(code, paramsOf(filled), await senderOf(lab, row))
-  },
-  async refresh({ lab, row, client, change }) {
-    const { refreshToken, code } = await lab.refreshable({ client })
-    const filled = fill(change, { ...variablesOf(lab, client), refresh_token: refreshToken, code })
-    return lab.refresh(client, refreshToken, paramsOf(filled), await senderOf(lab, row))
-  },
-  async push({ lab, row, client, change }) {
-    const { params } = await lab.request(paramsOf(change), client)
-    return lab.push(params, row.as === 'nobody' ? undefined : client)
-  },
-  async proof({ lab, client, change }) {
-    return lab.redeem(await lab.code({}, { client }), {}, { key: lab.key, change: changeOf(change) })
-  },
-  async assertion({ lab, client, change }) {
-    const assertion = clientAssertion(client.key ?? lab.key, client.id, lab.server.issuer, changeOf(change))
-    const fields = { client_id: client.id, ...assertionFields(assertion) }
-    return lab.redeem(await lab.code({}, { client }), fields, { client: undefined, key: lab.key })
-  },
-  async 'request object'({ lab, row, client, change }) {
-    const { params } = await lab.request(paramsOf(row.asked ?? {}), client)
-    const request = requestObject(
-      client.key ?? lab.key,
-      client.id,
-      lab.server.issuer,
-      params,
-      changeOf(change),
-    )
-    const sent = { client_id: client.id, request, ...paramsOf(objectOf(change['query'])) }
-    if (lab.traits.pushes) return lab.push(sent, client)
-    const url = `${lab.server.endpoint('authorization_endpoint')}?${encode(sent)}`
-    return lab.browser.visit({ url }, { redirectUri: client.redirectUri })
-  },
-  register: ({ lab, client, change }) =>
-    lab.clients.post({ ...basicMetadata(client.method, client.key), ...change }),
-}
-
-const correct = new WeakMap<Lab, Promise<unknown>>()
-
-/** Sends a correct request, once a run. @throws {NotTestable} if no code comes: then its absence shows nothing. */
-async function assertCodes(lab: Lab): Promise<void> {
-  const code = correct.get(lab) ?? lab.code()
-  correct.set(lab, code)
-  await code
-}
-
-/** Runs a check that clauses.json has as data: sends each request of the row, and judges each response. */
+/** Runs a check that clauses.json has as data: takes its steps, and judges what each brings. */
 export async function runRow(lab: Lab, row: Row): Promise<Judgement> {
   for (const need of row.needs ?? []) demand(lab, need)
-  const client = await clientFor(lab, row.by)
-  if (row.send === 'authorize' && row.gets !== 'code') await assertCodes(lab)
+  await assertCorrect(lab, row)
+  if (row.steps !== undefined) return runSteps(lab, row, row.steps)
   const judged: Judgement[] = []
-  for (const raw of [row.with ?? {}].flat()) {
-    const sender = { lab, row, client, change: fill(raw, variablesOf(lab, client)) }
-    judged.push(judgeBy(row, await send(sender)))
+  for (const one of [row.with].flat()) judged.push(await runSteps(lab, row, [stepOf(row, one)]))
+  return judgeEach(...judged)
+}
+
+/** The one step of a row without steps. */
+function stepOf({ with: _all, steps: _none, send = '', ...row }: Row, one: Values | undefined): Step {
+  return { ...row, send, ...(one !== undefined && { with: one }) }
+}
+
+async function runSteps(lab: Lab, row: Row, steps: readonly Step[]): Promise<Judgement> {
+  const client = await clientFor(lab, row.by, row.registers)
+  const { metadata, issuer } = lab.server
+  const texts = Object.entries(metadata).filter(([, value]) => typeof value === 'string')
+  const values = {
+    ...Object.fromEntries(texts),
+    issuer,
+    origin: new URL(issuer).origin,
+    scope: lab.scope(),
+    client_id: client.id,
+    client_secret: client.secret,
+    redirect_uri: client.redirectUri,
+    wrong_basic: basic(client.id, 'wrong'),
+  }
+  const scene: Scene = { lab, client, values, browser: row.fresh === true ? lab.freshBrowser() : lab.browser }
+  const judged: Judgement[] = []
+  for (const step of steps) {
+    const judgement = judgeBy(step, await take(scene, step), values)
+    judged.push(judgement)
+    if (judgement.fault !== undefined) break
   }
   return judgeEach(...judged)
 }
 
-function send(sender: Sender): Promise<Ended | Seen> {
-  const { lab, row, client, change } = sender
-  const request = requests[row.send ?? '']
-  if (request !== undefined) return request(sender)
-  const endpoint = endpointNames.find((name) => name === row.send)
-  if (endpoint === undefined) throw new Error(`there is no request ${row.send}`)
-  const options = row.by === 'nobody' ? {} : { client }
-  return row.how?.query === true
-    ? lab.post(endpoint, {}, { ...options, query: paramsOf(change) })
-    : lab.post(endpoint, paramsOf(change), options)
+async function take(scene: Scene, step: Step): Promise<Came> {
+  const { lab, client, values } = scene
+  const request = requests[step.send]
+  if (request === undefined) throw new Error(`there is no request ${step.send}`)
+  const sends = step.as ?? (endpointNames.some((name) => name === step.send) ? step.by : undefined)
+  const by = sends === 'nobody' ? undefined : sends === undefined ? client : await clientFor(lab, sends)
+  const came = await request({ scene, step, by, change: () => filled({ ...step.with }, values) })
+  const members = 'status' in came ? membersOf(came) : undefined
+  for (const name of step.keep ?? []) Object.assign(values, { [name]: members?.[name] })
+  return came
 }
 
-function judgeBy({ gets = '', errors = [] }: Row, came: Ended | Seen): Judgement {
-  if ('kind' in came) {
-    const ending = endings[gets]
-    if (ending !== undefined) return ending(came, ...errors)
-  } else {
-    // What a push rejected is how the request ended.
-    const response = responses[gets === 'no code' ? 'rejected' : gets]
-    if (response !== undefined) return response(came, ...errors)
-  }
-  throw new Error(`there is no end ${gets}`)
+function judgeBy({ gets, errors = [], expect: wanted }: Step, came: Came, values: Values): Judgement {
+  if (!('kind' in came) && !('status' in came)) return came
+  const rule = gets === undefined ? undefined : 'kind' in came ? endings[gets] : responses[gets]
+  if (gets !== undefined && rule === undefined) throw new Error(`there is no end ${gets}`)
+  // `as`: the rules of what came, chosen above.
+  const judged = (rule as ((one: Came, ...codes: readonly string[]) => Judgement) | undefined)?.(
+    came,
+    ...errors,
+  )
+  const seen = 'kind' in came ? [came.seen] : [came]
+  if (judged?.fault !== undefined || wanted === undefined) return judged ?? { seen }
+  return { seen, fault: differenceFrom(wanted, came, values) }
+}
+
+const known = new WeakMap<Lab, Map<string, Promise<Judgement>>>()
+/** What a correct request of these gets. */
+const correct: Readonly<Record<string, string>> = {
+  authorize: 'code',
+  'request object': 'code',
+  assertion: 'tokens',
+  proof: 'tokens',
+}
+
+/**
+ * That a wrong request is rejected shows nothing where a correct one is, too.
+ * @throws {NotTestable}
+ */
+async function assertCorrect(lab: Lab, { send = '', gets, by = 'main' }: Row): Promise<void> {
+  const wanted = correct[send]
+  if (wanted === undefined || gets === wanted) return
+  const asked = send === 'authorize' ? 'main' : by
+  const ran = known.get(lab) ?? new Map<string, Promise<Judgement>>()
+  known.set(lab, ran)
+  const name = `${send} ${asked}`
+  const run = ran.get(name) ?? runSteps(lab, { by: asked, level: '', wants: '' }, [{ send, gets: wanted }])
+  ran.set(name, run)
+  const { fault } = await run
+  if (fault !== undefined) throw new NotTestable(`a correct request gets no ${wanted}: ${fault}`)
 }
 
 /** @throws {NotApplicable} if the metadata lack a member, or `member value` in its list. */
@@ -147,61 +131,9 @@ function demand({ server }: Lab, need: string): void {
     throw new NotApplicable(`${member} has no ${value}`)
 }
 
-function clientFor(lab: Lab, by = 'main'): Promise<Client> {
+function clientFor(lab: Lab, by = 'main', more?: Values): Promise<Client> {
   if (by === 'confidential') return lab.confidential()
-  if (by === 'public') return lab.client(lab.traits.methods[0] === 'none' ? 'none' : 'main')
+  if (by === 'public') return lab.client(lab.traits.methods[0] === 'none' ? 'none' : 'main', more)
   const method = authMethods.find((name) => name === by)
-  return lab.client(method ?? (by === 'other' ? 'other' : 'main'))
-}
-
-/** Another client sends the request than the one that asked. */
-async function senderOf(lab: Lab, { as }: Row): Promise<PostOptions> {
-  return as === undefined ? {} : { client: as === 'nobody' ? undefined : await clientFor(lab, as) }
-}
-
-function variablesOf(lab: Lab, client: Client): Values {
-  const { token_endpoint: tokenEndpoint } = lab.server.metadata
-  return {
-    issuer: lab.server.issuer,
-    token_endpoint: tokenEndpoint,
-    scope: lab.scope(),
-    client_id: client.id,
-    redirect_uri: client.redirectUri,
-  }
-}
-
-/** Puts values in the place of `$name`; `$now+60` is a time in seconds. */
-function fill(value: Values, variables: Values): Values {
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, filled(one, variables)]))
-}
-
-function filled(value: unknown, variables: Values): unknown {
-  if (Array.isArray(value)) return value.map((one) => filled(one, variables))
-  if (typeof value === 'object' && value !== null) return fill({ ...value }, variables)
-  if (typeof value !== 'string') return value ?? undefined
-  const time = /^\$now([+-]\d+)$/.exec(value)
-  if (time !== null) return systemClock() + Number(time[1])
-  return value.replaceAll(/\$(\w+)/g, (whole, name: string) => String(variables[name] ?? whole))
-}
-
-function paramsOf(values: Values): Params {
-  return Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? value.map(String) : value === undefined ? undefined : String(value),
-    ]),
-  )
-}
-
-function objectOf(value: unknown): Values {
-  return typeof value === 'object' && value !== null ? { ...value } : {}
-}
-
-/** What is changed in a JWT; with `signer` a key signs that is not the client's. */
-function changeOf({ header, claims, signer }: Values): Change {
-  return {
-    header: objectOf(header),
-    claims: objectOf(claims),
-    ...(signer !== undefined && { signer: createKey() }),
-  }
+  return lab.client(method ?? (by === 'other' ? 'other' : 'main'), more)
 }

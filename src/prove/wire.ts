@@ -23,6 +23,8 @@ export interface Wire {
   readonly send: (request: Partial<Sent> & Pick<Sent, 'url'>) => Promise<Seen>
   /** Whether requests may go to this URL. */
   readonly allows: (url: string) => boolean
+  /** Waits, unless the run is interrupted. */
+  readonly pause: (seconds: number) => Promise<void>
   /** How many requests were sent. */
   readonly count: () => number
 }
@@ -94,7 +96,7 @@ export function openWire(options: WireOptions): Wire {
     if (perSecond === 0) return
     const now = systemMilliseconds()
     next = Math.max(now, next + 1000 / perSecond)
-    if (next > now) await wait(next - now, undefined, { signal })
+    if (next > now) await pause((next - now) / 1000)
   }
 
   async function send({ method = 'GET', headers = {}, ...more }: Partial<Sent> & Pick<Sent, 'url'>) {
@@ -105,11 +107,13 @@ export function openWire(options: WireOptions): Wire {
       const seconds = Number(seen.headers['retry-after'] ?? Number.NaN)
       if (retries === mostRetries || !(seconds <= longestRetrySeconds))
         throw new NotTestable(`the server limits requests (status ${seen.status})`)
-      await wait(seconds * 1000 + 50, undefined, { signal })
+      await pause(seconds + 0.05)
     }
   }
 
-  return { send, allows, count: () => count }
+  const pause = (seconds: number) => wait(seconds * 1000, undefined, { signal })
+
+  return { send, allows, pause, count: () => count }
 }
 
 async function exchange(

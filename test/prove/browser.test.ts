@@ -18,7 +18,6 @@ function wireTo(answer: (body: string) => { status: number; location?: string })
       return { sent, status, headers: { ...(location !== undefined && { location }) }, body: signInPage }
     },
     allows: () => true,
-    count: () => 0,
   }
 }
 

@@ -4,6 +4,8 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { start } from '../../src/dev/start.ts'
+import { nameOf } from '../../src/prove/check.ts'
+import { checksOf, profileNamed } from '../../src/prove/profiles.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
@@ -19,39 +21,78 @@ interface Report {
   }[]
 }
 
-const key = makeClientKey('ES256')
-const redirectUri = 'https://app.example/callback'
-const signing = {
-  client_id: 'signing',
-  client_name: 'signing',
-  redirect_uris: [redirectUri],
-  jwks: { keys: [key.jwk] },
-}
-const server = await start({ clients: [{ ...signing, token_endpoint_auth_method: 'private_key_jwt' }] })
-t.teardown(server.stop)
+const redirectUri = 'http://127.0.0.1:47999/callback'
 const folder = newFolder(t)
 
-t.test('we do what every checked clause wants, and our clients are deleted afterwards', async (t) => {
-  const file = join(folder, 'report.json')
-  const client = join(folder, 'client.json')
+/** A client with a key, as the server has it and as a file for the command. */
+function signing(name: string, more: Readonly<Record<string, unknown>> = {}) {
+  const key = makeClientKey('ES256')
+  const client = {
+    client_id: name,
+    client_name: name,
+    redirect_uris: [redirectUri, `${redirectUri}?kept=1%2B2&kept=3`],
+    token_endpoint_auth_method: 'private_key_jwt',
+    jwks: { keys: [key.jwk] },
+    ...more,
+  }
+  const file = join(folder, `${name}.json`)
   const jwks = { keys: [{ ...key.privateKey.export({ format: 'jwk' }), kid: key.jwk['kid'] }] }
-  const metadata = { ...signing, token_endpoint_auth_method: 'private_key_jwt', jwks }
-  writeFileSync(client, JSON.stringify(metadata))
-  const flags = ['--profile', 'all', '--client', client, '--report', file]
-  const { code, stdout, stderr } = await run(['prove', server.issuer, ...flags])
-  t.equal(stderr, '')
-  t.equal(code, 0, stdout)
-  const report: Report = JSON.parse(readFileSync(file, 'utf8'))
-  t.strictSame(
-    report.results.filter(({ verdict }) => !['pass', 'not applicable'].includes(verdict)),
-    [],
-  )
-  t.ok(report.results.every(({ verdict, observations }) => verdict !== 'pass' || observations.length > 0))
-  t.strictSame(report.remaining_clients, [])
-  t.match(stdout, /0 fail, 0 warning, .* 0 not testable/)
-  const text = readFileSync(file, 'utf8')
-  t.notMatch(text, 'alice-in-dev')
-  t.notMatch(text, /lyc_(?:at|rt|registration)_/)
+  writeFileSync(file, JSON.stringify({ ...client, jwks }))
+  return { client, file }
+}
+
+const strict = { security_profile: 'fapi2', id_token_signed_response_alg: 'ES256', id_token_claims: 'none' }
+const signed = {
+  ...strict,
+  security_profile: 'fapi2-message-signing',
+  require_signed_request_object: true,
+  response_modes: ['jwt'],
+  authorization_signed_response_alg: 'ES256',
+}
+const [plain, ...others] = [
+  signing('plain'),
+  ...['a', 'b'].map((name) => signing(name, strict)),
+  ...['c', 'd'].map((name) => signing(name, signed)),
+] as const
+const server = await start({ clients: [plain, ...others].map(({ client }) => client) })
+t.teardown(server.stop)
+
+const files = [plain, ...others].map(({ file }) => file)
+for (const [profile, clients] of [
+  // What oauth21 and mcp-2026-07-28 have is in it.
+  ['all', files.slice(0, 1)],
+  ['oidc-basic', files.slice(0, 1)],
+  ['fapi2', files.slice(1, 3)],
+  ['fapi2-ms', files.slice(3)],
+] as const) {
+  t.test(`we do what every clause of ${profile} wants, and our clients are deleted afterwards`, async (t) => {
+    const file = join(folder, 'report.json')
+    const flags = ['--profile', profile, '--client', ...clients, '--report', file]
+    const { code, stdout, stderr } = await run(['prove', server.issuer, ...flags])
+    t.equal(stderr, '')
+    t.equal(code, 0, stdout)
+    const report: Report = JSON.parse(readFileSync(file, 'utf8'))
+    t.strictSame(
+      report.results.filter(({ verdict }) => !['pass', 'not applicable', 'not run'].includes(verdict)),
+      [],
+    )
+    t.ok(report.results.every(({ verdict, observations }) => verdict !== 'pass' || observations.length > 0))
+    t.strictSame(report.remaining_clients, [])
+    t.match(stdout, /0 fail, 0 warning, .* 0 not testable/)
+    const text = readFileSync(file, 'utf8')
+    t.notMatch(text, 'alice-in-dev')
+    t.notMatch(text, /lyc_(?:at|rt|registration)_/)
+  })
+}
+
+t.test('each profile on its own is a part of what was checked', async (t) => {
+  const ids = (profile: string) => checksOf(profileNamed(profile)).map(nameOf)
+  const all = new Set(ids('all'))
+  for (const profile of ['oauth21', 'mcp-2026-07-28'])
+    t.strictSame(
+      ids(profile).filter((name) => !all.has(name)),
+      [],
+    )
 })
 
 t.test('a server without metadata is no pass', async (t) => {

@@ -20,6 +20,7 @@ const order: readonly ReportedClause['verdict'][] = [
   'not testable',
   'pass',
   'not applicable',
+  'not run',
 ]
 
 /** Formats a report as one page that loads nothing and needs no script. */

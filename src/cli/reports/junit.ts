@@ -8,7 +8,8 @@ import { type ClauseReport, observationOf, type ReportedClause, verdictsOf } fro
 export function junit(report: ClauseReport): string {
   const { tool, subject, profile, results } = report
   const counts = verdictsOf(report)
-  const skipped = (counts.get('not applicable') ?? 0) + (counts.get('not testable') ?? 0)
+  const judged = (['pass', 'fail', 'warning'] as const).reduce((sum, one) => sum + (counts.get(one) ?? 0), 0)
+  const skipped = results.length - judged
   const sums = `tests="${results.length}" failures="${counts.get('fail') ?? 0}" errors="0" skipped="${skipped}"`
   const seconds = secondsOf(results.reduce((sum, { milliseconds = 0 }) => sum + milliseconds, 0))
   return `<?xml version="1.0" encoding="UTF-8"?>

@@ -15,7 +15,7 @@ export interface ReportedClause {
   readonly place: string
   readonly url: string
   readonly wants: string
-  readonly verdict: 'pass' | 'fail' | 'warning' | 'not applicable' | 'not testable'
+  readonly verdict: 'pass' | 'fail' | 'warning' | 'not applicable' | 'not testable' | 'not run'
   readonly because?: string
   readonly milliseconds?: number
   readonly observations: readonly { readonly sent: string; readonly came: string }[]

@@ -6,6 +6,7 @@ const levels = {
   pass: ['none', 'pass'],
   'not applicable': ['none', 'notApplicable'],
   'not testable': ['none', 'open'],
+  'not run': ['none', 'open'],
 } as const
 
 /** Formats a report as SARIF 2.1.0: each check is a rule, and has one result. Its place is the issuer or the client. */

@@ -1,26 +1,16 @@
 import { type Check, checksBy } from '../check.ts'
 import { assertionFields, basic, basicMetadata, type Client } from '../clients.ts'
-import { denies, header, noToken, observe, rejected, status, tokens } from '../expect.ts'
+import { noToken, observe, rejected, tokens } from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { judge, judgeEach, type Rule } from '../observation.ts'
 import { membersOf } from '../server.ts'
 import { type Change, clientAssertion } from '../tokens.ts'
 
-const wrongClient: readonly Rule[] = [noToken, rejected('invalid_client')]
 /** A malformed request may be named so, too. */
 const noClient: readonly Rule[] = [noToken, rejected('invalid_client', 'invalid_request')]
 
 /** RFC 6749 §2.3 and §5.2, RFC 7523 §3: how a client shows which one it is. */
 export const clientAuthenticationChecks: readonly Check[] = checksBy({
-  'rfc6749-5.2-invalid-client-header-401': async (lab) => {
-    const client = await lab.client('client_secret_basic')
-    return judge(
-      await bySecret(lab, client, basic(client.id, 'wrong')),
-      noToken,
-      status(401),
-      header('www-authenticate', /^basic\b/i),
-    )
-  },
   'rfc6749-2.2-client-id-not-credential': async (lab) => {
     const client = await lab.client('client_secret_basic')
     const code = await lab.code({}, { client })
@@ -33,20 +23,6 @@ export const clientAuthenticationChecks: readonly Check[] = checksBy({
         await lab.redeem(code, { client_id: client.id, client_secret: '' }, { client: undefined }),
         ...noClient,
       ),
-    )
-  },
-  'rfc6749-4.1.3-authenticate-when-included': async (lab) => {
-    const client = await lab.client('client_secret_post')
-    const code = await lab.code({}, { client })
-    return judge(await lab.redeem(code, { client_secret: `${client.secret}x` }, { client }), ...wrongClient)
-  },
-  'rfc6749-2.3-one-auth-method': async (lab) => {
-    const client = await lab.client('client_secret_basic')
-    const code = await lab.code({}, { client })
-    return denies(
-      await lab.redeem(code, { client_id: client.id, client_secret: client.secret }, { client }),
-      'invalid_request',
-      'invalid_client',
     )
   },
   'rfc6749-2.3.1-secret-not-in-uri': async (lab) => {
@@ -105,17 +81,6 @@ export const clientAuthenticationChecks: readonly Check[] = checksBy({
     )
   },
 })
-
-/** A token request with this Authorization header, and a code that does not matter. */
-function bySecret(lab: Lab, client: Client, authorization: string) {
-  const fields = {
-    grant_type: 'authorization_code',
-    code: 'x',
-    redirect_uri: client.redirectUri,
-    code_verifier: 'a'.repeat(43),
-  }
-  return lab.post('token_endpoint', fields, { headers: { authorization } })
-}
 
 async function byAssertion(lab: Lab, client: Client, change: Change) {
   const assertion = clientAssertion(client.key ?? lab.key, client.id, lab.server.issuer, change)

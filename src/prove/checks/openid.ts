@@ -1,10 +1,10 @@
 import type { JsonWebKey } from 'node:crypto'
 import { systemClock } from '../../system/system.ts'
 import { type Check, checksBy } from '../check.ts'
-import { endsWithCode, endsWithError, header, json, member, observe, status, tokens } from '../expect.ts'
+import { endsWithCode, endsWithError, member, observe, status } from '../expect.ts'
 import type { Grant } from '../flow.ts'
 import type { Lab } from '../lab.ts'
-import { judge, judgeEach, NotApplicable, NotTestable } from '../observation.ts'
+import { judge, NotApplicable, NotTestable } from '../observation.ts'
 import { membersOf } from '../server.ts'
 import { verifiedJwt } from '../tokens.ts'
 
@@ -35,12 +35,6 @@ const claimRows: readonly (readonly [
 ]
 /** OpenID Connect Core: ID Tokens, UserInfo and prompts. */
 export const openidChecks: readonly Check[] = checksBy({
-  'oidc-core-3.1.3.3-id-token-returned': async (lab) =>
-    judge(
-      (await grantOf(lab)).seen,
-      tokens,
-      member('id_token', (value) => typeof value === 'string', 'a string'),
-    ),
   ...Object.fromEntries(
     claimRows.map(([name, fits]) => [
       name,
@@ -125,13 +119,6 @@ export const openidChecks: readonly Check[] = checksBy({
       other.kind === 'callback' ? !other.params.has('code') : /type=["']?password/i.test(other.seen.body)
     return observe(!counts, 'the user that a forged hint names counts', same.seen, other.seen)
   },
-  'oidc-core-5.3-get-and-post': async (lab) => {
-    const { accessToken } = await grantOf(lab)
-    return judgeEach(
-      judge(await lab.userinfo(accessToken), status(200), json),
-      judge(await lab.userinfo(accessToken, { method: 'POST', body: '' }), status(200), json),
-    )
-  },
   'oidc-core-5.3.2-sub-always': async (lab) => {
     const grant = await grantOf(lab)
     const { claims } = await idTokenOf(lab, grant)
@@ -148,8 +135,6 @@ export const openidChecks: readonly Check[] = checksBy({
       seen,
     )
   },
-  'oidc-core-5.3.3-error': async (lab) =>
-    judge(await lab.userinfo('lychgate-prove'), status(401), header('www-authenticate', /invalid_token/)),
   'oidc-core-5.3-requires-openid': async (lab) => {
     const scope = lab.server
       .list('scopes_supported')
@@ -158,39 +143,6 @@ export const openidChecks: readonly Check[] = checksBy({
     const { accessToken } = await lab.grant({ scope, prompt: undefined })
     return judge(await lab.userinfo(accessToken), status(401, 403))
   },
-  'oidc-core-5.3-cors': async (lab) =>
-    judge(
-      await lab.userinfo((await grantOf(lab)).accessToken, { headers: { origin: 'https://app.example' } }),
-      header('access-control-allow-origin', /./),
-    ),
-  'rfc6750-3-challenge-on-refusal': async (lab) =>
-    judge(
-      await lab.wire.send({ url: lab.server.endpoint('userinfo_endpoint') }),
-      status(401, 400),
-      header('www-authenticate', /^(bearer|dpop)\b/i),
-    ),
-  'rfc6750-3.1-invalid-token-401': async (lab) =>
-    judge(await lab.userinfo((await grantOf(lab)).idToken ?? ''), status(401)),
-  'rfc6750-3.1-invalid-token-401/revoked': async (lab) => {
-    const { accessToken, client } = await grantOf(lab)
-    const revoked = await lab.post('revocation_endpoint', { token: accessToken }, { client })
-    return judgeEach(judge(revoked, status(200)), judge(await lab.userinfo(accessToken), status(401)))
-  },
-  'rfc6750-2-one-method': async (lab) => {
-    const { accessToken } = await grantOf(lab)
-    const form = { 'content-type': 'application/x-www-form-urlencoded' }
-    return judge(
-      await lab.userinfo(accessToken, { method: 'POST', headers: form, body: `access_token=${accessToken}` }),
-      status(400, 401),
-    )
-  },
-  'oauth21-5.1-query-token-ignored': async (lab) =>
-    judge(
-      await lab.wire.send({
-        url: `${lab.server.endpoint('userinfo_endpoint')}?access_token=${(await grantOf(lab)).accessToken}`,
-      }),
-      status(400, 401),
-    ),
 })
 
 /** A grant of an OpenID request. */

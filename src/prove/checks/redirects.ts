@@ -3,7 +3,7 @@ import { type Check, checksBy } from '../check.ts'
 import { basicMetadata, type Client, redirectUri } from '../clients.ts'
 import { endsOnPage, endsWithCode, observe } from '../expect.ts'
 import type { Lab } from '../lab.ts'
-import { type Judgement, judgeEach, NotApplicable, NotTestable } from '../observation.ts'
+import { type Judgement, judgeEach, NotApplicable } from '../observation.ts'
 import { membersOf } from '../server.ts'
 
 /** What another reader of URLs may take for the registered one: none of these equals it. */
@@ -86,7 +86,7 @@ export const redirectChecks: readonly Check[] = checksBy({
   'fapi2-5.3.2.1-no-open-redirector': (lab) => staysHere(lab, 'https://evil.example/callback'),
   'rfc6749-3.1.2-redirect-query-retained': async (lab) => {
     const uri = `${redirectUri}?kept=1%2B2&kept=3`
-    const client = await lab.clients.register(await methodOf(lab), { redirect_uris: [uri] })
+    const client = await lab.client('main', { redirect_uris: [uri] })
     const ended = await lab.authorize({ redirect_uri: uri }, { client })
     const location = redirectOf(ended.seen) ?? ''
     const isKept = location.startsWith(`${uri}&`) && ended.kind === 'callback' && ended.params.has('code')
@@ -97,14 +97,12 @@ export const redirectChecks: readonly Check[] = checksBy({
     )
   },
   'rfc6749-3.1.2.3-required-when-ambiguous': async (lab) => {
-    const client = await lab.clients.register(await methodOf(lab), {
-      redirect_uris: [redirectUri, `${redirectUri}/second`],
-    })
+    const client = await lab.client('main', { redirect_uris: [redirectUri, `${redirectUri}/second`] })
     return endsOnPage(await lab.authorize({ ...withoutUri, nonce: undefined }, { client, plain: true }))
   },
   'rfc6749-3.1-no-duplicate-response-params/registered': async (lab) => {
     const uri = `${redirectUri}?code=1&state=2`
-    const metadata = basicMetadata(await methodOf(lab))
+    const metadata = basicMetadata((await lab.client()).method)
     const registered = await lab.clients.post({ ...metadata, redirect_uris: [uri] })
     const { client_id: id } = membersOf(registered) ?? {}
     if (registered.status >= 300 || typeof id !== 'string') return { seen: [registered] }
@@ -163,11 +161,4 @@ async function native(lab: Lab): Promise<{ client: Client; uri: string }> {
   if (!client.redirectUri.startsWith('http://127.0.0.1:'))
     throw new NotApplicable('the client has no loopback redirect URI with a port')
   return { client, uri: client.redirectUri }
-}
-
-/** The authentication by which this server registers clients. */
-async function methodOf(lab: Lab): Promise<Client['method']> {
-  const { method, registered } = await lab.client()
-  if (registered === undefined) throw new NotTestable('it takes a client that registers itself')
-  return method
 }

@@ -20,10 +20,6 @@ export const refreshChecks: readonly Check[] = checksBy({
       observe(same, `scope is ${String(scope)} instead of ${String(members['scope'])}`, seen),
     )
   },
-  'rfc6749-6-invalid-refresh/access-token': async (lab) => {
-    const { client, accessToken } = await lab.grant()
-    return denies(await lab.refresh(client, accessToken), 'invalid_grant')
-  },
   'rfc6749-6-scope-exceed': async (lab) => {
     const extra = lab.server
       .list('scopes_supported')

@@ -1,28 +1,12 @@
 import { systemClock } from '../../system/system.ts'
 import { type Check, checksBy } from '../check.ts'
-import { denies, error, errorCharset, json, member, noStore, noToken, observe, status } from '../expect.ts'
+import { errorCharset, observe, status } from '../expect.ts'
 import type { Lab } from '../lab.ts'
 import { judge, judgeEach, NotApplicable } from '../observation.ts'
 import { membersOf } from '../server.ts'
 
 /** RFC 6749 §3.2, §4.1.3 and §5: the exchange of a code. */
 export const tokenChecks: readonly Check[] = checksBy({
-  'rfc6749-5.1-success-shape': async (lab) => {
-    const { seen } = await lab.grant()
-    const isText = (value: unknown) => typeof value === 'string' && value !== ''
-    return judge(
-      seen,
-      status(200),
-      json,
-      member('access_token', isText, 'a string'),
-      member('token_type', isText, 'a string'),
-    )
-  },
-  'rfc6749-5.1-expires-in-number': async (lab) =>
-    judge(
-      (await lab.grant()).seen,
-      member('expires_in', (value) => Number.isFinite(value) && Number(value) > 0, 'a number'),
-    ),
   'rfc6749-5.1-expires-in-number/introspection': async (lab) => {
     const client = await lab.confidential()
     const { accessToken, seen, members } = await lab.grant({}, { client })
@@ -32,7 +16,6 @@ export const tokenChecks: readonly Check[] = checksBy({
     const differs = Math.abs(exp - systemClock() - Number(members['expires_in']))
     return observe(differs <= 10, `expires_in and exp differ by ${differs} s`, seen, inspected)
   },
-  'rfc6749-5.1-no-store': async (lab) => judge((await lab.grant()).seen, noStore),
   'rfc6749-5.2-error-charset': async (lab) => {
     const client = await lab.client()
     const grantType = 'größe "\\\u0007'
@@ -50,17 +33,6 @@ export const tokenChecks: readonly Check[] = checksBy({
       seen,
     )
   },
-  'rfc9700-2.4-no-password-grant': async (lab) => {
-    const seen = await askByPassword(lab)
-    const isListed = lab.server.supports('grant_types_supported', 'password')
-    return judgeEach(
-      judge(seen, noToken, error('unsupported_grant_type', 'unauthorized_client', 'invalid_client')),
-      observe(!isListed, 'grant_types_supported has password', seen),
-    )
-  },
-  'fapi2-5.3.2.1-no-password-grant': async (lab) =>
-    judge(await askByPassword(lab), noToken, error('unsupported_grant_type', 'unauthorized_client')),
-  'fapi2-5.3.2.2-code-once': async (lab) => denies(await lab.redeem(await lab.grant()), 'invalid_grant'),
   'rfc6749-4.1.3-form-utf8': async (lab) => {
     const inQuery = await lab.wire.send({
       url: await exchangeInQuery(lab),
@@ -74,11 +46,6 @@ export const tokenChecks: readonly Check[] = checksBy({
       inQuery,
     )
   },
-  'oauth21-3.2.3-scope-always': async (lab) =>
-    judge(
-      (await lab.grant()).seen,
-      member('scope', (value) => typeof value === 'string', 'a string'),
-    ),
   'rfc6749-10.10-entropy': async (lab) => {
     const [one, other] = [await lab.grant(), await lab.grant()]
     const values = [one.code, other.code, one.accessToken, other.accessToken]
@@ -102,11 +69,6 @@ export const tokenChecks: readonly Check[] = checksBy({
       other.ended.seen,
     )
   },
-  'rfc6750-5.3-short-lived': async (lab) =>
-    judge(
-      (await lab.grant()).seen,
-      member('expires_in', (value) => Number(value) <= 3600, 'at most 3600'),
-    ),
 })
 
 /** Returns the URL of a token request with its parameters in the query, which a server must not read. */
@@ -120,10 +82,4 @@ async function exchangeInQuery(lab: Lab): Promise<string> {
     code_verifier: verifier,
   })
   return `${lab.server.endpoint('token_endpoint')}?${fields}`
-}
-
-async function askByPassword(lab: Lab) {
-  const fields = { grant_type: 'password', username: 'lychgate-prove', password: 'none' }
-  const key = lab.traits.dpop ? lab.key : undefined
-  return lab.post('token_endpoint', fields, { client: await lab.client(), key })
 }

@@ -4,7 +4,7 @@ import type { Run } from '../runner.ts'
 
 /** Counts results by verdict. */
 export function countsOf(results: readonly Result[]): Readonly<Record<Verdict, number>> {
-  const counts = { pass: 0, fail: 0, warning: 0, 'not applicable': 0, 'not testable': 0 }
+  const counts = { pass: 0, fail: 0, warning: 0, 'not applicable': 0, 'not testable': 0, 'not run': 0 }
   for (const { verdict } of results) counts[verdict] += 1
   return counts
 }
@@ -15,6 +15,7 @@ const marks: Readonly<Record<Verdict, string>> = {
   warning: 'warn',
   'not applicable': 'n/a ',
   'not testable': '?   ',
+  'not run': '-   ',
 }
 
 /** The report for a terminal: what is wrong with its observation, then the reasons of what was not judged, then counts. */
