@@ -103,6 +103,15 @@ export function getContainerPrograms(folder: string): ContainerPrograms {
 }
 
 /**
+ * Returns the path of promtool, which tests rules of Prometheus.
+ * @throws {ProgramsMissing}
+ */
+export function getPromtool(folder: string): string {
+  const roots = getPackages(folder, (roots) => (find(roots, 'usr/bin/promtool') ? [] : ['prometheus']))
+  return find(roots, 'usr/bin/promtool') ?? ''
+}
+
+/**
  * Returns the command line of mmdebstrap, which makes a Debian system in a folder.
  * @throws {ProgramsMissing}
  */

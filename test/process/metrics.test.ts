@@ -1,6 +1,8 @@
 /** The management listener of a running server, as Prometheus reads it. */
+import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
+import { parse } from 'yaml'
 import { pageOf } from '../helpers/authorization.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { authorizationUrl, callApi, obtainTokens, refresh, register } from '../helpers/flow.ts'
@@ -164,6 +166,40 @@ t.test('logout requests to clients are counted by their result', async (t) => {
   await signOut()
   await until(t, async () => (await sample(deliveries, { outcome: 'retried' })) === 1)
   t.equal(await sample(deliveries), 2)
+})
+
+t.test('the rules of Prometheus and the dashboard of Grafana ask for what this server has', async (t) => {
+  const page = await (await fetch(`${management}/metrics`)).text()
+  const kinds = new Map(
+    [...page.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', kind]) => [name, kind]),
+  )
+  /** Of Prometheus itself, and of node_exporter. */
+  const foreign = ['up', 'node_filesystem_avail_bytes', 'node_time_seconds']
+  /** Written by Prometheus, and chosen by the histogram. */
+  const added = ['job', 'instance', 'le']
+  const { panels } = JSON.parse(readFileSync('deploy/grafana-dashboard.json', 'utf8'))
+  const { groups } = parse(readFileSync('deploy/prometheus-rules.yaml', 'utf8'))
+  const expressions: readonly string[] = [...panels, ...groups].flatMap(({ targets, rules }) =>
+    (targets ?? rules).map(({ expr }: { expr: string }) => expr),
+  )
+  t.ok(expressions.length > 25)
+  for (const expression of expressions) {
+    const names = [...expression.matchAll(/\b(?:up\b|(?:lychgate|process|nodejs|node)_\w+)(?:\{([^}]*)\})?/g)]
+    t.ok(names.length > 0, expression)
+    for (const [whole, matchers = ''] of names) {
+      const name = whole.replace(/\{.*/, '')
+      if (foreign.includes(name)) continue
+      const histogram = /^(.*)_bucket$/.exec(name)?.[1]
+      t.ok(histogram === undefined ? kinds.has(name) : kinds.get(histogram) === 'histogram', name)
+      const labels = [...matchers.matchAll(/(\w+)(?:=|!=|=~)"/g)].map(([, label = '']) => label)
+      const samples = page.split('\n').filter((line) => line.startsWith(`${name}{`))
+      for (const label of labels.filter((one) => !added.includes(one)))
+        t.ok(
+          samples.some((line) => line.includes(`${label}="`)),
+          `${name} has ${label}`,
+        )
+    }
+  }
 })
 
 t.test('a request that is not HTTP, and a wrong Host, get a reason there too', async (t) => {
