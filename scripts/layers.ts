@@ -21,6 +21,7 @@ export const order = [
   'observability',
   'pages',
   'specs',
+  'forward-auth',
   'admin',
   'features.ts',
   'settings',
@@ -62,7 +63,7 @@ const walls: readonly { files: string; not: readonly string[]; why: string }[] =
   },
   {
     files: 'src/{admin,dev,cli,doctor,settings}/**',
-    not: ['src/specs/**'],
+    not: ['src/specs/**', 'src/forward-auth/**'],
     why: 'what operators and developers use knows features by their list',
   },
 ]

@@ -19,6 +19,7 @@ const mostLines = {
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_480 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 17_600 },
   dev: { folders: /^dev$/, lines: 6_430 },
+  'forward auth': { folders: /^forward-auth$/, lines: 850 },
   prove: { folders: /^prove$/, lines: 4_000 },
   storage: { folders: /^storage$/, lines: 4_760 },
 }
