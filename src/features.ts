@@ -3,6 +3,7 @@ import { adminApi } from './admin/api/feature.ts'
 import { adminPages } from './admin/pages/feature.ts'
 import type { AppDeps } from './feature/deps.ts'
 import { declarationsOf, type Feature } from './feature/feature.ts'
+import { forwardAuth } from './forward-auth/feature.ts'
 import { clientIdMetadata } from './specs/client-id-metadata/feature.ts'
 import { securityProfile } from './specs/fapi2-security-profile/feature.ts'
 import { signedResponses } from './specs/jarm/feature.ts'
@@ -49,6 +50,7 @@ export const features: readonly Feature[] = [
   securityProfile,
   openidConnect,
   groups,
+  forwardAuth,
   adminApi,
   adminPages,
   resourceMetadata,

@@ -47,7 +47,7 @@ export interface KeyRing {
    */
   sign(
     algorithm: SigningAlgorithm,
-    type: 'JWT' | 'at+jwt' | 'logout+jwt',
+    type: 'JWT' | 'at+jwt' | 'logout+jwt' | 'lychgate-assertion+jwt',
     claims: Readonly<Record<string, unknown>>,
   ): Promise<string>
   /**

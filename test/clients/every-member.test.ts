@@ -61,6 +61,10 @@ const samples: Readonly<Record<string, readonly [value: unknown, needed?: object
   userinfo_signed_response_alg: ['ES256'],
   initiate_login_uri: ['https://app.example/start'],
   allowed_groups: [['group_0123456789abcdefghijkl']],
+  forward_auth: [
+    { host: 'app.example', rules: [{ path: '/public/*', access: 'public' }] },
+    { redirect_uris: ['https://app.example/.lychgate/callback'] },
+  ],
   token_claims: [[{ claim: 'tenant', in: ['id_token', 'userinfo'], value: 'one' }]],
 }
 const base = { client_name: 'App', redirect_uris: ['http://127.0.0.1/callback'] }

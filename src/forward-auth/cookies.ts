@@ -1,0 +1,87 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { hmacText } from '../domain/hmac.ts'
+import type { Grant } from '../domain/model.ts'
+import { hashSecret, isSameText } from '../domain/secret.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+
+/*
+ * The cookies of a protected host. `__Host-` binds them to it: no other host of the domain can set or read them. The
+ * proxy removes them before the app sees a request.
+ */
+
+/** Who is signed in to the host. */
+export const signedInCookie = '__Host-lychgate_host'
+/** Which browser began to sign in, so that no other one can end what it began. */
+export const browserCookie = '__Host-lychgate_host_browser'
+
+/** What a grant is checked by; a leaked database or a leaked key alone makes no cookie. */
+type Sealer = Pick<KeyRing, 'pseudonym'>
+type Sealed = Pick<Grant, 'id' | 'secret'>
+
+const prefix = 'lyc_host_'
+const cookieSyntax = /^lyc_host_([\w-]{16})([\w-]{22})([\w-]{22})$/
+
+/** Returns the value of the cookie for a grant, which is valid on one host. */
+export function sealCookie({ id, secret }: Sealed, host: string, { pseudonym }: Sealer): string {
+  return prefix + id + pseudonym('forward-auth cookie', id, host) + grantTag(secret, host)
+}
+
+/** A cookie that this server made for the host; its grant still has to be checked. */
+export interface OpenedCookie {
+  readonly grantId: string
+  /** Whether it was made with this secret of the grant. */
+  isOf(grantSecret: string): boolean
+}
+
+/** Opens a cookie, before anything is looked up. */
+export function openCookie(text: string, host: string, { pseudonym }: Sealer): OpenedCookie | undefined {
+  const [, grantId = '', keyTag, tag] = cookieSyntax.exec(text) ?? []
+  if (!isSameText(keyTag, pseudonym('forward-auth cookie', grantId, host))) return undefined
+  return { grantId, isOf: (secret) => isSameText(tag, grantTag(secret, host)) }
+}
+
+function grantTag(secret: string, host: string): string {
+  return hmacText(secret, `forward-auth cookie ${host}`, 16)
+}
+
+/** Where a sign-in began, which goes through the authorization request as its `state`. */
+export interface Begun {
+  readonly host: string
+  /** The secret of the browser. */
+  readonly browser: string
+}
+
+/** Returns the `state` of a sign-in: where it goes back to, bound to the host and the browser. */
+export function sealState(to: string, nonce: string, begun: Begun, sealer: Sealer): string {
+  const content = Buffer.from(JSON.stringify([nonce, to])).toString('base64url')
+  return `${content}.${stateTag(content, begun, sealer)}`
+}
+
+/** Returns where a sign-in goes back to; undefined if this browser did not begin it on this host. */
+export function openState(state: string, begun: Begun, sealer: Sealer): string | undefined {
+  const [content = '', tag] = state.split('.')
+  if (!isSameText(tag, stateTag(content, begun, sealer))) return undefined
+  const [, to] = JSON.parse(Buffer.from(content, 'base64url').toString()) as readonly string[] // of sealState
+  return to
+}
+
+function stateTag(content: string, { host, browser }: Begun, { pseudonym }: Sealer): string {
+  return pseudonym('forward-auth state', content, host, hashSecret(browser))
+}
+
+/** Returns the `code_verifier` of a sign-in (RFC 7636 §4.1), which is not stored: it follows from the state. */
+export function verifierOf(state: string, { host, browser }: Begun, { pseudonym }: Sealer): string {
+  return ['1', '2'].map((half) => pseudonym('forward-auth verifier', half, state, host, browser)).join('')
+}
+
+/** Reads a cookie. `__Host-` has one value for a host; of two, which no browser sends, none counts. */
+export function readCookie({ headers }: FastifyRequest, name: string): string | undefined {
+  const pairs = headers.cookie?.split(/; */) ?? []
+  const values = pairs.filter((pair) => pair.startsWith(`${name}=`))
+  return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined
+}
+
+/** Sets a cookie of the host, until the browser is closed. */
+export function setCookie(reply: FastifyReply, name: string, value: string): void {
+  reply.header('set-cookie', `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax`)
+}

@@ -1,0 +1,189 @@
+/** A protected host: what a proxy learns about each request, from the first page to the end of the session. */
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import t from 'tap'
+import { signInAndApprove } from '../helpers/flow.ts'
+import { HostBrowser, page, protect } from '../helpers/protected-host.ts'
+import { alice, startServer } from '../helpers/server.ts'
+
+const trustProxy = ['127.0.0.1', '::1']
+const host = 'app.example.com'
+const server = await startServer(t, { trustProxy })
+const clientId = await protect(server, host)
+
+t.test('a page signs in and goes back to the exact URL; the response has all headers', async (t) => {
+  const browser = new HostBrowser(server, host)
+  const uri = '/a/b?q=%C3%A5&x=1&x=2'
+  const asked = await browser.ask({ uri })
+  t.equal(asked.status, 302)
+  t.match(asked.headers.get('location'), 'https://app.example.com/.lychgate/sign-in?to=')
+  t.equal(await browser.signIn(uri), `https://${host}${uri}`)
+  const passed = await browser.ask({ uri })
+  t.equal(passed.status, 200)
+  const header = (name: string) => Buffer.from(passed.headers.get(name) ?? '-', 'latin1').toString()
+  t.equal(header('remote-user'), 'alice')
+  t.equal(header('remote-email'), 'alice@example.test')
+  t.equal(header('remote-name'), 'Alice Ångström')
+  t.equal(header('remote-groups'), '')
+  const assertion = header('x-lychgate-assertion')
+  t.match(decodeProtectedHeader(assertion), { typ: 'lychgate-assertion+jwt', alg: 'ES256' })
+  const claims = decodeJwt(assertion)
+  t.match(claims, { iss: server.issuer, aud: clientId, preferred_username: 'alice', amr: ['pwd'] })
+  t.equal((claims.exp ?? 0) - (claims.iat ?? 0), 120)
+})
+
+t.test('the cookie is bound to its host, and no other host can read it', async (t) => {
+  const browser = new HostBrowser(server, host)
+  const response = await browser.route(await browser.reach())
+  const set = response.headers.getSetCookie()
+  t.equal(set.length, 1)
+  t.match(set[0], /^__Host-lychgate_host=lyc_host_[\w-]{60}; Path=\/; Secure; HttpOnly; SameSite=Lax$/)
+  await protect(server, 'other.example.com')
+  const other = new HostBrowser(server, 'other.example.com')
+  for (const [name, value] of browser.cookies) other.cookies.set(name, value)
+  t.equal((await other.ask()).status, 302)
+  t.equal((await browser.ask()).status, 200)
+})
+
+t.test('what is no page gets 401 and no redirect', async (t) => {
+  const browser = new HostBrowser(server, host)
+  const noPages = [
+    { headers: { accept: 'application/json' } },
+    { headers: { accept: 'text/html', 'sec-fetch-mode': 'cors' } },
+    { headers: { accept: '*/*', 'sec-fetch-mode': 'websocket', 'sec-websocket-key': 'x' } },
+    { method: 'POST', headers: page },
+  ]
+  for (const asked of noPages) {
+    const response = await browser.ask(asked)
+    t.equal(response.status, 401, JSON.stringify(asked))
+    t.equal(response.headers.get('location'), null)
+    t.match(await response.json(), { error: 'login_required' })
+  }
+  const nginx = await browser.ask({ query: '?redirect=401' })
+  t.equal(nginx.status, 401)
+  t.match(nginx.headers.get('location'), `https://${host}/.lychgate/sign-in`)
+})
+
+t.test('an assertion is signed once a minute for a session and host', async (t) => {
+  const browser = new HostBrowser(server, host)
+  await browser.signIn()
+  const assertion = async () => (await browser.ask()).headers.get('x-lychgate-assertion')
+  const first = await assertion()
+  t.equal(await assertion(), first)
+  server.advance(60)
+  t.not(await assertion(), first)
+})
+
+t.test('an assertion is no token: not at UserInfo, as a hint, or in a sign-out', async (t) => {
+  const browser = new HostBrowser(server, host)
+  await browser.signIn()
+  const assertion = (await browser.ask()).headers.get('x-lychgate-assertion') ?? ''
+  const authorization = `Bearer ${assertion}`
+  const userInfo = await fetch(`${server.issuer}/api/oauth/userinfo`, { headers: { authorization } })
+  t.equal(userInfo.status, 401)
+  const api = await fetch(`${server.issuer}/api/courses`, { headers: { authorization } })
+  t.equal(api.status, 401)
+  await browser.agent.open(`${server.issuer}/oauth/logout?id_token_hint=${assertion}`)
+  t.equal((await browser.ask()).status, 200, 'as a hint it would have signed out without a question')
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: `https://${host}/.lychgate/callback`,
+    scope: 'openid',
+    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+    code_challenge_method: 'S256',
+    id_token_hint: assertion,
+  })
+  const hinted = await fetch(`${server.issuer}/oauth/authorize?${query}`, { redirect: 'manual' })
+  t.match(hinted.headers.get('location'), /error=invalid_request/)
+})
+
+t.test('the end of the session ends it at the next request', async (t) => {
+  const browser = new HostBrowser(server, host)
+  await browser.signIn()
+  t.equal((await browser.ask()).status, 200)
+  const landing = await browser.agent.open(`${server.issuer}/oauth/logout`)
+  if (landing.at === 'page' && landing.page.forms[0] !== undefined)
+    await browser.agent.submit(landing.page, { decision: 'logout' })
+  t.equal((await browser.ask()).status, 302)
+  const [, grantId = ''] = /^lyc_host_(.{16})/.exec(browser.cookies.get('__Host-lychgate_host') ?? '') ?? []
+  const grant = await server.deps.store.find('grant', grantId)
+  t.equal(grant?.revokedBy, 'lychgate-session-ended')
+})
+
+t.test('a session that idles ends it, and use keeps it', async (t) => {
+  const { sessionIdleSeconds } = server.deps.config.lifetimes
+  const browser = new HostBrowser(server, host)
+  await browser.signIn()
+  server.advance(sessionIdleSeconds - 60)
+  t.equal((await browser.ask()).status, 200)
+  server.advance(sessionIdleSeconds - 60)
+  t.equal((await browser.ask()).status, 200, 'the first use has extended it')
+  server.advance(sessionIdleSeconds + 60)
+  t.equal((await browser.ask()).status, 302)
+})
+
+t.test('a user who is locked passes no more', async (t) => {
+  const browser = new HostBrowser(server, host)
+  await browser.signIn('/', { username: 'bob', password: 'bob-in-tests' })
+  t.equal((await browser.ask()).status, 200)
+  const user = await server.deps.store.find('userByLogin', 'bob')
+  if (user === undefined) throw new Error('no bob')
+  await server.deps.store.write({ op: 'update', kind: 'user', record: { ...user, lockedAt: server.now() } })
+  t.equal((await browser.ask()).status, 302)
+  await server.deps.store.write({ op: 'update', kind: 'user', record: user })
+})
+
+t.test('a callback is for the browser that began, once, and on its host', async (t) => {
+  const browser = new HostBrowser(server, host)
+  const callback = await browser.reach('/x')
+  const stranger = new HostBrowser(server, host)
+  const crossed = await stranger.route(callback)
+  t.equal(crossed.status, 400)
+  t.match(await crossed.text(), /lychgate-forward-auth-state|did not send our cookie/)
+  const elsewhere = new HostBrowser(server, 'other.example.com')
+  for (const [name, value] of browser.cookies) elsewhere.cookies.set(name, value)
+  t.equal((await elsewhere.route(callback)).status, 400)
+  t.equal((await browser.route(callback)).status, 303)
+  t.equal((await browser.ask()).status, 200)
+  t.equal((await browser.route(callback)).status, 400, 'a code is redeemed once')
+  t.equal((await browser.ask()).status, 302, 'and what came of it is revoked, RFC 6749 section 4.1.2')
+})
+
+t.test('only a proxy of trustProxy may ask, about a host that is protected, as text', async (t) => {
+  for (const odd of [
+    'APP.example.com',
+    'app.example.com.',
+    'app.example.com:443',
+    'app.example.com, x',
+    'evil.example',
+  ])
+    t.equal((await new HostBrowser(server, odd).ask()).status, 403, odd)
+  const direct = await startServer(t)
+  await protect(direct, host)
+  const response = await new HostBrowser(direct, host).ask()
+  t.equal(response.status, 403)
+  const malformed = await new HostBrowser(server, host).ask({ uri: 'https://evil.example/' })
+  t.equal(malformed.status, 400)
+  const loop = await new HostBrowser(server, host).ask({ uri: '/.lychgate/sign-in?to=/' })
+  t.equal(loop.status, 403)
+})
+
+t.test('a way back leads to the host alone', async (t) => {
+  const browser = new HostBrowser(server, host)
+  for (const [to, back] of [
+    ['//evil.example/', `https://${host}//evil.example/`],
+    ['https://evil.example/', `https://${host}/`],
+    ['/\\evil.example', `https://${host}/\\evil.example`],
+    [`/${'a'.repeat(5000)}`, `https://${host}/`],
+  ]) {
+    const begun = await browser.route(`/.lychgate/sign-in?to=${encodeURIComponent(to ?? '')}`)
+    t.equal(begun.status, 303)
+    const landing = await browser.agent.open(begun.headers.get('location') ?? '')
+    const callback = await signInAndApprove(browser.agent, landing, { user: alice })
+    t.equal((await browser.route(callback)).headers.get('location'), back)
+  }
+})
+
+t.test('no log line has a cookie, a code or an assertion', async (t) => {
+  t.notMatch(server.log.join('\n'), /lyc_(?:host|code|browser)_|eyJ/)
+})
