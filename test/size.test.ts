@@ -17,11 +17,11 @@ const mostLines = {
     lines: 19_500,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_480 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 17_600 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 17_900 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 850 },
   prove: { folders: /^prove$/, lines: 4_000 },
-  storage: { folders: /^storage$/, lines: 4_760 },
+  storage: { folders: /^storage$/, lines: 5_190 },
 }
 const restOfLines = 7_350
 

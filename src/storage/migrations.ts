@@ -22,6 +22,11 @@ export interface AppliedMigration {
   readonly hash: string
 }
 
+/** What a copy of a store writes next to its migrations: one that has not ended, or that writes go to the other one. */
+export type CopyMark = Extract<StoreFacts['schema'], 'unfinished' | 'moved'>
+/** Later than any migration: a version that does not know the mark takes the store for a newer one. */
+export const markedAt = 9_000_000_000_000_000
+
 /** Begins a migration that only adds what the version before can do without: both serve with these tables. */
 const compatibleComment = '-- compatible'
 /** Ends the hash of one, so that a version that does not know the migration can read it. */
@@ -56,9 +61,11 @@ function readJournal(dialect: Dialect): Journal['entries'] {
 export function schemaState(
   dialect: Dialect,
   applied: readonly AppliedMigration[],
-): 'older' | 'current' | 'ahead' | 'newer' {
+): Exclude<StoreFacts['schema'], 'missing' | 'foreign'> {
   const known = readJournal(dialect).map(({ when }) => when)
   const isComplete = known.every((instant) => applied.some(({ at }) => at === instant))
+  const marked = applied.find(({ at }) => at === markedAt)
+  if (marked !== undefined) return marked.hash as CopyMark // that `mark` of copy.ts wrote
   const added = applied.filter(({ at }) => !known.includes(at))
   if (added.length === 0) return isComplete ? 'current' : 'older'
   return isComplete && added.every(({ hash }) => hash.endsWith(compatibleMark)) ? 'ahead' : 'newer'
@@ -74,5 +81,27 @@ export function newestMigration(): number {
   return Math.floor(Math.max(...readJournal('sqlite').map(({ when }) => when)) / 1000)
 }
 
-/** What the operator reads when a database has a migration that this build does not know. */
-export const newerVersion = 'the database was made by a newer version of Lychgate; it was left as it is'
+/** Whether what is in it can be read: no server starts with one that was moved. */
+export function isRead(schema: StoreFacts['schema']): boolean {
+  return isServed(schema) || schema === 'moved'
+}
+
+/** What the operator reads when a database is not for this build, or for no server. It is left as it is. */
+const reasons: Readonly<Partial<Record<StoreFacts['schema'], string>>> = {
+  foreign: 'it belongs to another program',
+  newer: 'the database was made by a newer version of Lychgate; it was left as it is',
+  unfinished: 'a copy into it has not ended; run lychgate store copy again',
+  moved:
+    'its contents were moved: start with the store that has them, or take the move back with lychgate store resume',
+}
+
+/** Returns why this build opens no database with these tables. */
+export function reasonAgainst(schema: StoreFacts['schema']): string | undefined {
+  return reasons[schema]
+}
+
+/** @throws {Error} unless this build opens or migrates a database with these tables. */
+export function assertOurs(schema: StoreFacts['schema']): void {
+  const reason = reasons[schema]
+  if (reason !== undefined) throw new Error(reason)
+}

@@ -1,4 +1,5 @@
 import type { Condition } from '../domain/decision.ts'
+import type { CopyEnd } from './copy.ts'
 import type { Store, StoreFacts, StoreOptions } from './store.ts'
 
 /**
@@ -38,4 +39,14 @@ export async function examineStore(
   }
   const { examinePostgres } = await import('./postgres/examine-postgres.ts')
   return await examinePostgres(url, isAdministered)
+}
+
+/** Opens a store that exists, whatever its state, to copy it or into it. */
+export async function openCopyEnd(url: string): Promise<CopyEnd> {
+  if (url.startsWith('sqlite:')) {
+    const { openSqliteEnd } = await import('./sqlite/copy-end.ts')
+    return openSqliteEnd(url.slice('sqlite:'.length))
+  }
+  const { openPostgresEnd } = await import('./postgres/copy-end.ts')
+  return await openPostgresEnd(url)
 }

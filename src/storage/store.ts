@@ -409,8 +409,11 @@ export interface UserMatches {
 export interface StoreFacts {
   /** Such as `PostgreSQL 17.2`. */
   readonly engine: string
-  /** Its tables against those of this build (`schemaState`); `foreign`: another program's. */
-  readonly schema: 'missing' | 'older' | 'current' | 'ahead' | 'newer' | 'foreign'
+  /**
+   * Its tables against those of this build (`schemaState`); `foreign`: another program's. A copy into an `unfinished` one
+   * has not ended, and the contents of a `moved` one are in another store.
+   */
+  readonly schema: 'missing' | 'older' | 'current' | 'ahead' | 'newer' | 'foreign' | 'unfinished' | 'moved'
   /** A reason why nothing can be kept in it: damage, a version too old, a standby. */
   readonly faults: readonly StoreFault[]
   /** What makes it slower than it has to be. */

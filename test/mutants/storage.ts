@@ -2,6 +2,7 @@ import type { Fault } from './fault.ts'
 
 const checkpoints = ['test/storage/checkpoints.test.ts'] as const
 const copy = ['test/storage/copy-database.test.ts'] as const
+const moving = ['test/storage/copy.test.ts'] as const
 const sqlite = ['test/storage/sqlite.test.ts'] as const
 
 /** Faults of storage and of stored secrets. */
@@ -112,6 +113,34 @@ export const storageFaults = [
     find: "    assertOurs(schema === 'missing' ? 'foreign' : schema)\n",
     replace: '',
     tests: copy,
+  },
+  {
+    id: 'moved-store-takes-writes',
+    file: 'src/storage/copy.ts',
+    find: 'await end.run(end.pause(name))',
+    replace: 'await end.run(end.resume(name))',
+    tests: moving,
+  },
+  {
+    id: 'copy-not-compared',
+    file: 'src/storage/copy.ts',
+    find: 'if (source.end() !== copy.end())',
+    replace: 'if (source.end() === undefined)',
+    tests: moving,
+  },
+  {
+    id: 'copy-gives-numbers-again',
+    file: 'src/storage/copy.ts',
+    find: 'Math.max(Number(last), 1)',
+    replace: '1',
+    tests: moving,
+  },
+  {
+    id: 'server-starts-with-a-half-copied-store',
+    file: 'src/storage/migrations.ts',
+    find: 'if (reason !== undefined) throw new Error(reason)',
+    replace: "if (reason !== undefined && schema !== 'unfinished') throw new Error(reason)",
+    tests: moving,
   },
   {
     id: 'database-replaced-under-a-server',

@@ -27,6 +27,10 @@ const schemaFindings: Readonly<Record<Exclude<StoreFacts['schema'], 'missing'>, 
     change  make a backup, then restart the server with this version`,
   newer: problem`schema: a newer version of Lychgate made this database; this one does not open it
     change  start the newer version, or put the backup from before the upgrade in its place`,
+  unfinished: problem`schema: a copy into this database has not ended; no server starts with it
+    change  lychgate store copy --pause --to ...   (of the store that is copied)`,
+  moved: problem`schema: the contents of this database were moved to another one; no server writes to this one
+    change  name the other one, or take the move back: lychgate store resume`,
   foreign: problem`schema: the database belongs to another program
     change  ${exampleStore}`,
 }

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Condition } from '../../domain/decision.ts'
 import { connectionFault } from '../../domain/server-url.ts'
 import { systemClock } from '../../system/system.ts'
-import { isServed, schemaState } from '../migrations.ts'
+import { isRead, schemaState } from '../migrations.ts'
 import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { appliedMigrations } from './open-pool.ts'
@@ -58,7 +58,7 @@ async function factsOf(
     faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
     advice: compression === 'off' ? [uncompressed] : [],
     clock,
-    ...(isServed(schema) && (await run(client, storedFacts(isAdministered)))),
+    ...(isRead(schema) && (await run(client, storedFacts(isAdministered)))),
     isStandby: standby === true,
   }
 }

@@ -2,7 +2,7 @@ import { DrizzleQueryError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import { connectionFault } from '../../domain/server-url.ts'
-import { type AppliedMigration, isServed, migrateAll, newerVersion, schemaState } from '../migrations.ts'
+import { type AppliedMigration, assertOurs, isServed, migrateAll, schemaState } from '../migrations.ts'
 import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { codeOf, numbers } from './prepared.ts'
 
@@ -109,7 +109,7 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
     await client.query('select pg_advisory_xact_lock($1)', [migrationLock])
     const applied = await appliedMigrations(client)
     const state = schemaState('postgres', applied)
-    if (state === 'newer') throw new Error(newerVersion)
+    assertOurs(state)
     if (isServed(state)) return
     await migrateAll('postgres', drizzle(client))
   } finally {

@@ -11,7 +11,8 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { assertOurs, schemaOf } from './open-database.ts'
+import { assertOurs } from '../migrations.ts'
+import { schemaOf } from './open-database.ts'
 
 /** What a copy has in it, as a user would count. */
 export interface CopyContents {

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Condition } from '../../domain/decision.ts'
-import { isServed } from '../migrations.ts'
+import { isRead } from '../migrations.ts'
 import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { assertSound, schemaOf } from './open-database.ts'
@@ -23,7 +23,7 @@ export function examineDatabase(file: string, isAdministered: Condition['holds']
       engine: `SQLite ${client.prepare('select sqlite_version()').pluck().get()}`,
       schema,
       faults: damageOf(client),
-      ...(isServed(schema) && runnerOf(client)(storedFacts(isAdministered))),
+      ...(isRead(schema) && runnerOf(client)(storedFacts(isAdministered))),
       ...(commitMilliseconds !== undefined && { commitMilliseconds }),
     }
   } catch (fault) {

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DrizzleError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
-import { type AppliedMigration, isServed, migrateAll, newerVersion, schemaState } from '../migrations.ts'
+import { type AppliedMigration, assertOurs, isServed, migrateAll, schemaState } from '../migrations.ts'
 import type { StoreFacts } from '../store.ts'
 
 /** Before 3.51.3 two connections that checkpoint can corrupt a WAL database; a migration needs 3.53. */
@@ -110,12 +110,6 @@ export function schemaOf(client: Database.Database): StoreFacts['schema'] {
   // By the instants at which the migrations were made, which drizzle stores as their names.
   const applied = client.prepare('select created_at as at, hash from __drizzle_migrations').all()
   return schemaState('sqlite', applied as AppliedMigration[]) // columns of these names
-}
-
-/** @throws {Error} when the file is another program's or was made by a newer version. */
-export function assertOurs(schema: StoreFacts['schema']): void {
-  if (schema === 'foreign') throw new Error('it belongs to another program')
-  if (schema === 'newer') throw new Error(newerVersion)
 }
 
 async function applyMigrations(client: Database.Database): Promise<void> {

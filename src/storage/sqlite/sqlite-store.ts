@@ -103,8 +103,9 @@ function transactionsOf(client: Database.Database, turns: BatchedReads) {
   }
 }
 
-/** Locked, full, unreadable, or closed: nothing the caller did, and worth trying again. */
-const unavailable = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|PROTOCOL|NOMEM|CORRUPT|NOTADB)/
+/** Locked, full, unreadable, moved, or closed: nothing the caller did, and worth trying again. */
+const unavailable =
+  /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|PROTOCOL|NOMEM|CORRUPT|NOTADB|CONSTRAINT_TRIGGER)/
 const exists = /^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY|ROWID)$/
 
 function translate(fault: unknown): unknown {
