@@ -47,6 +47,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   token: async () => (await import('./cli/token.ts')).addTokenCommand,
   backup: async () => (await import('./cli/backup.ts')).addBackupCommand,
   restore: async () => (await import('./cli/backup.ts')).addRestoreCommand,
+  store: async () => (await import('./cli/store-copy.ts')).addStoreCommands,
   explain: async () => (await import('./cli/explain.ts')).addExplainCommand,
   audit: async () => (await import('./cli/audit.ts')).addAuditCommand,
   config: async () => (await import('./cli/config.ts')).addConfigCommands,

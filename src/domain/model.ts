@@ -478,6 +478,8 @@ export const auditEventNames = [
   'key-retired',
   'key-reseal-begun',
   'key-resealed',
+  'store-moved',
+  'store-resumed',
 ] as const
 
 export type AuditEventName = (typeof auditEventNames)[number]

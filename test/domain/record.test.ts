@@ -65,7 +65,7 @@ t.test('what clients and the audit log are stored with stays, too', async (t) =>
     'passkey-added passkey-removed passkeys-removed passkey-copied recovery-codes-made recovery-code-used',
     'second-factor-added second-factor-removed',
     'group-created group-changed group-deleted group-member-added group-member-removed',
-    'key-made key-rotated key-changed key-retired key-reseal-begun key-resealed',
+    'key-made key-rotated key-changed key-retired key-reseal-begun key-resealed store-moved store-resumed',
   ]
   t.strictSame(auditEventNames, names.join(' ').split(' '))
 })

@@ -72,7 +72,7 @@ type OfUser = Exclude<
   | 'user-removed'
   | 'registration'
   | `group-${'created' | 'changed' | 'deleted'}`
-  | `${'key' | 'client' | 'registration'}-${string}`
+  | `${'key' | 'store' | 'client' | 'registration'}-${string}`
 >
 
 const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = {
