@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isObject } from '../domain/is-object.ts'
 import type { Result } from '../prove/check.ts'
-import { type Client, clientOf } from '../prove/clients.ts'
+import { type Client, clientOf, redirectUri } from '../prove/clients.ts'
 import { NotTestable } from '../prove/observation.ts'
 import { presets, type Recording, recordingOf } from '../prove/presets.ts'
 import { checksOf, profileFor, profileNamed, profiles } from '../prove/profiles.ts'
@@ -19,6 +19,8 @@ interface ProveFlags extends ReportFlags {
   readonly only?: RegExp
   readonly client?: readonly string[]
   readonly initialAccessToken?: string
+  readonly cimd?: string
+  readonly slow?: true
   readonly username?: string
   readonly passwordFile?: string
   readonly forms?: string
@@ -67,6 +69,8 @@ export function addProveCommand(program: Command): void {
       'JSON of a client to use, as its registration returned it; jwks may have a private key',
     )
     .option('--initial-access-token <token>', 'register clients with this token')
+    .option('--cimd <url>', `a client metadata document; one of its redirect URIs is ${redirectUri}`)
+    .option('--slow', 'also wait for codes and tokens to expire, up to 15 minutes each')
     .option('--username <name>', 'the user who signs in')
     .option('--password-file <file>', 'the password of that user, in a file')
     .option('--forms <file>', 'JSON with the names of the fields of the sign-in and consent pages')
@@ -123,6 +127,8 @@ async function proved(issuer: string, flags: ProveFlags): Promise<Run> {
       },
       provided: (flags.client ?? []).map(readClient),
       initialToken: flags.initialAccessToken,
+      isSlow: flags.slow === true,
+      documentUrl: flags.cimd,
       recordings: flags.forms === undefined ? presets : [readForms(flags.forms)],
       credentials: credentialsOf(flags),
       ...progress,

@@ -16,6 +16,8 @@ export type Ended =
 export interface Visit {
   readonly redirectUri: string
   readonly decision?: Decision
+  /** The code that a device shows, for the page that asks for one. */
+  readonly deviceCode?: string
   /** Ends at the first page that asks the user for something. */
   readonly stopsAtPage?: boolean
 }
@@ -77,6 +79,7 @@ export function openBrowser(options: BrowserOptions): Browser {
   async function visit(request: Pick<Sent, 'url'> & Partial<Sent>, how: Visit): Promise<Ended> {
     afterForms = []
     hasSignedIn = false
+    let hasTyped = false
     let next: (Pick<Sent, 'url'> & Partial<Sent>) | undefined = request
     for (let step = 0; next !== undefined && step < mostSteps; step += 1) {
       const seen = await load(next)
@@ -92,16 +95,25 @@ export function openBrowser(options: BrowserOptions): Browser {
         continue
       }
       if (how.stopsAtPage === true) return { kind: 'page', seen }
-      next = actOn(seen, how.decision ?? 'approve')
+      next = actOn(seen, how.decision ?? 'approve', hasTyped ? undefined : how.deviceCode)
+      hasTyped = true
       if (next === undefined) return { kind: 'page', seen }
     }
     throw new NotTestable(`the browser took ${mostSteps} steps and did not arrive (--forms FILE)`)
   }
 
   /** What the user sends from a page; undefined if it asks for nothing that is known. */
-  function actOn(page: Seen, decision: Decision): (Pick<Sent, 'url'> & Partial<Sent>) | undefined {
+  function actOn(
+    page: Seen,
+    decision: Decision,
+    code?: string,
+  ): (Pick<Sent, 'url'> & Partial<Sent>) | undefined {
     const forms = formsOf(page.body, page.sent.url)
     const has = (name: string) => (form: PageForm) => form.controls.some((control) => control.name === name)
+    for (const form of code === undefined ? [] : forms) {
+      const field = form.controls.find(({ name, type }) => /code/i.test(name) && type === 'text')
+      if (code !== undefined && field !== undefined) return submit(form, { [field.name]: code })
+    }
     for (const recording of recordings) {
       const { signIn, consent } = recording
       const entry = forms.find((form) => has(signIn.username)(form) && has(signIn.password)(form))

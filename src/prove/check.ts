@@ -36,6 +36,8 @@ export interface Step {
   /** Where a visit ends, if not at the redirect URI. */
   readonly to?: string
   readonly token?: string
+  /** What the user types where a page asks for the code of a device. */
+  readonly deviceCode?: string
   readonly headers?: Readonly<Record<string, string>>
   /** Parameters of the authorization request before it. */
   readonly asked?: Values
@@ -102,6 +104,11 @@ const documents: readonly (readonly [prefix: RegExp, title: string, url: string]
   [/^jarm-/, 'JARM', 'https://openid.net/specs/oauth-v2-jarm.html'],
   [/^oauth21-/, 'OAuth 2.1', 'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-v2-1'],
   [/^rfc7523bis-/, 'RFC 7523bis', 'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-rfc7523bis'],
+  [
+    /^cimd-/,
+    'Client ID Metadata Document',
+    'https://datatracker.ietf.org/doc/draft-ietf-oauth-client-id-metadata-document/',
+  ],
   [
     /^mcp-/,
     'MCP authorization',

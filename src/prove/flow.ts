@@ -64,6 +64,8 @@ export interface LabOptions {
   readonly credentials: { readonly username: string; readonly password: string } | undefined
   /** The key of DPoP proofs of this run. */
   readonly key: ClientKey
+  /** The URL of a client metadata document. */
+  readonly documentUrl?: string | undefined
   /** Checks may wait until something has expired. */
   readonly isSlow?: boolean
 }

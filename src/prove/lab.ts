@@ -25,11 +25,12 @@ export function openLab({
   credentials,
   key,
   isSlow = false,
+  documentUrl,
 }: LabOptions) {
   const shared = { wire, recordings, credentials }
   const freshBrowser = () => openBrowser(shared)
   const signedIn = freshBrowser()
-  const { client, confidential } = openPool({ server, clients, provided, traits })
+  const { client, confidential, documented } = openPool({ server, clients, provided, traits, documentUrl })
   let nonce: string | undefined
 
   /** Scopes to ask for: two, so that one can be left out, and what refresh tokens need. */
@@ -119,7 +120,7 @@ export function openLab({
    */
   async function wait(seconds: number): Promise<void> {
     if (!isSlow) throw new NotRun('--slow')
-    if (!(seconds <= longestWait)) throw new NotTestable(`it lives for ${seconds} s`)
+    if (!(seconds <= longestWait)) throw new NotRun(`a lifetime of ${longestWait} s at most`)
     await wire.pause(seconds)
   }
 
@@ -271,6 +272,7 @@ export function openLab({
     freshBrowser,
     client,
     confidential,
+    documented,
     push,
     scope,
     request,

@@ -1,6 +1,6 @@
-import { type AuthMethod, authMethods, type Client } from './clients.ts'
+import { type AuthMethod, authMethods, type Client, redirectUri } from './clients.ts'
 import type { LabOptions } from './flow.ts'
-import { NotApplicable, NotTestable } from './observation.ts'
+import { NotApplicable, NotRun, NotTestable } from './observation.ts'
 import type { Values } from './values.ts'
 
 /** Opens the clients of a run: each is registered when it is first asked for, or is one that the operator made. */
@@ -9,7 +9,8 @@ export function openPool({
   clients,
   provided,
   traits,
-}: Pick<LabOptions, 'server' | 'clients' | 'provided' | 'traits'>) {
+  documentUrl,
+}: Pick<LabOptions, 'server' | 'clients' | 'provided' | 'traits' | 'documentUrl'>) {
   const registered = new Map<string, Promise<Client>>()
 
   /** The client of a name; `main` and `other` are two of the same kind. With metadata it is one that has them. */
@@ -57,7 +58,16 @@ export function openPool({
     return client(traits.methods.includes('none') ? (method ?? 'client_secret_basic') : 'main')
   }
 
-  return { client, confidential }
+  /**
+   * The client whose metadata are at a URL; its redirect URI is the one of this program.
+   * @throws {NotRun} without --cimd.
+   */
+  async function documented(): Promise<Client> {
+    if (documentUrl === undefined) throw new NotRun('--cimd URL')
+    return { id: documentUrl, method: 'none', redirectUri, metadata: {} }
+  }
+
+  return { client, confidential, documented }
 }
 
 /** Whether metadata have these members, and of lists these elements. */

@@ -46,7 +46,7 @@ const oauth = documents(
   'rfc9700',
   'oauth21',
 )
-const openid = documents('rfc6749', 'rfc6750', 'oidc-(?:core|disc|reg|rpl)')
+const openid = documents('rfc6749', 'rfc6750', 'oidc-(?:core|disc|reg|rpl|bcl)')
 /** What OAuth 2.1 and its successors demand of every client, and OpenID Connect Core leaves open. */
 const demandsPkce = ({ id }: Check) =>
   /required|pkce-for-all|method-default-plain|method-unsupported/.test(id) && id.startsWith('rfc7636')
@@ -76,7 +76,7 @@ export const profiles: readonly Profile[] = [
   {
     name: 'mcp-2026-07-28',
     about: 'authorization servers of MCP',
-    covers: (check) => oauth(check) || documents('mcp', 'rfc9728')(check),
+    covers: (check) => oauth(check) || documents('mcp', 'rfc9728', 'cimd')(check),
     traits: webTraits,
   },
   {
@@ -101,7 +101,7 @@ export const profiles: readonly Profile[] = [
   {
     name: 'all',
     about: 'every clause except those of FAPI 2.0, which contradict others, and of the draft of RFC 7523',
-    covers: (check) => !documents('fapi2', 'jarm', 'rfc7523bis')(check),
+    covers: (check) => !documents('fapi2', 'rfc7523bis')(check),
     traits: webTraits,
   },
 ]

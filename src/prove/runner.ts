@@ -21,6 +21,7 @@ export interface RunOptions extends Omit<WireOptions, 'issuer'> {
   readonly provided: readonly Client[]
   readonly initialToken?: string | undefined
   readonly isSlow?: boolean
+  readonly documentUrl?: string | undefined
   readonly recordings: readonly Recording[]
   readonly credentials: { readonly username: string; readonly password: string } | undefined
   readonly onBegin?: (count: number, profile: string) => void

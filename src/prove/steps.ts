@@ -56,6 +56,10 @@ export const requests: Readonly<Record<string, (sender: Sender) => Promise<Came>
     Object.assign(values, { access_token: accessToken, refresh_token: refreshToken, id_token: idToken })
     return grant.seen
   },
+  async code({ scene, change }) {
+    scene.code = await scene.lab.code(paramsOf(change()), scene)
+    return scene.code.ended
+  },
   async exchange({ scene, step, change, by }) {
     const { lab, client, browser, values } = scene
     const asked = paramsOf(filled(step.asked ?? {}, values))
@@ -137,7 +141,8 @@ export const requests: Readonly<Record<string, (sender: Sender) => Promise<Came>
       : { url: params === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${params}` }
     const redirectUri = String(filled(step.to ?? client.redirectUri, values))
     const decision = deny ? 'deny' : leave ? 'sign out' : 'approve'
-    return browser.visit(target, { redirectUri, decision, stopsAtPage: look })
+    const typed = step.deviceCode === undefined ? {} : { deviceCode: filled(step.deviceCode, values) }
+    return browser.visit(target, { redirectUri, decision, stopsAtPage: look, ...typed })
   },
   async wait({ scene: { lab, values }, step }) {
     await lab.wait(Number(filled(step.token, values)))

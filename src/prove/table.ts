@@ -3,7 +3,7 @@ import type { Row, Step } from './check.ts'
 import { authMethods, basic, type Client } from './clients.ts'
 import * as expect from './expect.ts'
 import type { Lab } from './lab.ts'
-import { type Judgement, judge, judgeEach, NotApplicable, NotTestable, type Seen } from './observation.ts'
+import { type Judgement, judge, judgeEach, NotApplicable, NotRun, NotTestable, type Seen } from './observation.ts'
 import { endpointNames, membersOf } from './server.ts'
 import { type Came, requests, type Scene } from './steps.ts'
 import { differenceFrom, filled, type Values } from './values.ts'
@@ -121,6 +121,10 @@ async function assertCorrect(lab: Lab, { send = '', gets, by = 'main' }: Row): P
 
 /** @throws {NotApplicable} if the metadata lack a member, or `member value` in its list. */
 function demand({ server }: Lab, need: string): void {
+  if (need === 'https') {
+    if (server.issuer.startsWith('https:')) return
+    throw new NotRun('an https issuer')
+  }
   const [member = '', value] = need.split(' ')
   if (server.metadata[member] === undefined) throw new NotApplicable(`the metadata have no ${member}`)
   if (
@@ -132,6 +136,7 @@ function demand({ server }: Lab, need: string): void {
 }
 
 function clientFor(lab: Lab, by = 'main', more?: Values): Promise<Client> {
+  if (by === 'cimd') return lab.documented()
   if (by === 'confidential') return lab.confidential()
   if (by === 'public') return lab.client(lab.traits.methods[0] === 'none' ? 'none' : 'main', more)
   const method = authMethods.find((name) => name === by)

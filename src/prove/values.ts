@@ -14,7 +14,7 @@ export interface Expected {
   readonly headers?: Readonly<Record<string, string | null>>
   /**
    * Of a JSON body, or of the parameters of a redirect to the client: a value; `string`, `number`, `list`, `present`,
-   * `absent`; `/an expression/`; or a list that the value has to contain.
+   * `absent`, `soon`; `/an expression/`; or a list that the value has to contain.
    */
   readonly members?: Values
   /** No other members are there. */
@@ -70,6 +70,8 @@ const kinds: Readonly<Record<string, (value: unknown) => boolean>> = {
   list: (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
   present: (value) => value !== undefined,
   absent: (value) => value === undefined,
+  /** A time of the next ten minutes. */
+  soon: (value) => Number(value) > systemClock() && Number(value) <= systemClock() + 600,
 }
 
 function fits(value: unknown, wanted: unknown): boolean {

@@ -46,7 +46,7 @@ const signed = {
   ...strict,
   security_profile: 'fapi2-message-signing',
   require_signed_request_object: true,
-  response_modes: ['jwt'],
+  response_modes: ['jwt', 'query.jwt', 'form_post.jwt'],
   authorization_signed_response_alg: 'ES256',
 }
 const [plain, ...others] = [

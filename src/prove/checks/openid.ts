@@ -54,6 +54,14 @@ export const openidChecks: readonly Check[] = checksBy({
       grant.seen,
     )
   },
+  'jarm-2.2-signed': async (lab) => {
+    if (!lab.server.supports('response_modes_supported', 'jwt'))
+      throw new NotApplicable('response_modes_supported has no jwt')
+    const { ended } = await lab.code({ response_mode: 'jwt' })
+    const idToken = ended.kind === 'callback' ? (ended.params.get('response') ?? '') : ''
+    const { isSigned } = await idTokenOf(lab, { idToken })
+    return observe(isSigned, 'the signature is not one of the published keys', ended.seen)
+  },
   'oidc-core-10.1-published-key': async (lab) => {
     const grant = await grantOf(lab)
     const { isSigned, header: head, keys } = await idTokenOf(lab, grant)
