@@ -1,6 +1,6 @@
 import { parseJws } from '../domain/jws.ts'
 import { type Control, fieldsOf, formsOf, linkOf, type PageForm } from './forms.ts'
-import { NotTestable, type Seen, type Sent } from './observation.ts'
+import { NotApplicable, NotTestable, type Seen, type Sent } from './observation.ts'
 import type { Recording } from './presets.ts'
 import type { Wire } from './wire.ts'
 
@@ -80,12 +80,18 @@ export function openBrowser(options: BrowserOptions): Browser {
     afterForms = []
     hasSignedIn = false
     let hasTyped = false
+    let hasDecided = false
     let next: (Pick<Sent, 'url'> & Partial<Sent>) | undefined = request
     for (let step = 0; next !== undefined && step < mostSteps; step += 1) {
       const seen = await load(next)
       if (step > 0 && next.method === 'POST') afterForms.push(seen)
       const ended = endOf(seen, how)
-      if (ended !== undefined) return ended
+      if (ended !== undefined) {
+        const isGranted = ended.kind === 'callback' && ended.params.has('code')
+        if (how.decision === 'deny' && !hasDecided && isGranted)
+          throw new NotApplicable('no page of the server asks the user for a decision')
+        return ended
+      }
       const location = redirectOf(seen)
       if (location !== undefined) {
         // Nothing goes there: it is for the check to judge.
@@ -97,6 +103,7 @@ export function openBrowser(options: BrowserOptions): Browser {
       if (how.stopsAtPage === true) return { kind: 'page', seen }
       next = actOn(seen, how.decision ?? 'approve', hasTyped ? undefined : how.deviceCode)
       hasTyped = true
+      hasDecided ||= next?.secretField === undefined
       if (next === undefined) return { kind: 'page', seen }
     }
     throw new NotTestable(`the browser took ${mostSteps} steps and did not arrive (--forms FILE)`)
@@ -192,6 +199,11 @@ function opened(params: URLSearchParams): URLSearchParams {
   const { claims = {} } = parseJws(params.get('response') ?? '') ?? {}
   for (const [name, value] of Object.entries(claims)) params.append(name, String(value))
   return params
+}
+
+/** Whether a page has a field for a password. */
+export function asksForPassword({ body, sent }: Seen): boolean {
+  return formsOf(body, sent.url).some(({ controls }) => controls.some(({ type }) => type === 'password'))
 }
 
 /** Where a response redirects to, as text: a URL that is parsed and written again is another text. */

@@ -7,6 +7,8 @@ export interface Control {
   readonly name: string
   readonly value: string
   readonly isChecked: boolean
+  /** The id of its form, if it names one. */
+  readonly form?: string | undefined
   /** The text of a button. */
   readonly text: string
 }
@@ -27,10 +29,14 @@ export function formsOf(html: string, pageUrl: string): readonly PageForm[] {
   )
   return [...page.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)].map(([, head = '', content = '']) => {
     const attributes = attributesOf(head)
+    const { id } = attributes
+    // A control outside names its form.
+    const others =
+      id === undefined ? [] : controlsOf(page.replace(content, '')).filter(({ form }) => form === id)
     return {
       method: attributes['method']?.toLowerCase() === 'post' ? 'POST' : 'GET',
       action: URL.parse(attributes['action'] || pageUrl, pageUrl)?.href ?? pageUrl,
-      controls: controlsOf(content),
+      controls: [...controlsOf(content), ...others],
     }
   })
 }
@@ -57,6 +63,7 @@ function controlOf(tag: Control['tag'], head: string, inner: string): Control {
     name: attributes['name'] ?? '',
     value: value ?? (attributes['type'] === 'checkbox' ? 'on' : ''),
     isChecked: 'checked' in attributes,
+    form: attributes['form'],
     text: decoded(inner.replaceAll(/<[^>]*>/g, ' ')).trim(),
   }
 }

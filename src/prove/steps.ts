@@ -17,6 +17,8 @@ export interface Scene {
   readonly browser: Lab['browser']
   /** What `$name` stands for: members of the metadata, of responses that were kept, and the tokens of a grant. */
   readonly values: Record<string, unknown>
+  /** Metadata that its clients are registered with. */
+  readonly registers?: Values | undefined
   /** The code of the last grant. */
   code?: Code
 }

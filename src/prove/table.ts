@@ -3,7 +3,15 @@ import type { Row, Step } from './check.ts'
 import { authMethods, basic, type Client } from './clients.ts'
 import * as expect from './expect.ts'
 import type { Lab } from './lab.ts'
-import { type Judgement, judge, judgeEach, NotApplicable, NotRun, NotTestable, type Seen } from './observation.ts'
+import {
+  type Judgement,
+  judge,
+  judgeEach,
+  NotApplicable,
+  NotRun,
+  NotTestable,
+  type Seen,
+} from './observation.ts'
 import { endpointNames, membersOf } from './server.ts'
 import { type Came, requests, type Scene } from './steps.ts'
 import { differenceFrom, filled, type Values } from './values.ts'
@@ -30,7 +38,7 @@ const responses: Readonly<Record<string, (seen: Seen, ...codes: readonly string[
 
 /** Runs a check that clauses.json has as data: takes its steps, and judges what each brings. */
 export async function runRow(lab: Lab, row: Row): Promise<Judgement> {
-  for (const need of row.needs ?? []) demand(lab, need)
+  for (const need of row.needs ?? []) if (!need.startsWith('client.')) demand(lab, need)
   await assertCorrect(lab, row)
   if (row.steps !== undefined) return runSteps(lab, row, row.steps)
   const judged: Judgement[] = []
@@ -45,6 +53,9 @@ function stepOf({ with: _all, steps: _none, send = '', ...row }: Row, one: Value
 
 async function runSteps(lab: Lab, row: Row, steps: readonly Step[]): Promise<Judgement> {
   const client = await clientFor(lab, row.by, row.registers)
+  for (const need of row.needs ?? [])
+    if (need.startsWith('client.') && client.metadata[need.slice('client.'.length)] === undefined)
+      throw new NotTestable(`the file of the client has no ${need.slice('client.'.length)}`)
   const { metadata, issuer } = lab.server
   const texts = Object.entries(metadata).filter(([, value]) => typeof value === 'string')
   const values = {
@@ -57,7 +68,13 @@ async function runSteps(lab: Lab, row: Row, steps: readonly Step[]): Promise<Jud
     redirect_uri: client.redirectUri,
     wrong_basic: basic(client.id, 'wrong'),
   }
-  const scene: Scene = { lab, client, values, browser: row.fresh === true ? lab.freshBrowser() : lab.browser }
+  const scene = {
+    lab,
+    client,
+    values,
+    registers: row.registers,
+    browser: row.fresh === true ? lab.freshBrowser() : lab.browser,
+  }
   const judged: Judgement[] = []
   for (const step of steps) {
     const judgement = judgeBy(step, await take(scene, step), values)
@@ -72,7 +89,12 @@ async function take(scene: Scene, step: Step): Promise<Came> {
   const request = requests[step.send]
   if (request === undefined) throw new Error(`there is no request ${step.send}`)
   const sends = step.as ?? (endpointNames.some((name) => name === step.send) ? step.by : undefined)
-  const by = sends === 'nobody' ? undefined : sends === undefined ? client : await clientFor(lab, sends)
+  const by =
+    sends === 'nobody'
+      ? undefined
+      : sends === undefined
+        ? client
+        : await clientFor(lab, sends, scene.registers)
   const came = await request({ scene, step, by, change: () => filled({ ...step.with }, values) })
   const members = 'status' in came ? membersOf(came) : undefined
   for (const name of step.keep ?? []) Object.assign(values, { [name]: members?.[name] })

@@ -1,4 +1,4 @@
-import type { Ended } from '../browser.ts'
+import { asksForPassword, type Ended } from '../browser.ts'
 import { type Check, checksBy } from '../check.ts'
 import { redirectUri } from '../clients.ts'
 import { endsWithCode, endsWithError, endsWithout, observe, withoutHeader } from '../expect.ts'
@@ -78,6 +78,13 @@ export const authorizationChecks: readonly Check[] = checksBy({
       ended.seen,
     )
   },
+  'rfc9207-2.3-flag': async (lab) => {
+    const { ended } = await lab.code()
+    const isPromised = lab.server.metadata['authorization_response_iss_parameter_supported'] === true
+    const isSent = ended.kind === 'callback' && ended.params.has('iss')
+    if (!isSent && !isPromised) throw new NotApplicable('the server sends no iss')
+    return observe(isSent === isPromised, 'the metadata do not say what the response does', ended.seen)
+  },
   'rfc9207-2-iss-on-success': async (lab) => issOf(lab, (await lab.code()).ended),
   'rfc9207-2-iss-on-error': async (lab) => issOf(lab, await failing(lab)),
   'rfc9207-2.3-identical-to-metadata': async (lab) => issOf(lab, (await lab.code()).ended),
@@ -151,7 +158,7 @@ export const authorizationChecks: readonly Check[] = checksBy({
     const ended = await lab.authorize({ response_type: 'lychgate-prove' }, { browser, stopsAtPage: true })
     return judgeEach(
       endsWithout(ended),
-      observe(!/type=["']?password/.test(ended.seen.body), 'the user is asked to sign in', ended.seen),
+      observe(!asksForPassword(ended.seen), 'the user is asked to sign in', ended.seen),
     )
   },
 })

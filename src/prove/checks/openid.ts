@@ -1,5 +1,6 @@
 import type { JsonWebKey } from 'node:crypto'
 import { systemClock } from '../../system/system.ts'
+import { asksForPassword } from '../browser.ts'
 import { type Check, checksBy } from '../check.ts'
 import { endsWithCode, endsWithError, member, observe, status } from '../expect.ts'
 import type { Grant } from '../flow.ts'
@@ -120,11 +121,12 @@ export const openidChecks: readonly Check[] = checksBy({
     const isRejected = endsWithCode(same).fault !== undefined
     if (isRejected) return observe(true, '', correct.seen, same.seen)
     // It may be ignored: then one that names another user changes nothing.
+    const before = await lab.authorize({}, { stopsAtPage: true })
+    if (asksForPassword(before.seen)) throw new NotTestable('every request asks for the password')
     const { claims } = await idTokenOf(lab, grant)
     const stranger = Buffer.from(JSON.stringify({ ...claims, sub: 'lychgate-prove' })).toString('base64url')
     const other = await lab.authorize({ id_token_hint: forged(stranger) }, { stopsAtPage: true })
-    const counts =
-      other.kind === 'callback' ? !other.params.has('code') : /type=["']?password/i.test(other.seen.body)
+    const counts = other.kind === 'callback' ? !other.params.has('code') : asksForPassword(other.seen)
     return observe(!counts, 'the user that a forged hint names counts', same.seen, other.seen)
   },
   'oidc-core-5.3.2-sub-always': async (lab) => {
@@ -167,11 +169,7 @@ function silent(lab: Lab) {
 async function asksAgain(lab: Lab, params: Readonly<Record<string, string | undefined>>) {
   await lab.authorize()
   const { seen, kind } = await lab.authorize({ ...params, scope: 'openid' }, { stopsAtPage: true })
-  return observe(
-    kind === 'page' && /type=["']?password/i.test(seen.body),
-    'the user is not asked for the password',
-    seen,
-  )
+  return observe(kind === 'page' && asksForPassword(seen), 'the user is not asked for the password', seen)
 }
 
 /** @throws {NotTestable} if it is none, or encrypted. */
