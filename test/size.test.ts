@@ -14,7 +14,7 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 19_500,
+    lines: 19_640,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 9_480 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 17_900 },
@@ -35,6 +35,7 @@ const long = {
   'src/domain/model.ts': 'what is stored, type by type',
   'src/domain/group.ts': 'one tree: each of its rules is about all groups',
   'src/domain/authorization-request.ts': 'one request, check by check in the order of RFC 6749',
+  'src/clients/core-members.ts': 'every member of client metadata that the core knows',
   'src/clients/operator-client.ts': 'every flag by which an operator adds or changes a client',
   'src/admin/operations/schema.ts': 'every request and response of the admin API',
   'src/settings/checks.ts': 'every check of the settings against each other',

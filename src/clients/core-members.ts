@@ -54,6 +54,14 @@ const texts = (description: string) =>
   Type.Unsafe<readonly string[]>(Type.Array(Type.String(), { description }))
 const choice = <T extends string>(values: readonly T[], description: string) =>
   Type.Unsafe<T>(Type.String({ enum: values, description }))
+const lifetime = (of: string) => {
+  const description = `How long ${of}, in seconds; at most as long as those of the server.`
+  return {
+    schema: Type.Integer({ minimum: 1, description }),
+    operatorOnly: true,
+    read: (members: JsonObject, name: string) => readSeconds(members, name) || undefined,
+  } as const
+}
 const uri = { localizable: true, read: readUri } as const
 
 /** The members that the core knows, by their names of RFC 7591 §2. Features declare more. */
@@ -243,6 +251,10 @@ export const coreMembers = {
     flag: '--default-acr <class>',
     read: readContextClasses,
   },
+  access_token_seconds: lifetime('its access tokens are valid'),
+  id_token_seconds: lifetime('its ID Tokens are valid'),
+  refresh_token_idle_seconds: lifetime('a refresh token is valid that is not used'),
+  refresh_token_absolute_seconds: lifetime('refresh tokens of one sign-in are valid, from then on'),
   require_auth_time: {
     schema: Type.Boolean({ description: 'Whether every ID Token must have `auth_time`.' }),
     isAlways: true,

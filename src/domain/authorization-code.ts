@@ -56,7 +56,7 @@ export function redeemCode(
   assertSameRedirectUri(grant, redirectUri)
   verifyCodeVerifier(codeVerifier, grant.codeChallenge)
   const current = requireCurrent(grant, client, policy)
-  const terms = accessTokenTerms(current, current.scope, redemption.resource, policy.resources)
+  const terms = accessTokenTerms(current, current.scope, redemption.resource, policy.resources, client)
   const issue = {
     accessTokenSeconds: terms.seconds,
     refreshable: client.grantTypes.includes('refresh_token'),

@@ -47,7 +47,7 @@ export function refresh(
   )
   const current = requireCurrent(grant, client, policy)
   const scope = narrowedScope(grant, current.scope, request.scope)
-  const terms = accessTokenTerms(current, scope, request.resource, policy.resources)
+  const terms = accessTokenTerms(current, scope, request.resource, policy.resources, client)
   const issue = { accessTokenSeconds: terms.seconds, refreshable: true }
   const decision = rotateGrant(current, handle.seq, issue, rules, now)
   return 'rejection' in decision

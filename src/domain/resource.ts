@@ -1,6 +1,7 @@
 import { check, recordCheck } from './check.ts'
+import { lifetimesFor } from './client-lifetimes.ts'
 import { mapDefined } from './map-defined.ts'
-import type { Grant, Scope, Seconds } from './model.ts'
+import type { Client, Grant, Scope, Seconds } from './model.ts'
 
 /** An API that tokens can be issued for, RFC 8707 §2. The service's own API is always one. */
 export interface Resource {
@@ -114,6 +115,7 @@ export function accessTokenTerms(
   scope: Scope,
   requested: readonly string[],
   resources: Resources,
+  client: Pick<Client, 'extra'> = {},
 ): AccessTokenTerms {
   const identifiers = requested.length === 0 ? grant.resource : parseResource(requested, resources)
   for (const identifier of identifiers) {
@@ -138,6 +140,6 @@ export function accessTokenTerms(
     scope: requireScopeAt(scope, identifiers, resources),
     resource: reached.map((resource) => resource.identifier),
     tokenFormat,
-    seconds: Math.min(...reached.map((resource) => resource.accessTokenSeconds)),
+    seconds: Math.min(...reached.map((resource) => lifetimesFor(client, resource).accessTokenSeconds)),
   }
 }

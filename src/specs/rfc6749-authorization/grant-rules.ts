@@ -1,4 +1,5 @@
 import fp from 'fastify-plugin'
+import { lifetimesFor } from '../../domain/client-lifetimes.ts'
 import type { GrantRule, GrantRules } from '../../domain/grant.ts'
 import type { Client } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
@@ -16,8 +17,9 @@ declare module 'fastify' {
 
 /** The lifetimes of the settings and the rules of features, for one client. */
 export const grantRules = fp<Needs<'config'>>(
-  async (app, { config: { lifetimes } }) => {
+  async (app, { config }) => {
     app.decorate('grantRulesOf', (client) => {
+      const lifetimes = lifetimesFor(client, config.lifetimes)
       const demanded = app.seams.grantRules.collect(client)
       if (demanded === undefined) return lifetimes
       const { mostCodeSeconds: _, ...rules } = Object.assign({}, ...demanded) as GrantRule

@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 import type { Issued } from '../../domain/authorization-code.ts'
+import { lifetimesFor } from '../../domain/client-lifetimes.ts'
 import { type Confirmation, tokenTypeOf } from '../../domain/confirmation.ts'
 import { sealHandle, tokenIdOf } from '../../domain/handle.ts'
 import { jwtAccessTokenPayload } from '../../domain/jwt-access-token.ts'
@@ -36,7 +37,8 @@ declare module 'fastify' {
 export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>(
   async (app, { config, service, keys, declared }) => {
     app.decorate('issueTokens', async ({ grant, terms }, issuance) => {
-      const { client, now, confirmation, idTokenSeconds = config.lifetimes.idTokenSeconds } = issuance
+      const { client, now, confirmation } = issuance
+      const { idTokenSeconds = lifetimesFor(client, config.lifetimes).idTokenSeconds } = issuance
       const handle = sealAccessToken(grant, terms, now, confirmation)
       const accessToken =
         terms.tokenFormat === 'opaque'

@@ -46,7 +46,7 @@ export function issueToClient(
   const scope = scopeFor(client, request.scope, policy)
   const resource = resourceFor(client, request.resource, policy.resources)
   const about = { clientId: client.id, scope, resource }
-  const terms = accessTokenTerms(about, scope, [], policy.resources)
+  const terms = accessTokenTerms(about, scope, [], policy.resources, client)
   const grant = issueGrant(about, fresh, now, terms.seconds)
   return accept(
     { grant, terms },

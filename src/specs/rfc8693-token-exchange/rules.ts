@@ -127,7 +127,7 @@ export function exchangeToken(
   if (isLoss(left)) throw new OAuthError('invalid_scope', left.why, { rule: left.rule })
   const scope = scopeWithin(left.scope, request.scope)
   const resource = targetsWithin(left.resource, request.targets, policy.resources)
-  const terms = accessTokenTerms({ resource }, scope, [], policy.resources)
+  const terms = accessTokenTerms({ resource }, scope, [], policy.resources, client)
   const seconds = Math.min(terms.seconds, subject.expiresAt - now)
   const about = { clientId: client.id, scope: terms.scope, resource: terms.resource }
   const grant: Grant = {

@@ -232,7 +232,7 @@ export function redeemDevice(
   check(grant !== undefined, 'rfc8628-3.4-grant', 'invalid_grant', 'the user who approved no longer exists')
   assertNotRedeemed(grant.revokedAt === undefined && grant.seq > 0)
   const current = requireCurrent(grant, client, policy)
-  const terms = accessTokenTerms(current, current.scope, resource, policy.resources)
+  const terms = accessTokenTerms(current, current.scope, resource, policy.resources, client)
   const issue = {
     accessTokenSeconds: terms.seconds,
     refreshable: isRefreshable(client),
