@@ -27,6 +27,7 @@ const generated: Readonly<Record<string, { readonly write: Commands; readonly ch
   'config-table': bothOf('scripts/config-table.ts'),
   'config-example': bothOf('scripts/config-example.ts'),
   'files-schema': bothOf('scripts/files-schema.ts'),
+  kubernetes: bothOf('scripts/chart/manifests.ts'),
   'apps-page': bothOf('scripts/apps-page.ts'),
   'common-passwords': bothOf('scripts/common-passwords.ts'),
   lockfile: bothOf('scripts/lockfile.ts'),
