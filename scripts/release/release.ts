@@ -1,14 +1,25 @@
 /** Makes dist/release: everything that users install, with its digests and where it comes from. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, globSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { version as versionLine } from '../../src/system/version.ts'
 import { dist, root } from '../build/bundle.ts'
-import { commit, isRelease, version } from '../build/origin.ts'
+import { buildInstant, commit, isRelease, version } from '../build/origin.ts'
 import { billOfMaterials } from '../build/sbom.ts'
 import { scriptCommand } from '../command.ts'
 import { packDeb } from '../deb/package.ts'
 import { ProgramsMissing, unavailable } from '../debian/packages.ts'
+import { tar } from '../image/archive.ts'
 import { currentExecutable, makeImage } from '../image/image.ts'
 import { buildArm64 } from './arm64.ts'
 import { changes, envelope, sha256, statement } from './provenance.ts'
@@ -49,6 +60,7 @@ async function release(key: string | undefined): Promise<void> {
     cwd: root,
     stdio: 'ignore',
   })
+  packChart(`lychgate-chart-${name}.tgz`)
   writeFileSync(at(`lychgate-${name}.cdx.json`), billOfMaterials())
   writeFileSync(at('CHANGES.txt'), changes())
   const files = readdirSync(folder).sort()
@@ -64,6 +76,14 @@ async function release(key: string | undefined): Promise<void> {
       ? 'the provenance is unsigned: --key names the key of the releaser'
       : 'the provenance is signed',
   )
+}
+
+/** Packs the chart as `helm package` does, which needs no helm. */
+function packChart(name: string): void {
+  const plain = at('chart.tar')
+  tar(plain, { folder: `${root}deploy/helm`, path: 'lychgate' }, buildInstant())
+  writeFileSync(at(name), gzipSync(readFileSync(plain)))
+  rmSync(plain)
 }
 
 function say(line: string): void {

@@ -1,6 +1,6 @@
 /**
  * The compose files: each service runs in the networks of its file, with the image of this commit in TEST_BUNDLE, and a
- * browser elsewhere goes through a flow. test/build/image.ts runs this in network and mount namespaces of its own. Caddy
+ * browser elsewhere goes through a flow. And the pod of a manifest for Kubernetes. test/build/image.ts runs this in network and mount namespaces of its own. Caddy
  * is the one of Debian, with the libraries of our image; PostgreSQL is the one of the tests.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -20,8 +20,9 @@ import { setTimeout } from 'node:timers/promises'
 import { setDefaultCACertificates } from 'node:tls'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { parseAllDocuments } from 'yaml'
 import type { ContainerPrograms } from '../../scripts/cluster/packages.ts'
-import { beginNetworks } from '../helpers/bridges.ts'
+import { addBridge, addNamespace, beginNetworks } from '../helpers/bridges.ts'
 import { type Ended, ended, newFolder } from '../helpers/command.ts'
 import { type ComposeOptions, composeUp, copyOfDeploy, type Stack } from '../helpers/compose.ts'
 import { type Container, runContainers } from '../helpers/container.ts'
@@ -231,6 +232,49 @@ await t.test('compose.dev.yaml: the app and the browser have one name for the se
   t.match(exec(['user', 'list']), { stdout: /alice[\s\S]*bob/ })
   await stops(t, stack, ['lychgate'])
 })
+
+await t.test(
+  'the pod of deploy/kubernetes/sqlite.yaml: its variables, its mounts, its probes and a sign-in',
+  async (t) => {
+    const documents = parseAllDocuments(readFileSync('deploy/kubernetes/sqlite.yaml', 'utf8'))
+    const objects = Object.fromEntries(documents.map((one) => one.toJS()).map((one) => [one?.kind, one]))
+    const { containers, securityContext } = objects['Deployment'].spec.template.spec
+    const [{ args, env, startupProbe, volumeMounts }] = containers
+    const { runAsUser: uid, runAsGroup: gid } = securityContext
+    const folder = newFolder(t)
+    const own = join(folder, 'config')
+    mkdirSync(own)
+    for (const [name, text] of Object.entries<string>(objects['ConfigMap'].data))
+      writeFileSync(join(own, name), text)
+    const secrets = join(folder, 'secrets')
+    mkdirSync(secrets)
+    writeFileSync(join(secrets, 'secret'), 's'.repeat(44))
+    const sources: Readonly<Record<string, string>> = { config: own, secrets, data: newVolume(t, 'lychgate') }
+    for (const path of [folder, own, secrets]) chmodSync(path, 0o755)
+    const mounts = volumeMounts.map(({ name, mountPath }: Record<string, string>) => [
+      mountPath,
+      sources[name ?? ''],
+    ])
+    const bridge = { name: 'pods', prefix: '172.30.98', isInternal: false }
+    addBridge(bridge)
+    const address = '172.30.98.20'
+    const container = follow(
+      lychgate(args, {
+        environment: Object.fromEntries(env.map(({ name, value }: Record<string, string>) => [name, value])),
+        mounts: Object.fromEntries(mounts.filter(([path]: string[]) => path !== '/data')),
+        volumes: Object.fromEntries(mounts.filter(([path]: string[]) => path === '/data')),
+        user: { uid, gid },
+        network: await addNamespace(t, [{ bridge, address }]),
+      }),
+    )
+    t.equal(startupProbe.httpGet.path, '/readyz')
+    await healthy(container, address)
+    const page = await fetch(`http://${address}:9400/account`, { redirect: 'manual' })
+    t.match([page.status, page.headers.get('location')], [303, /^\/login\?/])
+    container.child.kill('SIGTERM')
+    t.match(await endOf(container), { code: 0, stderr: /\/link\?code=/ }, 'with the link of the first user')
+  },
+)
 
 async function stops(t: Test, stack: Stack, services: readonly string[]): Promise<void> {
   for (const service of services) {
