@@ -50,7 +50,7 @@ function check(): void {
     chart: chartDigest(),
     helm: run(helm, ['version', '--template', '{{.Version}}']),
     'kubernetes-validate': validator.split('==')[1],
-    kubernetes: versions,
+    kubernetes: versions.join(', '),
     objects,
     rejectedValues: Object.keys(rejected),
   }
