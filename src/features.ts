@@ -24,6 +24,7 @@ import { issuerIdentification } from './specs/rfc9207-issuer/feature.ts'
 import { dpop } from './specs/rfc9449-dpop/feature.ts'
 import { resourceMetadata } from './specs/rfc9728-resource-metadata/feature.ts'
 import { groups } from './users/groups/feature.ts'
+import { signInPolicy } from './users/policy/feature.ts'
 
 /**
  * Every specification, in the order of registration. The application, the configuration and the command line read this
@@ -51,6 +52,7 @@ export const features: readonly Feature[] = [
   openidConnect,
   groups,
   forwardAuth,
+  signInPolicy,
   adminApi,
   adminPages,
   resourceMetadata,

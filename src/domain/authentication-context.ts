@@ -15,6 +15,9 @@ const methodOfClass: ReadonlyMap<string, string> = new Map([
 /** The class of a sign-in with more than one factor. */
 export const multiFactor = 'https://refeds.org/profile/mfa'
 
+/** The class of a sign-in that cannot be phished: with a passkey. */
+export const phishingResistant = 'phr'
+
 /** The classes that `acr_values` may name with effect, OpenID Connect Discovery §3. */
 export const contextClasses: readonly string[] = [...methodOfClass.keys()]
 

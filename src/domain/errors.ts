@@ -25,6 +25,7 @@ export const errorStatus = {
   login_required: 400,
   consent_required: 400,
   account_selection_required: 400,
+  interaction_required: 400,
   request_not_supported: 400,
   request_uri_not_supported: 400,
   registration_not_supported: 400,

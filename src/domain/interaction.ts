@@ -7,6 +7,7 @@ import type {
   Consent,
   Hash,
   Interaction,
+  RequestedAcr,
   Scope,
   Seconds,
   Session,
@@ -133,11 +134,12 @@ export function wantedScope(request: AuthorizationRequest): Scope {
 }
 
 /** Returns the error of `prompt=none` when a step would need the user (OpenID Connect Core §3.1.2.6). */
-export function promptNoneError(step: Exclude<Step, 'respond' | 'reject'>): OAuthError {
+export function promptNoneError(step: Exclude<Step, 'respond' | 'reject'> | Remedy['step']): OAuthError {
   const codes: Readonly<Record<typeof step, OAuthErrorCode>> = {
     login: 'login_required',
     select_account: 'account_selection_required',
     consent: 'consent_required',
+    enrol: 'interaction_required',
   }
   // RFC 8252 §8.6: a client that registered itself asks every time, and an operator's may have its consent remembered.
   const remedy = step === 'consent' ? ' (lychgate client add --consent remember)' : ''
@@ -174,10 +176,29 @@ export interface UserDenial {
   readonly why: string
   /** The contact that the page names; absent: the operator of the service. */
   readonly contact?: string
+  /** What the user has to do first; absent: nothing helps. */
+  readonly remedy?: Remedy
+}
+
+/** How a user comes to have the sign-in that a policy requires. */
+export interface Remedy {
+  /** `login`: with a factor that they have. `enrol`: they have to set one up. */
+  readonly step: 'login' | 'enrol'
+  /** The class of the sign-in, and what the factor is called. */
+  readonly acr: RequestedAcr
+  readonly kind: 'second factor' | 'passkey'
+  /** When it will be required. Absent: it is now. */
+  readonly from?: Seconds
+}
+
+/** Whether the user may not use the client now. */
+export function isBinding(denial: UserDenial | undefined): denial is UserDenial {
+  return denial !== undefined && denial.remedy?.from === undefined
 }
 
 /** Returns the error for the client of a user who may not use it. */
-export function denialError({ rule, why }: UserDenial): OAuthError {
+export function denialError({ rule, why, remedy }: UserDenial): OAuthError {
+  if (remedy !== undefined) return new OAuthError('unmet_authentication_requirements', why, { rule })
   const page = { title: { key: 'denied.title' }, advice: { key: 'denied.about' } }
   return new OAuthError('access_denied', why, { rule, page })
 }

@@ -255,6 +255,8 @@ export interface SignInRequest {
 export interface PageRequest extends SignInRequest {
   /** Its path below the issuer. */
   readonly page: string
+  /** The policy of sign-ins applies to it, and that of this client. */
+  readonly policy?: { readonly clientId?: string }
 }
 
 /** A validated authorization request, RFC 6749 §4.1.1. Stored once; the browser only gets a handle to it. */
@@ -297,6 +299,8 @@ export interface Interaction {
   readonly authenticatedSessionId?: Hash
   /** The user chose an account, `prompt=select_account`. */
   readonly userChosen: boolean
+  /** The user will set up later what is not required yet. */
+  readonly enrolsLater?: true
   readonly createdAt: Seconds
   readonly expiresAt: Seconds
 }

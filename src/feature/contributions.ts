@@ -88,10 +88,14 @@ export type PushReader = (
 export type RequestCheck = (client: Client, extra: RequestExtra, parameters: Parameters) => void
 
 /**
- * Checks whether a user may use a client, before consent and before every code; undefined: they may. A page explains
- * otherwise, and the error is a redirect: `access_denied`.
+ * Checks whether a user may use a client with this sign-in, before consent and before every code; undefined: they may. A
+ * page explains otherwise, and the error is a redirect: `access_denied`. Without a client, it is about the pages for
+ * administrators.
  */
-export type UserCheck = (client: Client, userId: string) => undefined | Promise<UserDenial | undefined>
+export type UserCheck = (
+  client: Client | undefined,
+  signIn: Pick<Session, 'userId' | 'methods'>,
+) => undefined | Promise<UserDenial | undefined>
 
 /** What is approved. */
 export interface Approved {

@@ -2,7 +2,7 @@ import type { Authenticated, ClientAuthentication } from '../domain/client-authe
 import type { Write } from '../domain/decision.ts'
 import type { GrantRule } from '../domain/grant.ts'
 import type { UserDenial } from '../domain/interaction.ts'
-import type { Client, User, UserClaims } from '../domain/model.ts'
+import type { Client, Grant, User, UserClaims } from '../domain/model.ts'
 import type {
   ApprovalAddition,
   ApprovalHook,
@@ -93,6 +93,11 @@ export function createSeams(declared: Declared) {
       (all) => all,
     ),
     tokenConditions: contribution<TokenConditions, readonly Write[]>('token condition', (all) => all.flat()),
+    /** What the exchange of a token depends on, RFC 8693: it takes the new grant, with the sign-in of the subject's. */
+    exchanges: contribution<(grant: Grant, client: Client) => readonly Write[] | undefined, readonly Write[]>(
+      'condition of exchanges',
+      (all) => all.flat(),
+    ),
     /** The members of `tokenMembers`, by their names on the wire. */
     tokenMembers: declaredContribution<TokenMembersOf, Members>(
       'member of the token response',

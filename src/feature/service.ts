@@ -138,6 +138,7 @@ function beginningsOf(declared: Readonly<Record<string, GrantTypeDeclaration>>):
   }
 }
 
-function isHostName(host: string): boolean {
+/** Whether passkeys can be made for a host, Web Authentication Level 3 §5.4.2. */
+export function isHostName(host: string): boolean {
   return !/^[\d.]+$|^\[/.test(host)
 }

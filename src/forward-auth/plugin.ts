@@ -3,7 +3,7 @@ import { lacksAcr, multiFactor } from '../domain/authentication-context.ts'
 import { type BearerCredentials, bearerChallenge, parseBearer } from '../domain/bearer.ts'
 import { check } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { denialError } from '../domain/interaction.ts'
+import { denialError, isBinding } from '../domain/interaction.ts'
 import { single } from '../domain/parameters.ts'
 import type { Plugin } from '../feature/deps.ts'
 import { sendError, toOAuthError } from '../http/errors.ts'
@@ -62,20 +62,24 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
     const use = await (token.kind === 'absent' ? readSignedIn(request, found) : userOfToken(token, found))
     if (use === undefined) return signInFirst(request, reply, asked, needs)
     if (use === 'no user') return reply.headers(noIdentity).send('')
-    await assertMayUse(use, needs)
-    if (needs.secondFactor && lacksAcr(use.methods, { values: [multiFactor], essential: true }))
-      return stepUpFirst(request, reply, asked)
+    const remedy = await assertMayUse(use, needs)
+    const acr = needs.secondFactor ? { values: [multiFactor], essential: true } : undefined
+    if (remedy !== undefined || lacksAcr(use.methods, acr)) return stepUpFirst(request, reply, asked)
     return reply.headers(await identityOf(use)).send('')
   })
 
-  /** @throws {OAuthError} for a user who may not use the client, or not this path. */
-  async function assertMayUse({ client, user }: HostUser, { groups }: Needs): Promise<void> {
-    const checking = app.seams.userChecks.collect(client, user.id)
-    const denial = checking && (await checking)
-    if (denial !== undefined) throw denialError(denial)
-    if (groups.length === 0) return
+  /**
+   * Returns what the user has to do first, if a policy of sign-ins requires more.
+   * @throws {OAuthError} for a user who may not use the client, or not this path.
+   */
+  async function assertMayUse({ client, user, methods }: HostUser, { groups }: Needs) {
+    const checking = app.seams.userChecks.collect(client, { userId: user.id, methods })
+    const found = checking && (await checking)
+    const denial = isBinding(found) ? found : undefined
+    if (denial !== undefined && denial.remedy === undefined) throw denialError(denial)
+    if (groups.length === 0) return denial?.remedy
     const own = (await groupsOf(store, user.id)).map(({ id }) => id)
-    if (groups.every((ids) => ids.some((id) => own.includes(id)))) return
+    if (groups.every((ids) => ids.some((id) => own.includes(id)))) return denial?.remedy
     const why = 'the user is in none of the groups that this path needs'
     throw denialError({ rule: 'lychgate-forward-auth-group', why })
   }

@@ -69,6 +69,7 @@ const samples: Readonly<Record<string, readonly [value: unknown, needed?: object
     { host: 'app.example', rules: [{ path: '/public/*', access: 'public' }] },
     { redirect_uris: ['https://app.example/.lychgate/callback'] },
   ],
+  required_sign_in: ['passkey from 2027-01-31'],
   token_claims: [[{ claim: 'tenant', in: ['id_token', 'userinfo'], value: 'one' }]],
 }
 const base = { client_name: 'App', redirect_uris: ['http://127.0.0.1/callback'] }

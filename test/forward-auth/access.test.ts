@@ -1,7 +1,7 @@
 /** What a path of a protected host needs: no user, a group, a second factor, or an access token for the host. */
 import { TOTP } from 'otpauth'
 import t from 'tap'
-import { put } from '../../src/domain/decision.ts'
+import { put, update } from '../../src/domain/decision.ts'
 import { groupKind, membershipKind } from '../../src/domain/group.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { exchange, obtainCode, register, type Tokens } from '../helpers/flow.ts'
@@ -88,6 +88,20 @@ t.test('the groups of the client count as for any client, at each request', asyn
   t.equal((await browser.ask()).status, 200)
   await leave(staff, alice)
   t.equal((await browser.ask()).status, 403)
+})
+
+t.test('the policy of sign-ins counts at each request, and the factor is set up on the way', async (t) => {
+  const id = await protect(server, 'vault.example.com', [])
+  const browser = new HostBrowser(server, 'vault.example.com')
+  await browser.signIn()
+  t.equal((await browser.ask()).status, 200)
+  const client = await store.find('client', id)
+  if (client === undefined) throw new Error('the client is there')
+  await store.write(update('client', { ...client, extra: { ...client.extra, required_sign_in: 'passkey' } }))
+  t.equal((await browser.ask({ headers: json })).status, 403)
+  const begun = await browser.route((await browser.ask()).headers.get('location') ?? '')
+  const landing = await browser.agent.open(begun.headers.get('location') ?? '')
+  t.match(landing.at === 'page' && landing.page.html, 'Set up a passkey')
 })
 
 t.test('a second factor is asked for where a path needs it, and the sign-in goes on', async (t) => {

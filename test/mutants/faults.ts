@@ -37,6 +37,7 @@ import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
 import { securityProfileFaults } from './security-profile.ts'
 import { signInFaults } from './sign-in.ts'
+import { signInPolicyFaults } from './sign-in-policy.ts'
 import { signedMessageFaults } from './signed-messages.ts'
 import { stepUpFaults } from './step-up.ts'
 import { storageFaults } from './storage.ts'
@@ -83,6 +84,7 @@ export const faults: readonly Fault[] = [
   ...signInFaults,
   ...fileFaults,
   ...groupFaults,
+  ...signInPolicyFaults,
   ...attributeFaults,
   ...headerFaults,
   ...parsingFaults,

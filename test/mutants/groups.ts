@@ -54,8 +54,8 @@ export const groupFaults = [
   {
     id: 'group-denial-only-on-the-page',
     file: 'src/specs/rfc6749-authorization/authorize.ts',
-    find: 'if (denial !== undefined) {\n      if (parsed',
-    replace: 'if (false) {\n      if (parsed',
+    find: 'if (isBinding(denial)) {\n      const { remedy }',
+    replace: 'if (isBinding(denial) && false) {\n      const { remedy }',
     tests: over,
   },
   {

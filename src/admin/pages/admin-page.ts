@@ -4,6 +4,7 @@ import { availableAcrs, lacksAcr, multiFactor } from '../../domain/authenticatio
 import { check } from '../../domain/check.ts'
 import type { Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
+import { isBinding } from '../../domain/interaction.ts'
 import type { Seconds, Session, SignInRequest, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { isSameText } from '../../domain/secret.ts'
@@ -178,6 +179,11 @@ export function addAdminPage(app: FastifyInstance, deps: PageDeps, page: AdminPa
     }
     const { session, user } = signedIn
     await assertAdministrator(user)
+    const denial = await app.seams.userChecks.collect(undefined, session)
+    if (isBinding(denial)) {
+      await reply.startInteraction({ page: await here(true), prompt: [], policy: {} }, 'login')
+      return undefined
+    }
     const place = { frame, done: 'admin.done', action: path, purpose: ['admin', path] } as const
     const opened = openPage<AdminModel>(app, reply, now, signedIn, place)
     if ((isForm || page.isForm) && !isStrong(session, now)) {

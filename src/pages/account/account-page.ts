@@ -1,17 +1,20 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AuditContext } from '../../domain/audit.ts'
 import { methodsOf, multiFactor } from '../../domain/authentication-context.ts'
-import { accept } from '../../domain/decision.ts'
-import type { SignInRequest } from '../../domain/model.ts'
+import { accept, update } from '../../domain/decision.ts'
+import { interactionKind } from '../../domain/interaction.ts'
+import type { Interaction, SignInRequest } from '../../domain/model.ts'
 import type { Text } from '../../domain/text.ts'
 import type { Needs, PageDeps } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
+import { parametersOf } from '../../http/parameters.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { isRecent, recentSeconds } from '../../users/rules/session.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
 import type { FormModel } from '../forms.ts'
 import { type Key, msg } from '../i18n/i18n.ts'
 import { type DoneWord, type Frame, findSignedIn, openPage, type PageVisit, servePage } from '../kit.ts'
+import { findWaiting, waitingIn, waitingUrl } from '../waiting.ts'
 
 /** The sections of the account page, in the order of its navigation. */
 export const accountSections = [
@@ -52,6 +55,8 @@ export interface AccountPage {
    * second factor, too, if the user has one, because a password must not suffice to change the other factors.
    */
   readonly requires?: 'recent' | 'every-factor'
+  /** A request may wait until the user has set up a factor here. */
+  readonly enrols?: true
   /** The same for its form, if that requires more than the page. */
   readonly formRequires?: 'recent'
   /** What the form says when one of these rules rejects it. */
@@ -64,6 +69,10 @@ export interface AccountPage {
 export interface Visit extends PageVisit<AccountModel> {
   /** For audit events about what the user does here. */
   readonly context: AuditContext
+  /** The request that waits in this browser until the user has set up a factor here. */
+  readonly waiting?: Interaction
+  /** Continues that request; undefined: none waits. */
+  readonly waitingUrl?: string
   /** Redirects to a section, or back to this page, which reports what was done, RFC 9110 §15.4.4. */
   done(word: DoneWord<'done'>, section?: AccountSection): FastifyReply
 }
@@ -85,7 +94,10 @@ export function addAccountPage(app: FastifyInstance, deps: PageDeps, page: Accou
     const now = deps.clock()
     const isForm = request.method === 'POST'
     const requires = (isForm && page.formRequires) || page.requires
-    const signIn = { page: isForm ? `${page.path}?done=again` : page.path, prompt: [] }
+    const sent = parametersOf(isForm ? request.body : request.query)
+    const waiting = page.enrols ? await findWaiting(app, deps, request, waitingIn(sent, 'for')) : undefined
+    const query = { ...(isForm && { done: 'again' }), ...(waiting && { for: waiting.id }) }
+    const signIn = { page: addressOf(page.path, query), prompt: [] }
     const recentSignIn = { ...signIn, maxAgeSeconds: recentSeconds }
     const again = async (wanted: SignInRequest & typeof signIn) =>
       void (await reply.startInteraction(wanted, 'login'))
@@ -98,11 +110,20 @@ export function addAccountPage(app: FastifyInstance, deps: PageDeps, page: Accou
       const available = await loadAvailableAcrs(deps, wanted, signedIn.session)
       if (available.includes(multiFactor)) return again(wanted)
     }
+    // Its form may end at the client.
+    if (waiting !== undefined && !('page' in waiting.request)) request.leadsToClient = true
     return {
       ...opened,
       context: userContext(request, now),
-      done: (word, section) =>
-        reply.redirect(`${section === undefined ? action : prefix + sectionPath(section)}?done=${word}`, 303),
+      ...(waiting && { waiting, waitingUrl: waitingUrl(prefix, waiting.id) }),
+      render: (view, content, problem) => {
+        const hidden = { ...content.hidden, ...(waiting && { for: waiting.id }) }
+        return opened.render(view, { ...content, hidden }, problem)
+      },
+      done: (word, section) => {
+        const to = section === undefined ? action : prefix + sectionPath(section)
+        return reply.redirect(addressOf(to, { done: word, ...(waiting && { for: waiting.id }) }), 303)
+      },
     }
   }
   servePage(app, page.path, {
@@ -116,14 +137,19 @@ export function addAccountPage(app: FastifyInstance, deps: PageDeps, page: Accou
   })
 }
 
+function addressOf(path: string, query: Readonly<Record<string, string>>): string {
+  const text = new URLSearchParams(query).toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
 /**
  * Adds a new factor to the session, as if it had been used at the sign-in. Like every session that gains rights, it
- * gets another identifier. A session that was ended in the meantime stays so.
+ * gets another identifier. A session that was ended in the meantime stays so. A request that waits goes on with it.
  */
 export async function addFactorToSession(
   app: FastifyInstance,
   { store }: Needs<'store'>,
-  { session, now, request, reply }: Visit,
+  { session, now, request, reply, waiting }: Visit,
   factor: 'codes' | 'passkey',
 ): Promise<void> {
   const { secret, id } = app.browser.mintSession()
@@ -141,5 +167,12 @@ export async function addFactorToSession(
     store.transact('user', session.userId, () => accept(undefined, renamed)),
   )
   const others = signedIn.filter((other) => other.id !== session.id)
-  if (isReplaced) app.browser.keepSession(reply, secret, others)
+  if (!isReplaced) return
+  app.browser.keepSession(reply, secret, others)
+  if (waiting?.authenticatedSessionId !== session.id) return
+  await store.transact(interactionKind, waiting.id, (current) =>
+    current === undefined
+      ? accept(undefined)
+      : accept(undefined, update(interactionKind, { ...current, authenticatedSessionId: id })),
+  )
 }

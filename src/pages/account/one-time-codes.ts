@@ -28,8 +28,9 @@ declare module '../pages.ts' {
       readonly inUse?: { readonly sinceAgoSeconds: Seconds; readonly recoveryCodes: number }
       /** A secret that is not confirmed yet: its picture, and the text for use without a camera. */
       readonly setUp?: { readonly pictureUrl: string; readonly secret: string }
-      /** New recovery codes, shown this once. */
+      /** New recovery codes, shown this once, and what follows if a request waits. */
       readonly fresh?: readonly string[]
+      readonly waitingUrl?: string
     }
   }
 }
@@ -62,7 +63,11 @@ export function codesPicture(_app: FastifyInstance, { config, store, keys }: Pag
 export function codesPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const { service, store, keys, random } = deps
 
-  const show = async ({ user, now, render }: Visit, problem?: Text, fresh?: readonly string[]) => {
+  const show = async (
+    { user, now, render, waitingUrl }: Visit,
+    problem?: Text,
+    fresh?: readonly string[],
+  ) => {
     const codes = await store.find(secondFactorKind, user.id)
     const content = {
       hasPassword: user.passwordHash !== undefined,
@@ -80,6 +85,7 @@ export function codesPage(app: FastifyInstance, deps: PageDeps): AccountPage {
           },
         }),
       ...(fresh !== undefined && { fresh }),
+      ...(waitingUrl !== undefined && { waitingUrl }),
     }
     return render('account-one-time-codes', content, problem)
   }
@@ -162,6 +168,7 @@ export function codesPage(app: FastifyInstance, deps: PageDeps): AccountPage {
     path,
     section: 'security',
     requires: 'every-factor',
+    enrols: true,
     show,
     submit: (visit) => decisions.get(single(visit.form, 'decision') ?? '')?.(visit) ?? visit.done('gone'),
   }

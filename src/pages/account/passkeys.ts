@@ -153,14 +153,16 @@ export function passkeysPage(app: FastifyInstance, deps: PageDeps): AccountPage 
     path,
     section: 'security',
     requires: 'every-factor',
+    enrols: true,
     problems: { [lastAdministrator]: 'passkeys.lastAdministrator' },
     show,
     submit: async (visit) => {
-      const { form, done } = visit
+      const { form, done, reply, waitingUrl } = visit
       const handle = single(form, 'remove')
       if (handle !== undefined) return done((await removePasskey(visit, handle)) ? 'passkey-removed' : 'gone')
       const problem = await add(visit)
-      return problem === undefined ? done('passkey-added') : show(visit, problem)
+      if (problem !== undefined) return show(visit, problem)
+      return waitingUrl === undefined ? done('passkey-added') : reply.redirect(waitingUrl, 303)
     },
   }
 }

@@ -1,10 +1,9 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AuditContext } from '../../domain/audit.ts'
 import { accept, remove } from '../../domain/decision.ts'
-import { interactionKind } from '../../domain/interaction.ts'
 import type { LinkPurpose, OneTimeLink, User } from '../../domain/model.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
 import type { AppDeps, Needs } from '../../feature/deps.ts'
 import { userContext } from '../../http/address-prefix.ts'
@@ -13,6 +12,7 @@ import { RecordExists } from '../../storage/store.ts'
 import { findLink, linkPath } from '../../users/one-time-links.ts'
 import { linkKinds, requireLink, unusableLink } from '../../users/rules/one-time-link.ts'
 import { msg } from '../i18n/i18n.ts'
+import { findWaiting, waitingIn, waitingUrl } from '../waiting.ts'
 
 declare module '../pages.ts' {
   interface Pages {
@@ -90,10 +90,9 @@ export async function assertNoUsers(store: AppDeps['store']): Promise<void> {
   if (!(await store.population()).isEmpty) throw unusableLink()
 }
 
-/** Returns the pending request of a query or form, as a parameter. It is of use only in the browser it was made in. */
+/** Returns the pending request of a query or form, as a parameter. */
 export function interactionIn(sent: Parameters): { readonly interaction?: string } {
-  const interaction = single(sent, 'interaction')
-  return interaction !== undefined && /^[\w-]{22}$/.test(interaction) ? { interaction } : {}
+  return omitUndefined({ interaction: waitingIn(sent, 'interaction') })
 }
 
 /** Redirects to the page that says what the form of a link did, RFC 9110 §15.4.4: reloading it does nothing again. */
@@ -111,21 +110,11 @@ export function redirectToDone(
  * Serves the page that says what was done. It leads back to the request that waits in this browser, or to the account
  * page.
  */
-export function donePage(
-  app: FastifyInstance,
-  { service: { prefix }, store, clock }: Needs<'store' | 'clock' | 'service'>,
-) {
-  const waitingUrl = async (sent: Parameters, reply: FastifyReply): Promise<string | undefined> => {
-    const { interaction: id } = interactionIn(sent)
-    const secret = app.browser.secret(reply.request)
-    if (id === undefined || secret === undefined) return undefined
-    const interaction = await store.find(interactionKind, id)
-    const isHere = interaction?.browserHash === hashSecret(secret) && clock() < interaction.expiresAt
-    return isHere ? `${prefix}/login?interaction=${id}` : undefined
-  }
-
+export function donePage(app: FastifyInstance, deps: Needs<'store' | 'clock' | 'service'>) {
+  const { prefix } = deps.service
   return async (sent: Parameters, reply: FastifyReply): Promise<FastifyReply> => {
-    const url = await waitingUrl(sent, reply)
+    const waiting = await findWaiting(app, deps, reply.request, waitingIn(sent, 'interaction'))
+    const url = waiting && waitingUrl(prefix, waiting.id)
     const done = single(sent, 'done')
     const isEmail = done === 'email'
     // The first user is an administrator.

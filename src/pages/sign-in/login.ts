@@ -14,6 +14,7 @@ import { changeCounters, passwordAttempts } from '../../users/throttling.ts'
 import { assertOwnForm } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
 import { accountChooser } from './choose-account.ts'
+import { enrolmentPage } from './enrol.ts'
 import { comeBack, loginForms, mustConfirm } from './login-forms.ts'
 import { passkeyProof } from './passkey-proof.ts'
 import { type ContinueFlow, clientOf, type Pending, pendingLoader } from './pending.ts'
@@ -32,6 +33,7 @@ export function loginPage(
   const startSession = sessionStarter(app, deps)
   const forms = loginForms(app, deps)
   const chooser = accountChooser(app, deps, forms)
+  const enrolment = enrolmentPage(deps, forms)
   const provePasskey = passkeyProof(deps, forms)
   const second = secondStep(app, deps, forms, provePasskey)
 
@@ -40,6 +42,7 @@ export function loginPage(
     const { step, session, sent } = pending
     if (single(sent, 'another') !== undefined) return forms.showLogin(pending)
     const switching = single(sent, 'switch') !== undefined
+    if (!switching && step === 'enrol') return enrolment.show(pending)
     if (!switching && step !== 'login' && step !== 'select_account') return continueFlow(pending)
     const user = switching ? undefined : await app.shortcuts?.signsIn(pending.request)
     if (user !== undefined) return finish(pending, withPassword(user))
@@ -64,6 +67,7 @@ export function loginPage(
     if (chosen !== undefined) return chooser.choose(pending, chosen)
     const user = await listed(single(sent, 'as'))
     if (user !== undefined) return finish(pending, withPassword(user))
+    if (decision === 'later') return enrolment.postpone(pending)
     if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
     if (single(sent, 'step') === 'second') return bySecondFactor(pending)
     return decision === 'passkey' ? byPasskey(pending) : byPassword(pending, typed, username)

@@ -7,8 +7,10 @@ import { accept, insert, remove, update, type Write } from '../../domain/decisio
 import { OAuthError } from '../../domain/errors.ts'
 import {
   interactionKind,
+  isBinding,
   nextStep,
   noProgress,
+  type Remedy,
   type Step,
   signInStep,
   type UserDenial,
@@ -47,7 +49,7 @@ export interface PendingAuthorization extends Visit {
   readonly request: AuthorizationRequest
   readonly client: Client
   readonly consent: Consent | undefined
-  readonly step: Step
+  readonly step: Step | Remedy['step']
   /** Set if the user may not use the client; the consent page shows it. */
   readonly denial: UserDenial | undefined
   /** Why the client may not have it any more; the step is `reject` then. */
@@ -58,12 +60,14 @@ export interface PendingAuthorization extends Visit {
 export interface PendingPage extends Visit {
   readonly request: PageRequest
   readonly client?: undefined
-  readonly step: Exclude<Step, 'consent'>
+  readonly step: Exclude<Step, 'consent'> | Remedy['step']
 }
 
 interface Visit {
   readonly interaction: Interaction
   readonly session: Session | undefined
+  /** What the user has to do first, or is asked to, because of a policy of sign-ins. */
+  readonly remedy?: Remedy
   /** The browser's secret, from which CSRF tokens are made. */
   readonly browserSecret: string
   /** The query or the form. */
@@ -127,8 +131,20 @@ export function pendingLoader(app: FastifyInstance, deps: Needs<'store' | 'servi
     ])
     const visit = { interaction, session, browserSecret, sent, reply, now }
     const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
-    if ('page' in wanted)
-      return { ...visit, request: wanted, step: signInStep(wanted, interaction, session, now, availableAcrs) }
+    const denialOf = async (step: Step, client: Client | undefined) => {
+      if (session === undefined || (step !== 'respond' && step !== 'consent')) return undefined
+      const denial = await app.seams.userChecks.collect(client, session)
+      // What is not required yet is asked for once, after a sign-in.
+      const isNews = interaction.authenticatedSessionId === session.id && interaction.enrolsLater !== true
+      return isBinding(denial) || isNews ? denial : undefined
+    }
+    if ('page' in wanted) {
+      const step = signInStep(wanted, interaction, session, now, availableAcrs)
+      const { clientId } = wanted.policy ?? {}
+      const asked = clientId === undefined ? undefined : await app.resolveClient(clientId)
+      const remedy = wanted.policy && (await denialOf(step, asked))?.remedy
+      return { ...visit, request: wanted, step: remedy?.step ?? step, ...(remedy && { remedy }) }
+    }
     if (client === undefined) throw interactionExpired()
     // The client may have replaced its redirect URIs since the request came.
     assertRegisteredRedirect(wanted.redirectUri, client)
@@ -150,10 +166,10 @@ export function pendingLoader(app: FastifyInstance, deps: Needs<'store' | 'servi
         ? await store.find(consentKind, consentKey(session.userId, client.id))
         : undefined
     const step = nextStep(current, interaction, client, session, consent, now, availableAcrs)
-    const isDecided = session !== undefined && (step === 'respond' || step === 'consent')
-    const denial = isDecided ? await app.seams.userChecks.collect(client, session.userId) : undefined
-    const shown = denial === undefined ? step : 'consent'
-    return { ...visit, request: current, client, consent, step: shown, denial }
+    const { remedy, ...denied } = (await denialOf(step, client)) ?? {}
+    const denial = remedy === undefined && 'rule' in denied ? denied : undefined
+    const shown = remedy?.step ?? (denial === undefined ? step : 'consent')
+    return { ...visit, request: current, client, consent, step: shown, denial, ...(remedy && { remedy }) }
   }
 }
 

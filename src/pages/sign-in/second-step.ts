@@ -98,7 +98,10 @@ export function secondStep(
   const pendingFactorOf = async (pending: Pending): Promise<PendingFactor | undefined> => {
     const pendingFactor = (await begun(pending)) ?? (await steppedUp(pending))
     if (pendingFactor === undefined || pendingFactor.user.lockedAt !== undefined) return undefined
-    const step = secondStepOf(await factorsOf(deps, pendingFactor.user.id), pending.request.acr)
+    const step = secondStepOf(
+      await factorsOf(deps, pendingFactor.user.id),
+      pending.remedy?.acr ?? pending.request.acr,
+    )
     return step && { ...pendingFactor, step }
   }
 

@@ -2,7 +2,7 @@ import fp from 'fastify-plugin'
 import { owesAuthTime } from '../../domain/authorization-request.ts'
 import type { GrantInsertion, Write } from '../../domain/decision.ts'
 import { approveGrant, mintGrantId } from '../../domain/grant.ts'
-import { denialError } from '../../domain/interaction.ts'
+import { denialError, isBinding } from '../../domain/interaction.ts'
 import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { grantLimit } from '../../users/sessions.ts'
@@ -42,9 +42,9 @@ export const approval = fp<Needs<'config' | 'keys' | 'random'>>(
     const limitGrants = grantLimit(config)
     app.decorate('approve', async (request, client, session, scope, now, codeSeconds) => {
       // Pages check it before they ask. Here no other way to a grant can leave it out.
-      const denying = app.seams.userChecks.collect(client, session.userId)
+      const denying = app.seams.userChecks.collect(client, session)
       const denial = denying && (await denying)
-      if (denial !== undefined) throw denialError(denial)
+      if (isBinding(denial)) throw denialError(denial)
       const fresh = {
         grantId: mintGrantId(random(8), now),
         grantSecret: random(16).toString('base64url'),

@@ -8,6 +8,7 @@ import {
   consentRule,
   denialError,
   errorOf,
+  isBinding,
   nextStep,
   noProgress,
   promptNoneError,
@@ -108,11 +109,12 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
       nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
     const signIn = signInStep(parsed, noProgress, session, now, availableAcrs)
     if (session === undefined || signIn !== 'respond') return show(reply, parsed, session, next())
-    const denying = app.seams.userChecks.collect(client, session.userId)
+    const denying = app.seams.userChecks.collect(client, session)
     const denial = denying && (await denying)
-    if (denial !== undefined) {
-      if (parsed.prompt.includes('none')) throw denialError(denial)
-      return reply.startInteraction(parsed, 'consent')
+    if (isBinding(denial)) {
+      const { remedy } = denial
+      if (parsed.prompt.includes('none')) throw remedy ? promptNoneError(remedy.step) : denialError(denial)
+      return reply.startInteraction(parsed, remedy === undefined ? 'consent' : 'login')
     }
     if (consentRule(parsed, client) === 'asked') return show(reply, parsed, session, next())
     const approval = await app.approve(parsed, client, session, parsed.scope, now)

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { currentRequest } from '../../domain/current-grant.ts'
 import { OAuthError } from '../../domain/errors.ts'
+import { isBinding } from '../../domain/interaction.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { Scope, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
@@ -163,11 +164,14 @@ export const devicePages: Plugin<'config' | 'store' | 'clock' | 'service' | 'dec
     const isSwitching = request.method === 'GET' && single(sent, 'switch') !== undefined
     const signedIn = isSwitching ? undefined : await findSignedIn(app, deps, request, now)
     if (signedIn !== undefined) {
-      const denial = await app.seams.userChecks.collect(client, signedIn.user.id)
-      return { ...visit, device: { ...device, request: current }, ...signedIn, denial }
+      const found = await app.seams.userChecks.collect(client, signedIn.session)
+      const denial = isBinding(found) ? found : undefined
+      if (denial?.remedy === undefined)
+        return { ...visit, device: { ...device, request: current }, ...signedIn, denial }
     }
     const prompt = isSwitching ? ['select_account'] : []
-    await reply.startInteraction({ page: confirmPath(device), prompt }, 'login')
+    const policy = { clientId: client.id }
+    await reply.startInteraction({ page: confirmPath(device), prompt, policy }, 'login')
     return undefined
   }
 

@@ -47,8 +47,8 @@ export const exchangeOfTokens: Plugin<'config' | 'service' | 'store' | 'keys' | 
         holds: (read) => isWholeNow(read, exchanged, service),
         error: () => unacceptable(why),
       }
-      const writes = [{ op: 'require', condition } as const, ...limitGrants(exchanged)]
-      return noteUse(withWrites(decision, ...writes), client, now)
+      const writes = [...limitGrants(exchanged), ...(app.seams.exchanges.collect(exchanged, client) ?? [])]
+      return noteUse(withWrites(decision, { op: 'require', condition }, ...writes), client, now)
     })
     return app.issueTokens(issued, { client, now, confirmation })
   })

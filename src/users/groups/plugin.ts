@@ -14,9 +14,9 @@ import { applyRules, type ClaimRule, claimRulesOf } from './token-claims.ts'
 export const groups: Plugin<'config' | 'store'> = async (app, { config, store }) => {
   const { contact, mostInClaim } = config.groups
 
-  app.seams.userChecks.add((client, userId) => {
-    const allowed = allowedGroupsOf(client)
-    if (allowed === undefined) return undefined
+  app.seams.userChecks.add((client, { userId }) => {
+    const allowed = client && allowedGroupsOf(client)
+    if (client === undefined || allowed === undefined) return undefined
     const named = contact || client.contacts[0]
     const denied = { ...denial, ...(named !== undefined && { contact: named }) }
     return groupsOf(store, userId).then((all) =>

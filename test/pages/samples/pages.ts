@@ -148,6 +148,24 @@ export const ordinary = {
     page: 'login',
     model: { action: '/login', hidden, clientName: 'Course Sync CLI', again: false, passkey },
   },
+  enrol: {
+    page: 'enrol',
+    model: {
+      action: '/login',
+      hidden,
+      clientName: 'Course Sync CLI',
+      user,
+      anotherUrl: '/login?interaction=lyi_3vQ8&another=1',
+      kind: 'second factor',
+      from: 1_800_000_000,
+      passkeysUrl: '/account/passkeys?for=lyi_3vQ8',
+      codesUrl: '/account/one-time-codes?for=lyi_3vQ8',
+    },
+  },
+  'enrol-nowhere': {
+    page: 'enrol',
+    model: { action: '/login', hidden, user, anotherUrl: '/login?another=1', kind: 'passkey' },
+  },
   'second-factor': {
     page: 'second-factor',
     model: {

@@ -1,0 +1,44 @@
+import type { Fault } from './fault.ts'
+
+const rules = 'src/users/policy/rules.ts'
+const plugin = 'src/users/policy/plugin.ts'
+const over = ['test/users/sign-in-policy.test.ts']
+
+/** Faults of the policy of sign-ins: what is required, and where it is checked. */
+export const signInPolicyFaults = [
+  {
+    id: 'policy-passkey-satisfied-by-codes',
+    file: rules,
+    find: "kind === 'passkey' ? phishingResistant : multiFactor",
+    replace: 'multiFactor',
+    tests: over,
+  },
+  {
+    id: 'policy-of-groups-ignored',
+    file: plugin,
+    find: 'ofGroups.size === 0 ? known : [...known, ...requiredOf(await groupsOf(store, userId))]',
+    replace: 'known',
+    tests: over,
+  },
+  {
+    id: 'policy-not-read-again-at-exchanges',
+    file: 'src/specs/rfc8693-token-exchange/plugin.ts',
+    find: 'app.seams.exchanges.collect(exchanged, client) ?? []',
+    replace: '[]',
+    tests: over,
+  },
+  {
+    id: 'policy-postponed-when-it-is-due',
+    file: 'src/pages/sign-in/pending.ts',
+    find: 'isBinding(denial) || isNews ? denial : undefined',
+    replace: 'isNews ? denial : undefined',
+    tests: over,
+  },
+  {
+    id: 'policy-of-admin-pages-ignored',
+    file: 'src/admin/pages/admin-page.ts',
+    find: 'if (isBinding(denial)) {',
+    replace: 'if (isBinding(denial) && isForm) {',
+    tests: over,
+  },
+] as const satisfies readonly Fault[]
