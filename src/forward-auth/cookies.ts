@@ -6,7 +6,7 @@ import type { KeyRing } from '../keys/key-ring.ts'
 
 /*
  * The cookies of a protected host. `__Host-` binds them to it: no other host of the domain can set or read them. The
- * proxy removes them before the app sees a request.
+ * proxy gets the Cookie header without them, for the app.
  */
 
 /** Who is signed in to the host. */
@@ -79,6 +79,12 @@ export function readCookie({ headers }: FastifyRequest, name: string): string | 
   const pairs = headers.cookie?.split(/; */) ?? []
   const values = pairs.filter((pair) => pair.startsWith(`${name}=`))
   return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined
+}
+
+/** Returns the Cookie header that the app gets: without the cookies of this server. */
+export function cookiesOfApp({ headers }: FastifyRequest): string {
+  const pairs = headers.cookie?.split(/; */) ?? []
+  return pairs.filter((pair) => !pair.startsWith(signedInCookie)).join('; ')
 }
 
 /** Sets a cookie of the host, until the browser is closed. */

@@ -11,9 +11,10 @@ import { longestUrl, parametersOf } from '../http/parameters.ts'
 import { tokenReader } from '../http/token-reader.ts'
 import { errorPage } from '../pages/page-errors.ts'
 import { groupsOf } from '../users/groups.ts'
+import { cookiesOfApp } from './cookies.ts'
 import { endGrantsWithSession, signedInReader } from './host-session.ts'
 import { type HostClient, protectedHosts } from './hosts.ts'
-import { type HostUser, identities, noIdentity } from './identity.ts'
+import { type HostUser, type IdentityHeaders, identities, noIdentity } from './identity.ts'
 import { type Forwarded, isPage, type Needs, needsOf, ownPath, readForwarded } from './rules.ts'
 import { signInRoutes, signInUrl } from './sign-in.ts'
 
@@ -56,16 +57,18 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
       `the proxy must send requests below ${ownPath} to this server instead of asking about them`,
     )
     const needs = needsOf(found.protectedHost, asked)
-    if (needs.access === 'public') return reply.headers(noIdentity).send('')
+    const pass = (identity: IdentityHeaders) =>
+      reply.headers({ ...identity, cookie: cookiesOfApp(request) }).send('')
+    if (needs.access === 'public') return pass(noIdentity)
     const { authorization } = request.headers
     const token = parseBearer(needs.access === 'bearer' ? authorization : undefined)
     const use = await (token.kind === 'absent' ? readSignedIn(request, found) : userOfToken(token, found))
     if (use === undefined) return signInFirst(request, reply, asked, needs)
-    if (use === 'no user') return reply.headers(noIdentity).send('')
+    if (use === 'no user') return pass(noIdentity)
     const remedy = await assertMayUse(use, needs)
     const acr = needs.secondFactor ? { values: [multiFactor], essential: true } : undefined
     if (remedy !== undefined || lacksAcr(use.methods, acr)) return stepUpFirst(request, reply, asked)
-    return reply.headers(await identityOf(use)).send('')
+    return pass(await identityOf(use))
   })
 
   /**

@@ -96,7 +96,7 @@ export const signInRoutes: FastifyPluginAsync<SignInOptions> = async (
       )
       check(
         (single(parameters, 'iss') ?? service.issuer) === service.issuer,
-        'rfc9207-2.4-compare',
+        'lychgate-forward-auth-issuer',
         'invalid_request',
         'iss is another issuer',
       )

@@ -20,6 +20,7 @@ import {
 } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
+import { type Ports, protectsApp } from './forward-auth.ts'
 
 const folder = makeFolder()
 t.teardown(() => folder.remove())
@@ -49,30 +50,9 @@ interface Configured {
   readonly variables?: Readonly<Record<string, string>>
 }
 
-await behind('nginx', ({ port, upstream }) => {
-  const server = replace(block('docs/production.md', 'nginx'), {
-    'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
-    '/etc/letsencrypt/live/auth.example.org/fullchain.pem': certificate,
-    '/etc/letsencrypt/live/auth.example.org/privkey.pem': key,
-    '127.0.0.1:9400': `127.0.0.1:${upstream}`,
-  })
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${folder.path}/nginx-${name};\n`,
-  )
-  return {
-    command: [proxies.nginx, '-p', folder.path, '-e', 'stderr', '-c', 'nginx.conf'],
-    file: 'nginx.conf',
-    content: `daemon off;\npid nginx.pid;\nevents {}\nhttp {\naccess_log off;\n${temporary.join('')}${server}}\n`,
-  }
-})
+await behind('nginx', ({ port, upstream }) => nginx('nginx.conf', nginxSite(port, upstream)))
 
-await behind('Caddy', ({ port, upstream }) => {
-  const content = replace(block('docs/production.md', 'caddyfile'), {
-    'auth.example.org {': `https://localhost:${port} {\n${tls}`,
-    '127.0.0.1:9400': `127.0.0.1:${upstream}`,
-  })
-  return caddy('Caddyfile.one', content)
-})
+await behind('Caddy', ({ port, upstream }) => caddy('Caddyfile.one', caddySite(port, upstream)))
 
 await behind('Caddy of the compose file, one of whose nodes is gone', ({ port, upstream, gone }) => {
   const content = replace(read('deploy/Caddyfile'), {
@@ -101,10 +81,61 @@ frontend tls
   return { command: [proxies.haproxy, '-db', '-f', file], file, content: rest + backend }
 })
 
+await protects('nginx', ({ issuer, host, upstream, app }) => {
+  const whole = block('docs/forward-auth.md', 'nginx').replaceAll('127.0.0.1:9400', `127.0.0.1:${upstream}`)
+  const site = replace(whole, {
+    'listen 443 ssl': `listen 127.0.0.1:${host} ssl`,
+    'server_name wiki.example.org': 'server_name localhost',
+    '/etc/letsencrypt/live/wiki.example.org/fullchain.pem': certificate,
+    '/etc/letsencrypt/live/wiki.example.org/privkey.pem': key,
+    '127.0.0.1:3000': `127.0.0.1:${app}`,
+  })
+  return nginx('nginx-app.conf', site + nginxSite(issuer, upstream))
+})
+
+await protects('Caddy', ({ issuer, host, upstream, app }) => {
+  const whole = block('docs/forward-auth.md', 'caddyfile').replaceAll(
+    '127.0.0.1:9400',
+    `127.0.0.1:${upstream}`,
+  )
+  const site = replace(whole, {
+    'wiki.example.org {': `https://localhost:${host} {\n${tls}`,
+    '127.0.0.1:3000': `127.0.0.1:${app}`,
+  })
+  return caddy('Caddyfile.app', site + caddySite(issuer, upstream))
+})
+
 function caddy(file: string, site: string, variables: Readonly<Record<string, string>> = {}): Configured {
   const options = '{\n\tadmin off\n\tauto_https disable_redirects\n}\n'
   const command = [proxies.caddy, 'run', '--adapter', 'caddyfile', '--config', file]
   return { command, file, content: options + site, variables }
+}
+
+function caddySite(port: number, upstream: number): string {
+  return replace(block('docs/production.md', 'caddyfile'), {
+    'auth.example.org {': `https://localhost:${port} {\n${tls}`,
+    '127.0.0.1:9400': `127.0.0.1:${upstream}`,
+  })
+}
+
+function nginxSite(port: number, upstream: number): string {
+  return replace(block('docs/production.md', 'nginx'), {
+    'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
+    '/etc/letsencrypt/live/auth.example.org/fullchain.pem': certificate,
+    '/etc/letsencrypt/live/auth.example.org/privkey.pem': key,
+    '127.0.0.1:9400': `127.0.0.1:${upstream}`,
+  })
+}
+
+function nginx(file: string, site: string): Configured {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder.path}/nginx-${name};\n`,
+  )
+  return {
+    command: [proxies.nginx, '-p', folder.path, '-e', 'stderr', '-c', file],
+    file,
+    content: `daemon off;\npid nginx.pid;\nevents {}\nhttp {\naccess_log off;\n${temporary.join('')}${site}}\n`,
+  }
 }
 
 /** A real flow, and all checks of the doctor, through this proxy. */
@@ -112,18 +143,32 @@ async function behind(name: string, configure: (surroundings: Surroundings) => C
   await t.test(name, async (t) => {
     const [port, upstream, gone] = [await freePort(), await freePort(), await freePort()]
     const { issuer, environment } = await startBehind(t, port, { port: upstream })
-    const { command, file, content, variables } = configure({ port, upstream, gone })
-    write(file, content)
-    const proxy = folder.start(name, command, { environment: { ...proxies.environment, ...variables } })
-    t.teardown(() => proxy.kill())
-    let inARow = 0
-    await until('it to serve', async () => {
-      if (proxy.exitCode !== null) throw new Error(folder.words(name).join('\n'))
-      inARow = (await askStatus(`${issuer}/readyz`)) === 200 ? inARow + 1 : 0
-      return inARow === 10
-    })
+    await start(t, name, issuer, configure({ port, upstream, gone }))
     t.strictSame(await faultsOf(environment), [], 'the doctor finds nothing')
     await flow(t, issuer)
+  })
+}
+
+/** An app behind this proxy, which asks about each request. */
+async function protects(name: string, configure: (ports: Ports) => Configured): Promise<void> {
+  await t.test(`an app behind ${name}`, (t) =>
+    protectsApp(t, (ports) =>
+      start(t, `${name} and an app`, `https://localhost:${ports.issuer}`, configure(ports)),
+    ),
+  )
+}
+
+/** Starts a proxy, and waits until it serves. */
+async function start(t: Test, name: string, issuer: string, configured: Configured): Promise<void> {
+  const { command, file, content, variables } = configured
+  write(file, content)
+  const proxy = folder.start(name, command, { environment: { ...proxies.environment, ...variables } })
+  t.teardown(() => proxy.kill())
+  let inARow = 0
+  await until('it to serve', async () => {
+    if (proxy.exitCode !== null) throw new Error(folder.words(name).join('\n'))
+    inARow = (await askStatus(`${issuer}/readyz`)) === 200 ? inARow + 1 : 0
+    return inARow === 10
   })
 }
 

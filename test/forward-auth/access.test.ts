@@ -56,6 +56,9 @@ t.test('a public path has no user, and all headers, empty', async (t) => {
     headerNames.map((name) => response.headers.get(name)),
     headerNames.map(() => ''),
   )
+  const cookie = '__Host-lychgate_host=x; a=1; __Host-lychgate_host_browser=y; b="2"'
+  const cookies = await browser.ask({ uri: '/public/a.css', headers: { ...json, cookie } })
+  t.equal(cookies.headers.get('cookie'), 'a=1; b="2"', 'the app gets its own cookies alone')
   for (const uri of ['/public/../admin', '/public/%2e%2e/admin', '/public//x', '/public/x;y', '/public/%2Fx'])
     t.equal((await browser.ask({ uri, headers: json })).status, 401, uri)
 })
