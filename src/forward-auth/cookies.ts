@@ -14,30 +14,20 @@ export const signedInCookie = '__Host-lychgate_host'
 /** Which browser began to sign in, so that no other one can end what it began. */
 export const browserCookie = '__Host-lychgate_host_browser'
 
-/** What a grant is checked by; a leaked database or a leaked key alone makes no cookie. */
 type Sealer = Pick<KeyRing, 'pseudonym'>
-type Sealed = Pick<Grant, 'id' | 'secret'>
 
-const prefix = 'lyc_host_'
 const cookieSyntax = /^lyc_host_([\w-]{16})([\w-]{22})([\w-]{22})$/
 
-/** Returns the value of the cookie for a grant, which is valid on one host. */
-export function sealCookie({ id, secret }: Sealed, host: string, { pseudonym }: Sealer): string {
-  return prefix + id + pseudonym('forward-auth cookie', id, host) + grantTag(secret, host)
+/** Returns the cookie of a grant for one host. Neither a leaked database nor a leaked key suffices to make one. */
+export function sealCookie({ id, secret }: Grant, host: string, { pseudonym }: Sealer): string {
+  return `lyc_host_${id}${pseudonym('forward-auth cookie', id, host)}${grantTag(secret, host)}`
 }
 
-/** A cookie that this server made for the host; its grant still has to be checked. */
-export interface OpenedCookie {
-  readonly grantId: string
-  /** Whether it was made with this secret of the grant. */
-  isOf(grantSecret: string): boolean
-}
-
-/** Opens a cookie, before anything is looked up. */
-export function openCookie(text: string, host: string, { pseudonym }: Sealer): OpenedCookie | undefined {
+/** Opens a cookie, before anything is looked up; `isOf` checks it with the secret of its grant. */
+export function openCookie(text: string, host: string, { pseudonym }: Sealer) {
   const [, grantId = '', keyTag, tag] = cookieSyntax.exec(text) ?? []
   if (!isSameText(keyTag, pseudonym('forward-auth cookie', grantId, host))) return undefined
-  return { grantId, isOf: (secret) => isSameText(tag, grantTag(secret, host)) }
+  return { grantId, isOf: (secret: string) => isSameText(tag, grantTag(secret, host)) }
 }
 
 function grantTag(secret: string, host: string): string {
@@ -74,17 +64,19 @@ export function verifierOf(state: string, { host, browser }: Begun, { pseudonym 
   return ['1', '2'].map((half) => pseudonym('forward-auth verifier', half, state, host, browser)).join('')
 }
 
+const pairsOf = ({ headers }: FastifyRequest) => headers.cookie?.split(/; */) ?? []
+
 /** Reads a cookie. `__Host-` has one value for a host; of two, which no browser sends, none counts. */
-export function readCookie({ headers }: FastifyRequest, name: string): string | undefined {
-  const pairs = headers.cookie?.split(/; */) ?? []
-  const values = pairs.filter((pair) => pair.startsWith(`${name}=`))
+export function readCookie(request: FastifyRequest, name: string): string | undefined {
+  const values = pairsOf(request).filter((pair) => pair.startsWith(`${name}=`))
   return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined
 }
 
 /** Returns the Cookie header that the app gets: without the cookies of this server. */
-export function cookiesOfApp({ headers }: FastifyRequest): string {
-  const pairs = headers.cookie?.split(/; */) ?? []
-  return pairs.filter((pair) => !pair.startsWith(signedInCookie)).join('; ')
+export function cookiesOfApp(request: FastifyRequest): string {
+  return pairsOf(request)
+    .filter((pair) => !pair.startsWith(signedInCookie))
+    .join('; ')
 }
 
 /** Sets a cookie of the host, until the browser is closed. */

@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { multiFactor } from '../domain/authentication-context.ts'
 import { redeemCode } from '../domain/authorization-code.ts'
 import { check } from '../domain/check.ts'
@@ -31,6 +31,7 @@ const signInPath = `${ownPath}sign-in`
 /** The scopes that the headers about a user need. */
 const scopes = ['openid', 'profile', 'email', 'groups']
 const longestReturn = 4000
+const otherBrowser = 'this browser did not begin the sign-in'
 
 /** Returns where a browser signs in to a host: on that host, because its cookies are set there. */
 export function signInUrl(host: string, to: string): string {
@@ -45,82 +46,70 @@ export const signInRoutes: FastifyPluginAsync<SignInOptions> = async (
   app,
   { keys, random, service, hosts },
 ) => {
-  app.get(
-    signInPath,
-    { schema: { hide: true }, config: { limit: 'authorization' } },
-    async (request, reply) => {
-      const { client, protectedHost } = await hosts.ofRequest(request)
-      const { host } = protectedHost
-      const to = returnTo(parametersOf(request.query))
-      const known = readCookie(request, browserCookie)
-      const browser = known ?? mintSecret('browser', random(secretBytes))
-      if (known === undefined) setCookie(reply, browserCookie, browser)
-      const begun = { host, browser }
-      const state = sealState(to, random(12).toString('base64url'), begun, keys)
-      const acr = { id_token: { acr: { essential: true, values: [multiFactor] } } }
-      const query = formatParameters({
-        response_type: 'code',
-        client_id: client.id,
-        redirect_uri: callbackOf(host),
-        scope: scopes.filter((name) => mayHave(name, client, service)).join(' '),
-        state,
-        code_challenge: hashSecret(verifierOf(state, begun, keys)),
-        code_challenge_method: 'S256',
-        ...(needsOf(protectedHost, { method: 'GET', uri: to }).secondFactor && {
-          claims: JSON.stringify(acr),
-        }),
-      })
-      return reply.redirect(`${service.issuer}/oauth/authorize?${query}`, 303)
-    },
-  )
+  const route = { schema: { hide: true }, config: { limit: 'authorization' } } as const
+  app.get(signInPath, route, async (request, reply) => {
+    const { client, protectedHost } = await hosts.ofRequest(request)
+    const { host } = protectedHost
+    const to = returnTo(parametersOf(request.query))
+    const known = browserOf(request)
+    const browser = known ?? mintSecret('browser', random(secretBytes))
+    if (known === undefined) setCookie(reply, browserCookie, browser)
+    const begun = { host, browser }
+    const state = sealState(to, random(12).toString('base64url'), begun, keys)
+    const acr = { id_token: { acr: { essential: true, values: [multiFactor] } } }
+    const needs = needsOf(protectedHost, { method: 'GET', uri: to })
+    const query = formatParameters({
+      response_type: 'code',
+      client_id: client.id,
+      redirect_uri: callbackOf(host),
+      scope: scopes.filter((name) => mayHave(name, client, service)).join(' '),
+      state,
+      code_challenge: hashSecret(verifierOf(state, begun, keys)),
+      code_challenge_method: 'S256',
+      ...(needs.secondFactor && { claims: JSON.stringify(acr) }),
+    })
+    return reply.redirect(`${service.issuer}/oauth/authorize?${query}`, 303)
+  })
 
-  app.get(
-    callbackPath,
-    { schema: { hide: true }, config: { limit: 'authorization' } },
-    async (request, reply) => {
-      const { client, protectedHost } = await hosts.ofRequest(request)
-      const { host } = protectedHost
-      const parameters = parametersOf(request.query)
-      const state = single(parameters, 'state') ?? ''
-      const begun = { host, browser: readCookie(request, browserCookie) ?? '' }
-      const to = openState(state, begun, keys)
-      check(
-        to !== undefined,
-        'lychgate-forward-auth-state',
-        'invalid_request',
-        'this browser did not begin the sign-in',
-        {
-          page: { title: msg('error.noCookie'), advice: msg('error.noCookie.advice') },
-          passed: 'this browser began the sign-in',
-        },
-      )
-      check(
-        (single(parameters, 'iss') ?? service.issuer) === service.issuer,
-        'lychgate-forward-auth-issuer',
-        'invalid_request',
-        'iss is another issuer',
-      )
-      const code = single(parameters, 'code')
-      if (code === undefined) throw signInError(parameters)
-      const handle = await keys.open(code, 'code')
-      check(handle !== undefined, 'rfc6749-4.1.3-code-valid', 'invalid_grant', 'the code is unknown')
-      let redeemed: Grant | undefined
-      const redemption = {
-        handle,
-        client,
-        redirectUri: callbackOf(host),
-        codeVerifier: verifierOf(state, begun, keys),
-        resource: [],
-      }
-      await app.issueFromGrant(handle.grantId, client, request, (grant, now) => {
-        redeemed = grant
-        return redeemCode(grant, redemption, service, app.grantRulesOf(client), now)
-      })
-      if (redeemed === undefined) throw new Error('a code was redeemed without its grant')
-      setCookie(reply, signedInCookie, sealCookie(redeemed, host, keys))
-      return reply.redirect(`https://${host}${to}`, 303)
-    },
-  )
+  app.get(callbackPath, route, async (request, reply) => {
+    const { client, protectedHost } = await hosts.ofRequest(request)
+    const { host } = protectedHost
+    const parameters = parametersOf(request.query)
+    const state = single(parameters, 'state') ?? ''
+    const browser = browserOf(request)
+    const begun = { host, browser: browser ?? '' }
+    const to = browser && openState(state, begun, keys)
+    check(to !== undefined, 'lychgate-forward-auth-state', 'invalid_request', otherBrowser, {
+      page: { title: msg('error.noCookie'), advice: msg('error.noCookie.advice') },
+    })
+    const isOwn = (single(parameters, 'iss') ?? service.issuer) === service.issuer
+    check(isOwn, 'lychgate-forward-auth-issuer', 'invalid_request', 'iss is another issuer')
+    const code = single(parameters, 'code')
+    if (code === undefined) throw signInError(parameters)
+    const handle = await keys.open(code, 'code')
+    check(handle !== undefined, 'rfc6749-4.1.3-code-valid', 'invalid_grant', 'the code is unknown')
+    let redeemed: Grant | undefined
+    const redemption = {
+      handle,
+      client,
+      redirectUri: callbackOf(host),
+      codeVerifier: verifierOf(state, begun, keys),
+      resource: [],
+    }
+    await app.issueFromGrant(handle.grantId, client, request, (grant, now) => {
+      redeemed = grant
+      return redeemCode(grant, redemption, service, app.grantRulesOf(client), now)
+    })
+    if (redeemed === undefined) throw new Error('a code was redeemed without its grant')
+    setCookie(reply, signedInCookie, sealCookie(redeemed, host, keys))
+    return reply.redirect(`https://${host}${to}`, 303)
+  })
+}
+
+/** The secret that a browser got when it began to sign in. No other text counts: an empty one would be that of all. */
+function browserOf(request: FastifyRequest): string | undefined {
+  const secret = readCookie(request, browserCookie)
+  return secret !== undefined && /^lyc_browser_[\w-]{43}$/.test(secret) ? secret : undefined
 }
 
 /** The path to return to: of this host, and short enough for a URL. */
