@@ -72,7 +72,16 @@ export async function prepare(): Promise<Prepared> {
     return client
   }
   const signing = await add('--name', 'signing', '--auth', 'private_key_jwt', '--jwks', keys)
-  const withoutPkce = await add('--name', 'plain', '--auth', 'client_secret_basic', '--pkce', 'optional')
+  const second = ['--redirect-uri', `${redirectUri}/second`]
+  const withoutPkce = await add(
+    ...second,
+    '--name',
+    'plain',
+    '--auth',
+    'client_secret_basic',
+    '--pkce',
+    'optional',
+  )
   return { folder, signing, withoutPkce }
 }
 
@@ -109,7 +118,7 @@ export async function proveWith(fault: RuleFault, port: number, prepared: Prepar
       provided: [
         prepared.signing,
         // With this client PKCE is tested that a client may leave out.
-        ...(fault.rule.startsWith('rfc9700-2.1.1') ? [prepared.withoutPkce] : []),
+        ...(/^rfc9700-2\.1\.1|4\.1\.3-redirect-uri-required$/.test(fault.rule) ? [prepared.withoutPkce] : []),
       ],
       recordings: presets,
       credentials: undefined,

@@ -37,9 +37,6 @@ const lookAlikes = (registered: string): readonly string[] => {
   ]
 }
 
-/** OpenID Connect demands the parameter in any case, so no ID Token is asked for. */
-const withoutUri = { redirect_uri: undefined, scope: undefined }
-
 /** RFC 6749 §3.1.2, RFC 8252 §7.3 and RFC 9700 §2.1: where the browser may be sent to. */
 export const redirectChecks: readonly Check[] = checksBy({
   'rfc6749-3.1.2.3-simple-string-match': async (lab) => {
@@ -98,7 +95,12 @@ export const redirectChecks: readonly Check[] = checksBy({
   },
   'rfc6749-3.1.2.3-required-when-ambiguous': async (lab) => {
     const client = await lab.client('main', { redirect_uris: [redirectUri, `${redirectUri}/second`] })
-    return endsOnPage(await lab.authorize({ ...withoutUri, nonce: undefined }, { client, plain: true }))
+    // OpenID Connect demands the parameter in any case, so no ID Token is asked for.
+    const scope = lab.server
+      .list('scopes_supported')
+      ?.find((name) => !/^(?:openid|offline_access)$/.test(name))
+    const params = { redirect_uri: undefined, scope, nonce: undefined, prompt: undefined }
+    return endsOnPage(await lab.authorize(params, { client, plain: true }))
   },
   'rfc6749-3.1-no-duplicate-response-params/registered': async (lab) => {
     const uri = `${redirectUri}?code=1&state=2`
