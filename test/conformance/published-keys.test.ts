@@ -59,6 +59,7 @@ t.test(
       publishAheadSeconds: 100,
       overlapSeconds: { signing: 500, handle: 2000 },
     }
+    server.advance(1)
     const first = await published()
     const algorithms = (keys: readonly { readonly alg?: string }[]) => keys.map(({ alg }) => alg)
     t.strictSame(algorithms(first.keys), ['RS256', 'ES256', 'EdDSA'])

@@ -97,11 +97,13 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
     t.teardown(remove)
     return startServer(t, { ...options, port, store: url })
   }
+  // Where another process reads the store, or a test asks for the clock of a development server, time passes.
+  const isAlone = options.store === undefined && count === 1 && !executable && options.mode !== 'dev'
   const shared = {
     config,
     observe,
     url: count > 1 ? await storeForNodes(options.store) : (options.store ?? 'sqlite::memory:'),
-    clock: movableClock(systemClock),
+    clock: isAlone ? stoppedClock() : movableClock(systemClock),
     log: [] as string[],
   }
   const ports = count > 1 ? await Promise.all(Array.from({ length: count }, freePort)) : [port]
@@ -124,6 +126,13 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
     for (const node of nodes) for (const work of node.repeated) await work()
   }
   return { ...first, issuer, origin, nodes, log: shared.log, close, now: shared.clock, advance, maintain }
+}
+
+/** The machine's time at the start, which moves only when a test moves it: no result depends on a second. */
+function stoppedClock(): MovableClock {
+  const clock = movableClock(systemClock)
+  void clock.move({ freeze: true })
+  return clock
 }
 
 /** What the nodes of one server share. */
