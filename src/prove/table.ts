@@ -67,6 +67,9 @@ async function runSteps(lab: Lab, row: Row, steps: readonly Step[]): Promise<Jud
     client_secret: client.secret,
     redirect_uri: client.redirectUri,
     wrong_basic: basic(client.id, 'wrong'),
+    ...(JSON.stringify(steps).includes('$other_id') && {
+      other_id: (await clientFor(lab, 'other', row.registers)).id,
+    }),
   }
   const scene = {
     lab,

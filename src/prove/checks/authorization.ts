@@ -37,7 +37,7 @@ export const authorizationChecks: readonly Check[] = checksBy({
       : endsWithError(ended, 'invalid_scope')
   },
   'rfc6749-3.3-scope-case-sensitive': async (lab) => {
-    const scope = String(lab.scope()).split(' ').at(-1) ?? 'openid'
+    const scope = String(lab.scope()).split(' ')[1] ?? 'openid'
     const { asked, ...ended } = await lab.authorize({
       scope: scope.toUpperCase(),
       nonce: undefined,
@@ -101,9 +101,11 @@ export const authorizationChecks: readonly Check[] = checksBy({
   },
   'rfc6749-10.13-frame-protection': async (lab) => {
     const seen = await signInPage(lab)
-    const isFramed =
-      !/frame-ancestors (?!\*)/.test(String(seen.headers['content-security-policy'])) &&
-      !/deny|sameorigin/i.test(String(seen.headers['x-frame-options']))
+    const policy = String(seen.headers['content-security-policy'])
+    // Browsers read X-Frame-Options only where there is no frame-ancestors.
+    const isFramed = /frame-ancestors/.test(policy)
+      ? /frame-ancestors \*/.test(policy)
+      : !/deny|sameorigin/i.test(String(seen.headers['x-frame-options']))
     return observe(!isFramed, 'neither frame-ancestors nor X-Frame-Options', seen)
   },
   'rfc9700-4.2.4-no-third-party-content': async (lab) => {
@@ -148,8 +150,12 @@ export const authorizationChecks: readonly Check[] = checksBy({
   'rfc9700-2.6-no-cors-authorize': async (lab) => {
     const { asked } = await lab.authorize()
     const url = `${lab.server.endpoint('authorization_endpoint')}?${encode(asked.params)}`
-    const seen = await lab.wire.send({ url, headers: { origin: 'https://evil.example' } })
-    return judge(seen, withoutHeader('access-control-allow-origin'))
+    const headers = { origin: 'https://evil.example', 'access-control-request-method': 'GET' }
+    const isClosed = withoutHeader('access-control-allow-origin')
+    return judgeEach(
+      judge(await lab.wire.send({ url, headers }), isClosed),
+      judge(await lab.wire.send({ url, headers, method: 'OPTIONS' }), isClosed),
+    )
   },
   'fapi2-5.3.2.2-iss': async (lab) => issOf(lab, (await lab.code()).ended),
   'rfc6749-4.1.1-validate-request': async (lab) => {
