@@ -17,6 +17,8 @@ export interface Feature {
    * config/schema.ts, so that `config.<name>` has a type.
    */
   readonly settings?: Readonly<Record<string, TSchema>>
+  /** Yields a line for each of its settings that is well-formed, but wrong by itself or together with another one. */
+  readonly faults?: (config: Config) => Iterable<string>
   /** Client metadata that it adds (RFC 7591 §2): registration, updates and `lychgate client` accept it. */
   readonly clientMetadata?: Declared['clientMetadata']
   /** Grant types that it adds (RFC 6749 §4.5); its plugin adds each to `app.seams.grantTypes`. */

@@ -5,12 +5,11 @@ import { attributeFault, isAttributeName } from '../domain/attributes.ts'
 import { isGroupName } from '../domain/group.ts'
 import { isLocalized } from '../domain/localized.ts'
 import { howToEncode, isUnambiguousUrl } from '../domain/server-url.ts'
-import { isHostName } from '../feature/service.ts'
+import { features } from '../features.ts'
 import { keyPolicy } from '../keys/key-policy.ts'
 import { textFaults } from '../pages/i18n/faults.ts'
 import { languagesOf } from '../pages/i18n/i18n.ts'
 import { accentFault } from '../pages/theme/accent.ts'
-import { parseRequirement, requirementForm } from '../users/policy/requirement.ts'
 import { schemaAt } from './options.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
@@ -41,7 +40,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* localizedFaults(config)
   yield* attributeFaults(config)
   yield* resourceFaults(config)
-  yield* policyFaults(config)
+  for (const { faults } of features) if (faults !== undefined) yield* faults(config)
   if (!isGroupName(config.admin.group))
     yield 'admin.group: must be a name that a group can have, such as admins'
   if (config.admin.listener === 'management' && config.management.port === undefined)
@@ -56,20 +55,6 @@ export function* inconsistencies(config: Config): Generator<string> {
   }
   if (config.mode === 'serve' && config.secret === undefined) {
     yield 'secret: is missing; lychgate init makes one together with a configuration, or set LYCHGATE_SECRET_FILE or LYCHGATE_SECRET to at least 32 random characters'
-  }
-}
-
-/** Where no passkey can be made, a policy that requires one would lock out every user, administrators too. */
-function* policyFaults({ signInPolicy, issuer }: Config): Generator<string> {
-  const { require: ofAll, groups } = signInPolicy
-  const all = [{ where: 'require', text: ofAll }].concat(
-    groups.map(({ require: text }, index) => ({ where: `groups.${index}.require`, text })),
-  )
-  for (const { where, text } of all) {
-    const found = parseRequirement(text)
-    if (found === undefined) yield `signInPolicy.${where}: must be ${requirementForm}`
-    else if (found.kind === 'passkey' && !isHostName(URL.parse(issuer)?.hostname ?? ''))
-      yield `signInPolicy.${where}: passkey would lock out every user, the last administrator included: passkeys need an issuer with a host name`
   }
 }
 

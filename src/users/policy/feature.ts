@@ -1,6 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { rejection } from '../../clients/members.ts'
+import type { Config } from '../../config/schema.ts'
 import { type Feature, section } from '../../feature/feature.ts'
+import { isHostName } from '../../feature/service.ts'
 import { parseRequirement, requirementForm } from './requirement.ts'
 
 const settings = {
@@ -35,10 +37,25 @@ declare module '../../config/schema.ts' {
   }
 }
 
+/** Where no passkey can be made, a policy that requires one would lock out every user, administrators too. */
+function* faults({ signInPolicy, issuer }: Config): Generator<string> {
+  const { require: ofAll, groups } = signInPolicy
+  const all = [{ where: 'require', text: ofAll }].concat(
+    groups.map(({ require: text }, index) => ({ where: `groups.${index}.require`, text })),
+  )
+  for (const { where, text } of all) {
+    const found = parseRequirement(text)
+    if (found === undefined) yield `signInPolicy.${where}: must be ${requirementForm}`
+    else if (found.kind === 'passkey' && !isHostName(URL.parse(issuer)?.hostname ?? ''))
+      yield `signInPolicy.${where}: passkey would lock out every user, the last administrator included: passkeys need an issuer with a host name`
+  }
+}
+
 /** The kind of sign-in that is required: by the server, by groups and by clients. */
 export const signInPolicy: Feature = {
   spec: 'Policy of sign-ins',
   settings,
+  faults,
   clientMetadata: {
     required_sign_in: {
       operatorOnly: true,
