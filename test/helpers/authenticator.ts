@@ -30,6 +30,8 @@ export interface CreationOptions {
   readonly statement?: (clientDataHash: Buffer) => ReadonlyMap<string, Cbor>
   readonly credential?: Cbor
   readonly extensions?: Buffer
+  /** What made it, 32 hexadecimal digits; by default zeros. */
+  readonly aaguid?: string
 }
 
 /** The credential that a browser posts, before a test alters it. */
@@ -70,9 +72,14 @@ export class Authenticator {
     const { challenge, user } = JSON.parse(options)
     this.#userHandle = user.id
     const clientData = this.#clientData('webauthn.create', challenge)
-    const { format = 'none', statement, credential = this.publicKey, extensions } = changes
+    const { format = 'none', statement, credential = this.publicKey, extensions, aaguid = '' } = changes
     const length = Buffer.from([this.id.length >> 8, this.id.length & 255])
-    const attested = Buffer.concat([Buffer.alloc(16), length, this.id, cbor(credential)])
+    const attested = Buffer.concat([
+      Buffer.from(aaguid.padEnd(32, '0'), 'hex'),
+      length,
+      this.id,
+      cbor(credential),
+    ])
     const flags = extensions === undefined ? 0x45 : 0xc5
     const authData = Buffer.concat([this.#head(flags), attested, extensions ?? Buffer.alloc(0)])
     const attestation = new Map<string, Cbor>([

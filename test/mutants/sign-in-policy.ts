@@ -41,4 +41,11 @@ export const signInPolicyFaults = [
     replace: 'if (isBinding(denial) && isForm) {',
     tests: over,
   },
+  {
+    id: 'passkey-maker-over-typed-name',
+    file: 'src/pages/account/passkeys.ts',
+    find: '(isSuggested ? verified.maker : undefined) ??',
+    replace: 'verified.maker ??',
+    tests: ['test/pages/account/passkeys.test.ts'],
+  },
 ] as const satisfies readonly Fault[]

@@ -107,13 +107,16 @@ export function passkeysPage(app: FastifyInstance, deps: PageDeps): AccountPage 
 
   /** Returns why the passkey was not added. */
   const add = async (visit: Visit): Promise<Text | undefined> => {
-    const { user, session, form, now, context } = visit
+    const { user, session, form, now, context, request } = visit
     const challenge = await redeemChallenge(visit)
     if (challenge === undefined || relyingParty === undefined) return msg('passkeys.outdated')
-    const created = await verifyCreation(relyingParty, single(form, 'credential'), challenge)
-    if (created === undefined) return msg('passkeys.refused')
-    const name = nameOf(single(form, 'name'))
-    const passkey: Passkey = { ...created, userId: user.id, name, createdAt: now, usedAt: now }
+    const verified = await verifyCreation(relyingParty, single(form, 'credential'), challenge)
+    if (verified === undefined) return msg('passkeys.refused')
+    const typed = nameOf(single(form, 'name'))
+    // The suggested name is the browser's: what keeps the passkey says more.
+    const isSuggested = typed === '' || typed === (await browserName(request.headers['user-agent']))
+    const name = (isSuggested ? verified.maker : undefined) ?? (typed || 'Passkey')
+    const passkey: Passkey = { ...verified.created, userId: user.id, name, createdAt: now, usedAt: now }
     try {
       const addition = await store.transact(userCredentials, user.id, (current) =>
         addPasskey(current, passkey, session.id, context),
@@ -170,5 +173,5 @@ export function passkeysPage(app: FastifyInstance, deps: PageDeps): AccountPage 
 /** Returns the name a user typed, on one line. */
 function nameOf(typed = ''): string {
   const name = typed.replaceAll(/[\p{C}\s]+/gu, ' ').trim()
-  return name === '' ? 'Passkey' : [...name].slice(0, longestName).join('')
+  return [...name].slice(0, longestName).join('')
 }

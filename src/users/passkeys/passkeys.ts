@@ -1,7 +1,9 @@
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server'
 import type { Passkey, User } from '../../domain/model.ts'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
 import type { Service } from '../../feature/service.ts'
 import { readCreation } from './browser-response.ts'
+import { makerOf } from './makers.ts'
 
 /*
  * Web Authentication Level 3 over @simplewebauthn/server, which is loaded for the first response of a browser.
@@ -100,6 +102,12 @@ export async function verifyAssertion(
 /** A passkey a browser made, before it has a name. */
 export type NewPasskey = Omit<Passkey, 'userId' | 'name' | 'createdAt' | 'usedAt'>
 
+/** The same, and what made it, if that is known. */
+interface CreatedPasskey {
+  readonly created: NewPasskey
+  readonly maker?: string
+}
+
 /**
  * Returns the passkey a browser made for this challenge, Web Authentication §7.1; undefined for one that cannot be
  * used.
@@ -108,7 +116,7 @@ export async function verifyCreation(
   { id, origin }: RelyingParty,
   text: string | undefined,
   challenge: string,
-): Promise<NewPasskey | undefined> {
+): Promise<CreatedPasskey | undefined> {
   const response = readCreation(text)
   if (response === undefined) return undefined
   const { verifyRegistrationResponse } = await import('@simplewebauthn/server')
@@ -121,10 +129,11 @@ export async function verifyCreation(
     requireUserVerification: true,
   }).catch(malformed)
   if (!verification?.verified) return undefined
-  const { credential, credentialBackedUp: backedUp } = verification.registrationInfo
+  const { credential, credentialBackedUp: backedUp, aaguid } = verification.registrationInfo
   const { counter, transports = [] } = credential
   const publicKey = Buffer.from(credential.publicKey).toString('base64url')
-  return { id: credential.id, publicKey, counter, transports, backedUp }
+  const created = { id: credential.id, publicKey, counter, transports, backedUp }
+  return { created, ...omitUndefined({ maker: makerOf(aaguid) }) }
 }
 
 /** The library throws whatever is wrong with a response; here that is a result. */

@@ -141,6 +141,28 @@ const wrong: readonly unknown[] = [
 const members = ['id', 'rawId', 'type', 'response']
 const assertionMembers = ['clientDataJSON', 'authenticatorData', 'signature', 'userHandle']
 
+t.test('a passkey that the user did not name is named after what keeps it', async (t) => {
+  const server = await startServer(t)
+  const agent = new UserAgent(server.issuer, {
+    'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0',
+  })
+  const keepassxc = 'fdb141b25d84443e8a354698c205a502'
+  const named = async (aaguid: string, name?: string) => {
+    const before = (await passkeysOf(server)).map(({ id }) => id)
+    const page = await enter(server, agent, '/passkeys')
+    const credential = new Authenticator(server.issuer).create(askedOf(page), { aaguid })
+    const fields = { credential: JSON.stringify(credential), ...(name !== undefined && { name }) }
+    await agent.submit(page, fields, formOf(page))
+    const after = await passkeysOf(server)
+    return after.find(({ id }) => !before.includes(id))?.name
+  }
+  t.equal(await named(keepassxc), 'KeePassXC')
+  t.equal(await named(keepassxc, ''), 'KeePassXC')
+  t.equal(await named(keepassxc, 'On the desk'), 'On the desk')
+  t.equal(await named(''), 'Firefox, Linux')
+  t.equal(await named('', ''), 'Passkey')
+})
+
 t.test('a sign-in with malformed passkey JSON gets the ordinary error', async (t) => {
   const server = await startServer(t)
   const device = new Authenticator(server.issuer)
