@@ -88,9 +88,9 @@ await behind('HAProxy, one of whose nodes is gone', ({ port, upstream, gone }) =
   return haproxy('haproxy.two', frontend + backend)
 })
 
-const envoy = envoyOrReason()
-if (envoy.path === undefined) t.not(process.env['CI'], 'true', 'nothing is skipped in CI')
-else await behind('Envoy', ({ port, upstream }) => envoyWith(envoy.path, port, upstream))
+const envoy = envoyIfAny()
+if (envoy === undefined) t.not(process.env['CI'], 'true', 'nothing is skipped in CI')
+else await behind('Envoy', ({ port, upstream }) => envoyWith(envoy, port, upstream))
 
 await protects('nginx', ({ issuer, host, upstream, app }) => {
   const whole = block('docs/forward-auth.md', 'nginx').replaceAll('127.0.0.1:9400', `127.0.0.1:${upstream}`)
@@ -116,14 +116,14 @@ await protects('Caddy', ({ issuer, host, upstream, app }) => {
   return caddy('Caddyfile.app', site + caddySite(issuer, upstream))
 })
 
-/** Envoy, or a line that says why it is not here. */
-function envoyOrReason(): { readonly path?: string } {
+/** The path of Envoy; undefined where it cannot be had, and a line says why. */
+function envoyIfAny(): string | undefined {
   try {
-    return { path: getEnvoy(folder.path) }
+    return getEnvoy(folder.path)
   } catch (error) {
     if (!(error instanceof ProgramsMissing)) throw error
     t.comment(`SKIPPED: ${error.message}`)
-    return {}
+    return undefined
   }
 }
 
