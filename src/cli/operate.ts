@@ -204,6 +204,7 @@ function serverOf(store: Store, config: Config): Server {
   return {
     openKeys: () => openConfiguredKeys(store, config),
     service: () => describeService(config, declared),
+    preview: () => Promise.reject(new CommandFailed('a running server says it')),
     settings: () => [],
     async openDocuments() {
       const load = features.find((feature) => feature.loadPublishedClients)?.loadPublishedClients

@@ -208,6 +208,14 @@ export interface IssuedTokens {
 /** Returns further members of a token response, by their names on the wire; undefined, at once, if there are none. */
 export type TokenMembersOf = (issued: IssuedTokens) => Promise<Members> | undefined
 
+/**
+ * Returns what a token or response of a grant would contain, by the name of that; undefined, at once, if there is none.
+ * Nothing is signed, sealed or stored.
+ */
+export type PreviewOf = (
+  granted: Pick<IssuedTokens, 'grant' | 'client' | 'now'>,
+) => Promise<Readonly<Record<string, Members>>> | undefined
+
 /** Where claims go, and what the client was granted. */
 export interface ClaimsUse {
   readonly target: 'userinfo' | 'id_token' | 'access_token'

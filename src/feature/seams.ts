@@ -11,6 +11,7 @@ import type {
   GrantedClaims,
   GrantHandler,
   Members,
+  PreviewOf,
   PushReader,
   RequestCheck,
   RequestEnd,
@@ -104,6 +105,8 @@ export function createSeams(declared: Declared) {
       declared.tokenMembers,
       merged,
     ),
+    /** What operators see of it before anything is issued. */
+    previews: contribution<PreviewOf, Readonly<Record<string, Members>>>('preview', merged),
 
     // Claims.
     /** Claims about a user, for UserInfo and ID Tokens. The scope catalogue decides which scope opens them. */

@@ -200,17 +200,19 @@ async function grantOf(user: typeof bob) {
   return { id: grant?.id ?? '', client, tokens }
 }
 /** Fills in the parts of a path that it names. */
-function urlOf(path: string, { id, ids: parts = id === undefined ? [] : [id] }: Sample): string {
+function urlOf(path: string, { id, query = '', ids: parts = id === undefined ? [] : [id] }: Sample): string {
   const rest = [...parts]
-  return path
+  const filled = path
     .replace(/^\/api\/admin\/v1/, '')
     .replaceAll(/\{\w+\}/g, () => encodeURIComponent(rest.shift() ?? ''))
+  return filled + query
 }
 
 /** How each operation is called so that it succeeds. A new operation has to be added here. */
 type Sample = Sent & {
   readonly ids?: readonly string[]
   readonly id?: string
+  readonly query?: string
   /** How it is rejected, after the caller was let through. */
   readonly error?: string
 }
@@ -251,6 +253,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listAttributes: async () => ({}),
   listRecipes: async () => ({}),
   readClientRejection: async () => ({ id: (await addRejectedClient()).id }),
+  previewClient: async () => ({ id: (await addClient()).id, query: `?sub=${ids.alice}` }),
   rotateClientSecret: async () => ({ id: (await addClient()).id, body: { keep_old_seconds: 60 } }),
   listGroups: async () => ({}),
   createGroup: async () => ({ body: { name: `group ${systemRandom(8).toString('hex')}` } }),

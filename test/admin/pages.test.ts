@@ -208,6 +208,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '/clients/:id': async () => ({ path: `/clients/${await client()}`, form: { allow: 'admins' } }),
   '/clients/:id/edit': async () => ({ path: `/clients/${await client()}/edit`, form: webApp() }),
   '/clients/:id/keys': async () => ({ path: `/clients/${await client()}/keys`, form: { add: publicKey() } }),
+  '/clients/:id/try': async () => ({ path: `/clients/${await client()}/try` }),
   '/clients/:id/lock': ofClient('lock'),
   '/clients/:id/unlock': ofClient('unlock', false),
   '/clients/:id/secret': ofClient('secret', false),

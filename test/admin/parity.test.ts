@@ -32,6 +32,7 @@ const local: Readonly<Record<string, string>> = {
 const onlyApi: Readonly<Record<string, string>> = {
   listClientDocuments: 'the command shows one document by its URL',
   listRecipes: 'commands read the recipes of their own version',
+  previewClient: 'only a running server has what its features add to tokens',
   readSettings: 'lychgate config print reads those of its host',
 }
 

@@ -77,6 +77,7 @@ const first = `
 
 /** Those that were added later; the changelog has each. */
 const added: readonly string[] = [
+  'GET /clients/{client_id}/preview admin:clients:read',
   'GET /clients/{client_id}/rejection admin:clients:read',
   'GET /recipes admin:clients:read',
   'GET /sessions/{session_id} admin:users:read',

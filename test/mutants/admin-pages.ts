@@ -178,6 +178,13 @@ export const adminPageFaults = [
     replace: 'isTicked(form)',
   },
   {
+    id: 'admin-preview-of-another-user',
+    tests: ['test/admin/client-preview.test.ts'],
+    file: 'src/admin/operations/client-preview.ts',
+    find: '...(user.id === own && { claims })',
+    replace: 'claims',
+  },
+  {
     id: 'admin-delegate-renames',
     tests: ['test/admin/delegation.test.ts'],
     file: 'src/admin/operations/user-changes.ts',

@@ -12,6 +12,7 @@ import {
   type KeptResponse,
   methodOf,
   type Operation,
+  previewBy,
 } from '../operations/operation.ts'
 import { assertMatches, conflict, storedKey } from '../operations/rules.ts'
 import { once } from './idempotency.ts'
@@ -35,6 +36,7 @@ export function addOperation<Body>(app: FastifyInstance, deps: PageDeps, operati
         openKeys: async () => deps.keys,
         openDocuments: async () => app.publishedClients as PublishedClients, // its routes need them
         service: () => deps.service,
+        preview: previewBy(app),
         settings: deps.settings,
       },
       administrators: deps.config.admin.group,

@@ -7,6 +7,7 @@ import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
 import * as activity from '../operations/activity.ts'
 import { clientLocks, compareSecret, profileClient, rotateSecret } from '../operations/client-acts.ts'
+import { previewClient } from '../operations/client-preview.ts'
 import { readClientRejection } from '../operations/client-rejection.ts'
 import { clientOperations } from '../operations/clients.ts'
 import { documentOperations } from '../operations/documents.ts'
@@ -53,6 +54,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...Object.values(keys),
     listRecipes,
     readClientRejection,
+    previewClient,
     ...Object.values(activity),
     ...Object.values(clientOperations(deps.declared)),
     ...[rotateSecret, compareSecret],

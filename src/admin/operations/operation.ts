@@ -1,9 +1,12 @@
 import type { TSchema } from '@sinclair/typebox'
-import type { HTTPMethods } from 'fastify'
+import type { FastifyInstance, HTTPMethods } from 'fastify'
 import type { AuditContext } from '../../domain/audit.ts'
+import { methodsOf } from '../../domain/authentication-context.ts'
 import { accept, andThen, type Decision, type Write } from '../../domain/decision.ts'
 import { type Group, groupKind } from '../../domain/group.ts'
+import { isBinding } from '../../domain/interaction.ts'
 import type { User } from '../../domain/model.ts'
+import type { Members, PreviewOf } from '../../feature/contributions.ts'
 import type { AppDeps, Deps, PublishedClients } from '../../feature/deps.ts'
 import { cursorOf, readCursor, readKeyCursor } from '../../http/cursor.ts'
 import type { KeyRing } from '../../keys/key-ring.ts'
@@ -27,8 +30,29 @@ export interface Server {
   openKeys(): Promise<KeyRing>
   openDocuments(): Promise<PublishedClients>
   service(): AppDeps['service']
+  /** What a client would get by a grant, as the features of a running server say; a command cannot compute it. */
+  preview(granted: Parameters<PreviewOf>[0]): Promise<Preview>
   /** Empty for a command: `lychgate config print` reads those of its host. */
   settings: AppDeps['settings']
+}
+
+/** Whether the user of a grant may use its client, and what each token and response would contain. */
+export interface Preview {
+  readonly isAllowed: boolean
+  readonly contents: Readonly<Record<string, Members>>
+}
+
+/** What a required kind of sign-in cannot reject: the preview is about the user, and not about how they sign in. */
+const strongest = methodsOf({ password: true, codes: true, passkey: true }, true)
+
+/** Returns `preview` of a running server. */
+export function previewBy({ seams }: Pick<FastifyInstance, 'seams'>): Server['preview'] {
+  return async (granted) => {
+    const { client, grant } = granted
+    const signIn = { userId: grant.userId ?? '', methods: strongest }
+    const denial = await seams.userChecks.collect(client, signIn)
+    return { isAllowed: !isBinding(denial), contents: (await seams.previews.collect(granted)) ?? {} }
+  }
 }
 
 /** What a door (the admin API, an admin page, a command) gives to an operation. */

@@ -1,6 +1,6 @@
 import { OAuthError } from '../../domain/errors.ts'
 import type { PageDeps } from '../../feature/deps.ts'
-import type { Call, Operation } from '../operations/operation.ts'
+import { type Call, type Operation, previewBy } from '../operations/operation.ts'
 import type { AdminVisit } from './admin-page.ts'
 
 /**
@@ -13,6 +13,7 @@ function callOf<Body>(
   params: Readonly<Record<string, string>>,
   body?: Body,
   assertSeen: (record: object) => void = () => undefined,
+  query: Readonly<Record<string, string>> = {},
 ): Call<Body> {
   return {
     deps,
@@ -20,6 +21,7 @@ function callOf<Body>(
       openKeys: async () => deps.keys,
       openDocuments: () => Promise.reject(new Error('no page fetches a document')),
       service: () => deps.service,
+      preview: previewBy(request.server),
       settings: deps.settings,
     },
     caller: { kind: 'user', sub: user.id },
@@ -29,7 +31,7 @@ function callOf<Body>(
     administrators: deps.config.admin.group,
     store,
     param: (name) => params[name] ?? '',
-    query: () => undefined,
+    query: (name) => query[name],
     address: '',
     assertSeen: (_, record) => assertSeen(record),
     reach: async () => undefined,
@@ -49,8 +51,9 @@ export async function performAt<Body>(
   params: Readonly<Record<string, string>>,
   body?: Body,
   assertSeen?: (record: object) => void,
+  query?: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const outcome = await operation.perform(callOf(deps, visit, params, body, assertSeen), () => [])
+  const outcome = await operation.perform(callOf(deps, visit, params, body, assertSeen, query), () => [])
   return { ...outcome?.body }
 }
 

@@ -7,6 +7,7 @@ import { clientEditPage, clientPage } from './client.ts'
 import { clientActPages } from './client-acts.ts'
 import { clientAddPage } from './client-add.ts'
 import { clientKeysPage } from './client-keys.ts'
+import { clientTryPage } from './client-try.ts'
 import { clientsPage } from './clients.ts'
 import { errorsPage } from './errors.ts'
 import { groupDeletePage, groupPage } from './group.ts'
@@ -38,6 +39,7 @@ const adminPageOf: readonly PageOf[] = [
   clientPage,
   clientEditPage,
   clientKeysPage,
+  clientTryPage,
   clientActPages,
   keysPage,
   keysRotatePage,

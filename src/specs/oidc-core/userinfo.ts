@@ -4,6 +4,8 @@ import { errorCodes, type FastifyReply, type FastifyRequest } from 'fastify'
 import { bearerError, readToken } from '../../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../../domain/claims.ts'
 import { offeredAlgorithms, signingAlgorithms } from '../../domain/key-term.ts'
+import type { User } from '../../domain/model.ts'
+import type { ClaimsUse } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { securityFor } from '../../http/openapi.ts'
 import { assertForm, formBodies, isFormEncoded } from '../../http/parameters.ts'
@@ -51,6 +53,21 @@ export const userInfo: FastifyPluginAsyncTypebox<
     if (hasToken(request)) done(null, undefined)
     else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
   })
+  const describeUser = async (user: User, use: ClaimsUse) => {
+    const granting = app.seams.grantedClaims.collect(use)
+    const granted = granting && (await granting)
+    const claims = app.seams.userClaims.collect(user) ?? {}
+    const described = describe({ id: user.id, claims }, use.scope, use.requested, service.scopeClaims)
+    return granted === undefined ? described : { ...granted, ...described }
+  }
+  app.seams.previews.add(({ grant, client }) => {
+    const { userId, scope, claims: requested } = grant
+    if (userId === undefined || !scope.includes('openid')) return undefined
+    const use = { target: 'userinfo', userId, clientId: client.id, client, scope, requested } as const
+    return store
+      .find('user', userId)
+      .then(async (user) => (user ? { userinfo: await describeUser(user, use) } : {}))
+  })
   const respond = async ({ access }: FastifyRequest, reply: FastifyReply) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
     const { clientId = '', scope, requestedClaims: requested = { userinfo: [], idToken: [] } } = access
@@ -67,11 +84,7 @@ export const userInfo: FastifyPluginAsyncTypebox<
       )
     }
     const use = { target: 'userinfo', userId: user.id, clientId, scope, requested } as const
-    const granting = app.seams.grantedClaims.collect({ ...use, ...(client !== undefined && { client }) })
-    const granted = granting && (await granting)
-    const claims = app.seams.userClaims.collect(user) ?? {}
-    const described = describe({ id: user.id, claims }, scope, requested, service.scopeClaims)
-    const body = granted === undefined ? described : { ...granted, ...described }
+    const body = await describeUser(user, { ...use, ...(client !== undefined && { client }) })
     const registered = signingAlgorithms.find(
       (name) => name === client?.extra?.['userinfo_signed_response_alg'],
     )

@@ -6,9 +6,9 @@ import { sealHandle, tokenIdOf } from '../../domain/handle.ts'
 import { jwtAccessTokenPayload } from '../../domain/jwt-access-token.ts'
 import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { refreshHandle } from '../../domain/refresh-token.ts'
-import { type AccessTokenTerms, scopeAt } from '../../domain/resource.ts'
+import { type AccessTokenTerms, accessTokenTerms, scopeAt } from '../../domain/resource.ts'
 import { formatScope } from '../../domain/scope.ts'
-import type { TokenResponse } from '../../feature/contributions.ts'
+import type { Members, TokenResponse } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { tokenClaimsOf } from '../../feature/service.ts'
 import type { RulesOfClient } from './grant-rules.ts'
@@ -89,9 +89,29 @@ export const tokenIssuer = fp<Needs<'config' | 'service' | 'keys' | 'declared'>>
     ): Promise<string> => {
       const claims = jwtAccessTokenPayload(service.issuer, grant, terms, tokenIdOf(handle), now, confirmation)
       const { accessTokenAlgorithm = 'RS256' } = app.grantRulesOf(client)
-      const more = { ...(await addedClaims(grant, client)), ...tokenClaimsOf(service, grant, client) }
-      return keys.sign(accessTokenAlgorithm, 'at+jwt', { ...more, ...claims })
+      return keys.sign(accessTokenAlgorithm, 'at+jwt', await withAdded(claims, grant, client))
     }
+
+    /** Adds the claims of features. None of them replaces one of the protocol. */
+    const withAdded = async (claims: Members, grant: Grant, client: Client): Promise<Members> => {
+      const more = { ...(await addedClaims(grant, client)), ...tokenClaimsOf(service, grant, client) }
+      return { ...more, ...claims }
+    }
+
+    // Of APIs that read their tokens themselves; those of others are looked up, and contain nothing.
+    app.seams.previews.add(({ grant, client, now }) => {
+      const readers = service.allResources.filter(
+        ({ tokenFormat, scopes }) => tokenFormat === 'jwt' && grant.scope.some((name) => scopes.has(name)),
+      )
+      const contentFor = async (identifier: string) => {
+        const atReader = { ...grant, resource: [identifier] }
+        const terms = accessTokenTerms(atReader, grant.scope, [], service.resources, client)
+        const { jti: _, ...claims } = jwtAccessTokenPayload(service.issuer, grant, terms, '', now)
+        return [`access_token ${identifier}`, await withAdded(claims, grant, client)] as const
+      }
+      if (readers.length === 0) return undefined
+      return Promise.all(readers.map(({ identifier }) => contentFor(identifier))).then(Object.fromEntries)
+    })
 
     /** What features add to a JWT, RFC 9068 §2.2.3.1; a token without a user has nothing of a user. */
     const addedClaims = async (grant: Grant, client: Client) => {

@@ -342,6 +342,27 @@ export const adminPages = {
       problem: msg('admin.rejected'),
     },
   },
+  'admin-client-try': {
+    page: 'admin/client-try',
+    model: {
+      ...common('clients'),
+      name: 'Portal',
+      typedUser: 'alice',
+      preview: {
+        allowed: false,
+        scope: 'openid profile groups',
+        contents: [
+          {
+            of: 'id_token',
+            names: ['sub', 'groups'],
+            claims: { sub: 'user_1', groups: ['Teachers', 'Staff'] },
+          },
+          { of: 'userinfo', names: ['sub'] },
+        ],
+      },
+      url: '/admin/clients/1',
+    },
+  },
   'admin-keys': {
     page: 'admin/keys',
     model: {
