@@ -222,6 +222,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   },
   '/audit': async () => ({ path: '/audit' }),
   '/audit/export': async () => ({ path: '/audit/export' }),
+  '/settings': async () => ({ path: '/settings' }),
   '/errors': async () => ({ path: '/errors', form: { text: 'lyc_access_x' } }),
 }
 
@@ -870,6 +871,16 @@ t.test('the log is filtered, followed without a script, and downloaded', async (
   const all = await open(agent, '/audit')
   const [, next = ''] = /href="\/admin\/audit(\?after=\w+)"/.exec(all.html) ?? []
   t.notMatch((await open(agent, `/audit${next}`)).html, id, 'older ones')
+})
+
+t.test('the settings are shown with where they come from, and without secrets', async (t) => {
+  const { html } = await open(await fresh(), '/settings')
+  t.match(html, '<code>lifetimes.codeSeconds</code> <code class="issuer">60</code>')
+  t.match(html, /0\.1\.0 \((?:commit |outside git)/)
+  const { secret } = server.deps.config
+  t.ok(secret)
+  t.notMatch(html, String(secret))
+  t.equal((await other.send(`${root}/settings`)).status, 403)
 })
 
 t.test('an error is explained by its request id, and a token by itself', async (t) => {

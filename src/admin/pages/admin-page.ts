@@ -25,7 +25,16 @@ import { type KeptFields, keepForm, keptForm, typedLines } from './late-form.ts'
 import { outdatedForm } from './version.ts'
 
 /** The sections of the admin pages, in the order of their navigation. */
-export const adminSections = ['overview', 'users', 'groups', 'clients', 'keys', 'audit', 'errors'] as const
+export const adminSections = [
+  'overview',
+  'users',
+  'groups',
+  'clients',
+  'keys',
+  'audit',
+  'errors',
+  'settings',
+] as const
 
 export type AdminSection = (typeof adminSections)[number]
 

@@ -15,6 +15,7 @@ import { groupsPage } from './groups.ts'
 import { invitePage, userLinkPage } from './invite.ts'
 import { keyRetirePage, keysPage, keysRotatePage } from './keys.ts'
 import { overviewPage } from './overview.ts'
+import { settingsPage } from './settings.ts'
 import { userPage } from './user.ts'
 import { userActPages } from './user-acts.ts'
 import { userEditPage, userPasswordPage } from './user-edit.ts'
@@ -47,6 +48,7 @@ const adminPageOf: readonly PageOf[] = [
   auditPage,
   auditExport,
   errorsPage,
+  settingsPage,
 ]
 
 /** The admin pages. A file describes a page; admin-page.ts serves it. */

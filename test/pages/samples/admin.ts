@@ -458,6 +458,24 @@ export const adminPages = {
       nextUrl: '/admin/audit?after=x',
     },
   },
+  'admin-settings': {
+    page: 'admin/settings',
+    model: {
+      ...common('settings'),
+      version: '0.1.0 (commit 4f1c0de)',
+      mode: 'serve',
+      set: [
+        {
+          option: 'issuer',
+          value: 'https://id.riverside.example',
+          source: 'variable',
+          name: 'LYCHGATE_ISSUER',
+        },
+        { option: 'secret', value: '***', source: 'file', name: '/etc/lychgate/lychgate.yaml' },
+      ],
+      usual: [{ option: 'lifetimes.codeSeconds', value: '60', source: 'default' }],
+    },
+  },
   'admin-errors': {
     page: 'admin/errors',
     model: {
