@@ -5,28 +5,34 @@ import type { Seconds } from '../domain/model.ts'
 import { loadConfig, storeUrl } from '../settings/load.ts'
 import type { CopyContents } from '../storage/sqlite/backup.ts'
 import { systemClock } from '../system/system.ts'
-import { CommandFailed } from './failure.ts'
-import { addLocationFlags, type LocationFlags, type OperatorFlags } from './flags.ts'
+import { CommandFailed, failedWith, WrongUsage } from './failure.ts'
+import { addLocationFlags, type LocationFlags, type OperatorFlags, parseLimit, parseSpan } from './flags.ts'
 import { requireFolder } from './open.ts'
-import { instant, printJson, printMembers } from './print.ts'
+import { dated, instant, printJson, printMembers } from './print.ts'
 
 const backupHelp = `
 The copy shows the database at one instant, in one file. It is verified and written to the disk when the command ends.
 It does not contain the secret that opens its keys: keep both, in different places.
+With --every the command goes on until it is stopped, and <file> is a folder: each copy has its time as its name, and
+those beyond --keep are deleted. It waits for its time if the folder has a newer copy.
 
 Examples:
   lychgate backup /backup/lychgate.db
   lychgate backup --force /backup/last.db
   lychgate backup --json /backup/lychgate-$(date +%F).db | jq .bytes
+  lychgate backup --every 6h --keep 28 /backup
 `
 
 const restoreHelp = `
 Stop the server first. The current database is kept under a dated name in the same folder; restore that one to undo
 this. The secret of the server must be the one that was used when the backup was made.
+With --rehearse nothing is replaced, and servers may run: the backup is restored next to the database, updated,
+opened with the secret, and deleted. The report says what is in it. <file> may be a folder of --every.
 
 Examples:
   lychgate restore /backup/lychgate.db
   lychgate restore --data /var/lib/lychgate --json /backup/lychgate.db
+  lychgate restore --rehearse /backup
 `
 
 /** Adds `lychgate backup`: a copy of the database, also while servers use it. */
@@ -38,6 +44,8 @@ export function addBackupCommand(program: Command): void {
   addLocationFlags(command)
     .option('--force', 'replace the file if there is one')
     .option('--json', 'print JSON')
+    .option('--every <duration>', 'repeat this, such as 6h; <file> is a folder', parseSpan)
+    .option('--keep <number>', `with --every: how many copies stay (default: ${keptByDefault})`, parseLimit)
     .action(backup)
 }
 
@@ -47,14 +55,38 @@ export function addRestoreCommand(program: Command): void {
     .command('restore <file>')
     .description('replace the database with a backup; no server may run')
     .addHelpText('after', restoreHelp)
-  addLocationFlags(command).option('--json', 'print JSON').action(restore)
+  addLocationFlags(command)
+    .option('--json', 'print JSON')
+    .option('--rehearse', 'restore it next to the database, report, and delete it again')
+    .action(restore)
 }
+
+const keptByDefault = 7
 
 interface BackupFlags extends OperatorFlags {
   readonly force?: true
+  readonly every?: Seconds
+  readonly keep?: number
 }
 
-async function backup(target: string, flags: BackupFlags): Promise<void> {
+interface RestoreFlags extends OperatorFlags {
+  readonly rehearse?: true
+}
+
+async function backup(target: string, { every, keep, ...flags }: BackupFlags): Promise<void> {
+  if (every === undefined) {
+    if (keep !== undefined) throw new WrongUsage('--keep goes with --every')
+    return backUp(target, flags)
+  }
+  if (every < 1) throw new WrongUsage('--every is at least 1s')
+  if (flags.force) throw new WrongUsage('--force goes without --every, which replaces no copy')
+  const { repeatBackups } = await import('./backup-folder.ts')
+  await repeatBackups({ folder: resolve(target), every, keep: keep ?? keptByDefault }, (file) =>
+    backUp(file, flags),
+  )
+}
+
+async function backUp(target: string, flags: Omit<BackupFlags, 'every' | 'keep'>): Promise<void> {
   const database = configuredFile(flags, 'pg_dump --format=custom copies it while servers run')
   if (!existsSync(database)) {
     throw new CommandFailed(
@@ -83,7 +115,7 @@ async function backup(target: string, flags: BackupFlags): Promise<void> {
 }
 
 /** Renames the complete copy. Another process may have created the file since it was checked. */
-function nameCopy(unfinished: string, file: string, { force }: BackupFlags): void {
+function nameCopy(unfinished: string, file: string, { force }: Pick<BackupFlags, 'force'>): void {
   try {
     if (force) renameSync(unfinished, file)
     else linkSync(unfinished, file)
@@ -98,10 +130,16 @@ function exists(file: string): CommandFailed {
   return new CommandFailed(`file: ${file} exists; name another, or replace it with --force`)
 }
 
-async function restore(source: string, flags: OperatorFlags): Promise<void> {
-  const tool = 'pg_restore --clean puts a dump of pg_dump in its place, with every server stopped'
+async function restore(source: string, { rehearse, ...flags }: RestoreFlags): Promise<void> {
+  const tool = rehearse
+    ? 'restore a dump into an empty database, and run lychgate keys list on that one'
+    : 'pg_restore --clean puts a dump of pg_dump in its place, with every server stopped'
   const database = resolve(configuredFile(flags, tool))
   const from = resolve(source)
+  if (rehearse) {
+    const { rehearseRestore } = await import('./backup-folder.ts')
+    return rehearseRestore(from, database, flags)
+  }
   const now = systemClock()
   const kept = `${database}-replaced-${dated(now)}`
   const { contents, replaced } = await replace(from, database, kept)
@@ -143,11 +181,6 @@ async function replace(
   }
 }
 
-/** Formats an instant as part of a file's name: `2026-11-20T13-05-00Z`. */
-function dated(seconds: Seconds): string {
-  return instant(seconds).replace(' UTC', 'Z').replace(' ', 'T').replaceAll(':', '-')
-}
-
 /**
  * Returns the database file of this configuration, without opening it.
  * @param tool How to do the same with PostgreSQL.
@@ -159,10 +192,4 @@ function configuredFile({ config: file, data }: LocationFlags, tool: string): st
   const url = storeUrl(config)
   if (url.startsWith('sqlite:')) return url.slice('sqlite:'.length)
   throw new CommandFailed(`store: is in PostgreSQL; ${tool}`)
-}
-
-function failedWith(what: string, cause: unknown): CommandFailed {
-  if (cause instanceof CommandFailed) return cause
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new CommandFailed(`${what}: ${reason}`, { cause })
 }

@@ -18,6 +18,13 @@ export class CommandFailed extends Error {
   }
 }
 
+/** Returns the line of a fault, after what was not done because of it. */
+export function failedWith(what: string, cause: unknown): CommandFailed {
+  if (cause instanceof CommandFailed) return cause
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new CommandFailed(`${what}: ${reason}`, { cause })
+}
+
 /** Returns the error code with which an operation rejected, on a store or on a server. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof OAuthError || error instanceof CommandFailed ? error.code : undefined

@@ -89,3 +89,8 @@ export function instant(seconds: number): string {
   })
   return `${dateAndTime.format(seconds * 1000)} UTC`
 }
+
+/** Formats an instant as part of a file's name: `2026-11-20T13-05-00Z`. */
+export function dated(seconds: number): string {
+  return instant(seconds).replace(' UTC', 'Z').replace(' ', 'T').replaceAll(':', '-')
+}

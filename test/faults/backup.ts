@@ -1,8 +1,11 @@
 /** A backup is taken while clients of every kind are at work, and restored when the server is gone. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import t from 'tap'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
 import { createDice } from '../fuzz/dice.ts'
-import { newFolder, run } from '../helpers/command.ts'
+import { ended, newFolder, printed, run, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
 import { check, checkSingleUse, createLedger } from './load/ledger.ts'
@@ -63,6 +66,78 @@ t.test(`a backup under load (seed ${seed}) has everything acknowledged before it
   t.strictSame(ledger.faults, [], 'what was replaced had everything, killed as it was')
   t.ok(settled.length > 0 && before.consents.length > 0)
 })
+
+/** A store of which a copy takes long enough to be interrupted. */
+async function largeStore(t: Test): Promise<string> {
+  const data = newFolder(t)
+  await (await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })).stop('SIGTERM')
+  const database = new Database(`${data}/lychgate.db`)
+  database.exec('create table padding (bytes blob); insert into padding values (randomblob(60000000))')
+  database.close()
+  return data
+}
+
+t.test(
+  'a copy or a rehearsal that is killed leaves nothing that counts, and the next one cleans up',
+  async (t) => {
+    const [data, shelf] = [await largeStore(t), newFolder(t)]
+    const killed = async (args: readonly string[], isUnderWay: () => boolean) => {
+      const child = start([...args, '--data', data, shelf])
+      await until(isUnderWay)
+      child.kill('SIGKILL')
+      await ended(child)
+    }
+    const every = ['backup', '--every', '1h']
+    await killed(every, () => readdirSync(shelf).length > 0)
+    t.ok(readdirSync(shelf).every((name) => /\.db\.unfinished-\d+(?:-journal)?$/.test(name)))
+    const none = await run(['restore', '--rehearse', '--data', data, shelf])
+    t.match(none, { code: 1, stderr: /cannot be restored: there is no such file\n$/ })
+
+    const child = start([...every, '--data', data, shelf])
+    await printed(child, /a restore needs both/, child.stdout)
+    child.kill('SIGTERM')
+    t.match(await ended(child), { code: 0 })
+    t.match(readdirSync(shelf), [/Z\.db$/])
+
+    const rehearsal = `${data}/lychgate.db.rehearsal`
+    await killed(['restore', '--rehearse'], () => existsSync(rehearsal))
+    t.ok(existsSync(rehearsal))
+    const rehearsed = await run(['restore', '--rehearse', '--data', data, shelf])
+    t.match(rehearsed, { code: 0, stdout: /The backup is sound/ })
+    t.notOk(existsSync(rehearsal))
+  },
+)
+
+if (spawnSync('prlimit', ['--version']).status === 0) {
+  t.test('a disk that is full leaves no copy, and a repeated one goes on when there is space', async (t) => {
+    const [data, shelf] = [await largeStore(t), newFolder(t)]
+    const limit = (pid = 0, bytes = 'unlimited') => {
+      const { status } = spawnSync('prlimit', ['--pid', `${pid}`, `--fsize=${bytes}:`])
+      if (status !== 0) throw new Error('prlimit failed')
+    }
+    const child = start(['backup', '--every', '1s', '--keep', '1', '--data', data, shelf])
+    await printed(child, /a restore needs both/, child.stdout)
+    const [first = ''] = readdirSync(shelf)
+    limit(child.pid, '1000000')
+    await printed(child, /^lychgate: file: nothing was backed up to [^\n]*; next try in 1 s\n/m)
+    t.strictSame(readdirSync(shelf), [first], 'the last copy stays, and no part of another')
+    limit(child.pid)
+    await until(() => readdirSync(shelf).every((name) => /Z\.db$/.test(name) && name !== first))
+    child.kill('SIGTERM')
+    t.equal((await ended(child)).code, 0)
+
+    const late = start(['restore', '--rehearse', '--data', data, shelf])
+    limit(late.pid, '1000000')
+    t.match(await ended(late), { code: 1, stderr: /^lychgate: file: [^\n]* cannot be restored: [^\n]*\n$/ })
+    t.strictSame(
+      readdirSync(data).filter((name) => name.includes('rehearsal')),
+      [],
+    )
+  })
+} else {
+  t.comment('SKIPPED: there is no prlimit')
+  t.not(process.env['CI'], 'true', 'nothing is skipped with CI=true')
+}
 
 /** Looks again and again; a condition that is never met ends with the time limit of the test. */
 async function until(isMet: () => boolean): Promise<void> {

@@ -87,11 +87,11 @@ export async function ended(child: ChildProcess): Promise<Ended> {
   return { code, stdout: out, stderr: err }
 }
 
-/** Waits until the process has printed this on standard error. */
-export function printed(child: ChildProcess, form: RegExp): Promise<string> {
+/** Waits until the process has printed this on standard error, or on this stream of it. */
+export function printed(child: ChildProcess, form: RegExp, stream = child.stderr): Promise<string> {
   return new Promise((resolve, reject) => {
     let seen = ''
-    child.stderr?.on('data', (chunk) => {
+    stream?.on('data', (chunk) => {
       seen += chunk
       const [found] = form.exec(seen) ?? []
       if (found !== undefined) resolve(found)

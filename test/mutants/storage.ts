@@ -1,5 +1,6 @@
 import type { Fault } from './fault.ts'
 
+const backupFolder = ['test/cli/backup-folder.test.ts'] as const
 const checkpoints = ['test/storage/checkpoints.test.ts'] as const
 const copy = ['test/storage/copy-database.test.ts'] as const
 const moving = ['test/storage/copy.test.ts'] as const
@@ -106,6 +107,27 @@ export const storageFaults = [
     find: '0o600',
     replace: '0o644',
     tests: copy,
+  },
+  {
+    id: 'backup-deletes-what-others-made',
+    file: 'src/cli/backup-folder.ts',
+    find: 'const copyName = /^lychgate-\\d{4}-\\d\\d-\\d\\dT\\d\\d-\\d\\d-\\d\\dZ\\.db$/',
+    replace: 'const copyName = /^lychgate/',
+    tests: backupFolder,
+  },
+  {
+    id: 'backup-deletes-the-newest',
+    file: 'src/cli/backup-folder.ts',
+    find: 'slice(0, -keep)',
+    replace: 'slice(keep)',
+    tests: backupFolder,
+  },
+  {
+    id: 'rehearsal-without-the-secret',
+    file: 'src/cli/backup-folder.ts',
+    find: 'await assertSecret(store, await deriveSealingKey(await requireSecret(store, config)))',
+    replace: 'await requireSecret(store, config)',
+    tests: backupFolder,
   },
   {
     id: 'backup-not-checked',

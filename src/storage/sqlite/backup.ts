@@ -39,9 +39,14 @@ export function copyDatabase(from: string, to: string): CopyContents {
     sync(to)
     return contents
   } catch (fault) {
-    rmSync(to, { force: true })
+    removeCopy(to)
     throw fault
   }
+}
+
+/** Removes a copy, or what a copy that failed has left. */
+export function removeCopy(file: string): void {
+  for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(file + suffix, { force: true })
 }
 
 /** Makes what was written to a file, or made, named and removed in a folder, last. */
