@@ -49,7 +49,7 @@ const short = {
     'src/domain/{is-object,omit-undefined,map-defined,well-known,finding,durations,secret-change}.ts',
     'src/config/setting.ts',
     'src/system/{version,count}.ts',
-    'src/feature/known-to.ts',
+    'src/feature/client-vocabulary.ts',
     'src/http/{host-names,outgoing}.ts',
     'src/users/{reading,rules/typed-code,policy/requirement}.ts',
   ],

@@ -19,20 +19,20 @@ import { createPasswordQueue } from '../users/passwords.ts'
  * Computes once what plugins need in addition to the application's options.
  * @throws {Error} for a development server with a production configuration.
  */
-export function appDepsOf(given: Deps, development?: Development, origins: Origins = new Map()): AppDeps {
-  const { config } = given
+export function appDepsOf(base: Deps, development?: Development, origins: Origins = new Map()): AppDeps {
+  const { config } = base
   if (development !== undefined && config.mode !== 'dev')
     throw new Error('a production server has nothing of a development server')
   const service = describeService(config, declared)
-  const examineLastClients = clientExaminer(given, Object.entries(declared.clientProfiles))
-  const { peers } = given
+  const examineLastClients = clientExaminer(base, Object.entries(declared.clientProfiles))
+  const { peers } = base
   const checkHash = createPasswordQueue(
     partOf(config.passwordQueue, peers),
     Math.max(1, Math.floor(threadCount / (peers?.count ?? 1))),
   )
   const { perOriginPerMinute, perNetworkPerMinute, ...limits } = config.fetch
   return {
-    ...given,
+    ...base,
     service,
     declared,
     fetchUrl: createGuardedFetch({
@@ -42,7 +42,7 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
         perNetworkPerMinute: partOf(perNetworkPerMinute, peers),
       },
       isDevelopment: development !== undefined,
-      clock: given.clock,
+      clock: base.clock,
     }),
     checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
     examine: (ring, now) => {
@@ -50,7 +50,7 @@ export function appDepsOf(given: Deps, development?: Development, origins: Origi
       const findings = [...examineInside(config, ring, now), ...(clients?.findings ?? [])]
       return { findings, ...(clients && { clientsAt: clients.at }) }
     },
-    guard: ownGuard({ ...given, service }),
+    guard: ownGuard({ ...base, service }),
     settings: () => settingsOf(config, origins),
   }
 }

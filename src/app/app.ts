@@ -52,11 +52,11 @@ import { keyUpkeep, sweeper } from './maintenance.ts'
  * Builds the application: the core in the order of its dependencies, and the features of features.ts. Endpoints are
  * below the path of the issuer; well-known documents choose their own paths.
  */
-export async function buildApp(given: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
+export async function buildApp(baseDeps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const { development, observe, logTo: lines = logLines(), origins } = options
-  const recorded = development?.withRecording(given)
-  const base = recorded?.deps ?? given
-  const notices = announcing(given.config, base.store, (line) => app.log.error(line), tracedWork)
+  const recorded = development?.withRecording(baseDeps)
+  const base = recorded?.deps ?? baseDeps
+  const notices = announcing(baseDeps.config, base.store, (line) => app.log.error(line), tracedWork)
   const deps = appDepsOf(notices ? { ...base, store: notices.store } : base, development, origins)
   const { config, service } = deps
   const below = { ...deps, prefix: service.prefix }

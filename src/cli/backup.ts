@@ -141,12 +141,12 @@ async function restore(source: string, { rehearse, ...flags }: RestoreFlags): Pr
     return rehearseRestore(from, database, flags)
   }
   const now = systemClock()
-  const kept = `${database}-replaced-${dated(now)}`
-  const { contents, replaced } = await replace(from, database, kept)
+  const replacedFile = `${database}-replaced-${dated(now)}`
+  const { contents, replaced } = await replace(from, database, replacedFile)
   if (flags.json) {
-    return printJson({ database, from, at: now, ...contents, ...(replaced && { replaced: kept }) })
+    return printJson({ database, from, at: now, ...contents, ...(replaced && { replaced: replacedFile }) })
   }
-  printMembers({ restored: database, from, ...contents, replaced: replaced ? kept : undefined })
+  printMembers({ restored: database, from, ...contents, replaced: replaced ? replacedFile : undefined })
   process.stdout.write(`\n${consequences}\n`)
 }
 
@@ -156,7 +156,7 @@ key (lychgate keys list, lychgate keys retire). A newer refresh token revokes it
 async function replace(
   from: string,
   database: string,
-  kept: string,
+  replaced: string,
 ): Promise<{ readonly contents: CopyContents; readonly replaced: boolean }> {
   const { copyDatabase, DatabaseInUse, replaceDatabase } = await import('../storage/sqlite/backup.ts')
   const fresh = `${database}.unfinished-${process.pid}`
@@ -167,7 +167,7 @@ async function replace(
     throw failedWith(`file: ${from} was not restored`, cause)
   }
   try {
-    return { contents, replaced: replaceDatabase(fresh, database, kept) }
+    return { contents, replaced: replaceDatabase(fresh, database, replaced) }
   } catch (cause) {
     if (cause instanceof DatabaseInUse) {
       const line = `store: ${database} is open in another process; stop the server first`

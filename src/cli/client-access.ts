@@ -121,10 +121,10 @@ async function clientAccess(clientId: string, { allow, everyone, ...flags }: Acc
   if (allow !== undefined && everyone) throw new WrongUsage('--allow and --everyone exclude each other')
   const isRead = allow === undefined && !everyone
   await withOperator(flags, isRead ? reads : changes, async (operator) => {
-    const found = await readClient(operator, clientId)
+    const client = await readClient(operator, clientId)
     if (!(member in declared.clientMetadata)) throw new WrongUsage('this server has no groups')
     const groups = await groupsOf(operator)
-    if (isRead) return print(groups, flags, found)
+    if (isRead) return print(groups, flags, client)
     const ids = (allow ?? []).map((name) => requireGroup(findAmong(groups, name)).id)
     print(groups, flags, await editClient(operator, clientId, () => ({ [member]: ids })))
   })

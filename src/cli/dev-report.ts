@@ -51,12 +51,12 @@ export function addReportCommand(dev: Command): void {
 async function report({ config: file, issuer, port, ...flags }: ReportFlags): Promise<void> {
   const config = loadConfig({ mode: 'dev', flags: { issuer, port }, environment: process.env, file })
   const url = `${config.issuer}/_dev/issuers/report`
-  const found = await reportAt(url, config.issuer)
-  if (flags.junit !== undefined) writeFileSync(flags.junit, junit(found, flags.all === true))
-  if (flags.json) printJson(found)
-  else printReport(found)
+  const reported = await reportAt(url, config.issuer)
+  if (flags.junit !== undefined) writeFileSync(flags.junit, junit(reported, flags.all === true))
+  if (flags.json) printJson(reported)
+  else printReport(reported)
   if (flags.reset) await fetch(url, { method: 'DELETE' })
-  const failure = failureOf(found, flags.all === true)
+  const failure = failureOf(reported, flags.all === true)
   if (failure !== undefined) throw new CommandFailed(failure)
 }
 

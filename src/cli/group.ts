@@ -192,12 +192,12 @@ async function detailsOf({ findGroup }: Operator, { description, parent, adminis
 async function change(
   text: string,
   flags: ServerFlags,
-  wanted: (operator: Operator) => Promise<object>,
+  target: (operator: Operator) => Promise<object>,
 ): Promise<void> {
   await withOperator(flags, changesUsers, async (operator) => {
     const { group_id } = await operator.findGroup(text)
     const { editGroup } = await operations()
-    await printGroup(operator, flags, await operator.perform(editGroup, { group_id }, await wanted(operator)))
+    await printGroup(operator, flags, await operator.perform(editGroup, { group_id }, await target(operator)))
   })
 }
 

@@ -121,14 +121,14 @@ ${files.config} and in what follows.
 }
 
 /** @throws {ConfigError} unless a server would start with it. */
-async function planOf({ issuer: given, name, port, folder, proxy, yes }: InitFlags): Promise<Plan> {
-  if (given === undefined && yes)
+async function planOf({ issuer: issuerFlag, name, port, folder, proxy, yes }: InitFlags): Promise<Plan> {
+  if (issuerFlag === undefined && yes)
     throw new WrongUsage('--yes needs --issuer, such as https://auth.example.org')
   if (!yes && !process.stdin.isTTY)
     throw new CommandFailed(
-      `cannot ask without a terminal; use --yes${given === undefined ? ' and --issuer' : ''}`,
+      `cannot ask without a terminal; use --yes${issuerFlag === undefined ? ' and --issuer' : ''}`,
     )
-  const issuer = given ?? (await askFor('The public URL of the server', undefined))
+  const issuer = issuerFlag ?? (await askFor('The public URL of the server', undefined))
   // Without TLS no proxy is needed, and nothing else passes requests on to another port.
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   const isDirect = url?.protocol === 'http:'

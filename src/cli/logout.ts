@@ -44,16 +44,16 @@ async function deliveries({ client, failed, limit, ...flags }: DeliveriesFlags):
       const some = (await list(operation, {})) as readonly Delivery[] // as it describes them
       all.push(...some.toSorted((one, other) => one.ended_at - other.ended_at))
     }
-    const wanted = all.filter(
+    const deliveries = all.filter(
       (one) => (client === undefined || one.client_id === client) && (!failed || one.state === 'failed'),
     )
-    printList(flags, wanted.slice(-limit), (one) => one, lineOf)
+    printList(flags, deliveries.slice(-limit), (one) => one, lineOf)
   })
 }
 
-function lineOf(one: Delivery): string[] {
-  const tried = one.tries === 1 ? '1 try' : `${one.tries} tries`
-  const when = 'finished_at' in one ? instant(one.finished_at) : `due ${instant(one.due_at)}`
-  const ended = `session ended ${instant(one.ended_at)}`
-  return [one.state, one.client_id, one.sub, ended, tried, when, one.error ?? '']
+function lineOf(delivery: Delivery): string[] {
+  const tried = delivery.tries === 1 ? '1 try' : `${delivery.tries} tries`
+  const when = 'finished_at' in delivery ? instant(delivery.finished_at) : `due ${instant(delivery.due_at)}`
+  const ended = `session ended ${instant(delivery.ended_at)}`
+  return [delivery.state, delivery.client_id, delivery.sub, ended, tried, when, delivery.error ?? '']
 }

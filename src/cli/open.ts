@@ -64,13 +64,13 @@ export function makeFolder(data: string): void {
 
 /** @throws {ConfigError} unless this user can work in the data folder. */
 export function requireFolder(data: string): void {
-  const found = statSync(data, { throwIfNoEntry: false })
-  if (found === undefined) {
+  const stats = statSync(data, { throwIfNoEntry: false })
+  if (stats === undefined) {
     throw new ConfigError(
       `data: the folder ${data} does not exist; create it, or name another with --data or LYCHGATE_DATA`,
     )
   }
-  if (!found.isDirectory()) throw new ConfigError(`data: ${data} is not a folder`)
+  if (!stats.isDirectory()) throw new ConfigError(`data: ${data} is not a folder`)
   try {
     accessSync(data, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
@@ -94,11 +94,11 @@ export function rememberIssuer(config: Config): string | undefined {
 export function withServedIssuer({ config, origins }: ResolvedConfig): Config {
   const served = readServedIssuer(config)
   if (served === undefined || served === config.issuer) return config
-  const [given, port] = [origins.get('issuer'), origins.get('port')]
+  const [issuer, port] = [origins.get('issuer'), origins.get('port')]
   // A port that only the server needs names no issuer here; as a flag of the command it does.
-  if (given !== undefined && (given !== port || port.kind === 'flag')) {
+  if (issuer !== undefined && (issuer !== port || port.kind === 'flag')) {
     throw new ConfigError(
-      `issuer: ${given.name} makes it ${config.issuer}, but the server of ${config.data} was last started as ${served}; leave ${given.name} out, name another folder with --data, or start the server with that issuer first`,
+      `issuer: ${issuer.name} makes it ${config.issuer}, but the server of ${config.data} was last started as ${served}; leave ${issuer.name} out, name another folder with --data, or start the server with that issuer first`,
     )
   }
   process.stderr.write(`lychgate: issuer ${visible(served)}, as the server of ${visible(config.data)}\n`)

@@ -91,18 +91,18 @@ async function run(issuer: string, flags: ProveFlags): Promise<void> {
   if (!/^https?:$/.test(URL.parse(issuer)?.protocol ?? ''))
     throw new WrongUsage('the issuer must be an http or https URL, such as http://localhost:9400')
   const baseline = flags.baseline === undefined ? undefined : readJson(flags.baseline)
-  const found = await proved(issuer, flags)
-  const report = jsonReport(found)
+  const result = await proved(issuer, flags)
+  const report = jsonReport(result)
   if (flags.report !== undefined) writeFileSync(flags.report, `${jsonText(report, 2)}\n`)
   writeReports(flags, { tool: 'lychgate prove', subject: issuer, ...report })
   if (flags.json) printJson(report)
-  else process.stdout.write(visibleLines(terminalReport(found, { verbose: flags.verbose === true })))
-  const failed = newFailures(found.results, baseline)
+  else process.stdout.write(visibleLines(terminalReport(result, { verbose: flags.verbose === true })))
+  const failed = newFailures(result.results, baseline)
   if (failed.length > 0)
     throw new CommandFailed(
       `${failed.length} failed${baseline === undefined ? '' : ` that did not fail before: ${failed.join(', ')}`}`,
     )
-  if (found.isInterrupted) throw new CommandFailed('interrupted')
+  if (result.isInterrupted) throw new CommandFailed('interrupted')
 }
 
 async function proved(issuer: string, flags: ProveFlags): Promise<Run> {

@@ -99,7 +99,7 @@ async function tokenList(flags: ServerFlags): Promise<void> {
 async function tokenRevoke(tokenId: string, flags: ServerFlags & DestructiveFlags): Promise<void> {
   await withOperator(flags, writes, async ({ perform }) => {
     const { read, revoke } = await operations()
-    const found = await unlessMissing(
+    const client = await unlessMissing(
       perform(read, { token_id: tokenId }),
       'no initial access token has this id',
     )
@@ -109,7 +109,7 @@ async function tokenRevoke(tokenId: string, flags: ServerFlags & DestructiveFlag
       'the token is not revoked',
     )
     await perform(revoke, { token_id: tokenId })
-    printResult(flags, found, { revoked: tokenId })
+    printResult(flags, client, { revoked: tokenId })
   })
 }
 

@@ -212,15 +212,15 @@ interface Watched {
 }
 
 /** Loads tracing and metrics only if they are configured. */
-async function watched(given: Deps): Promise<Watched> {
-  const { port } = given.config.management
+async function watched(base: Deps): Promise<Watched> {
+  const { port } = base.config.management
   const watchers: ((deps: Deps) => Watched)[] = []
   if (isTraced()) watchers.push((await import('../observability/tracing.ts')).underTracing)
   if (port !== undefined) {
     const { underManagement } = await import('../observability/management.ts')
     watchers.push((deps) => underManagement(deps, port))
   }
-  let deps = given
+  let deps = base
   const observers: Watched['observe'][] = []
   for (const watch of watchers) {
     const outer = watch(deps)

@@ -50,10 +50,10 @@ export function addTokenCommand(program: Command): void {
   addLocationFlags(command).option('--json', 'print the complete response as JSON').action(token)
 }
 
-async function token({ config: file, json, data, issuer, port, ...wanted }: TokenFlags): Promise<void> {
+async function token({ config: file, json, data, issuer, port, ...order }: TokenFlags): Promise<void> {
   const flags = { data, issuer, port }
   const resolved = resolveConfig({ mode: 'dev', flags, environment: process.env, file })
-  const { user, scope, client, resource, nonce, expiresIn, issuedAt } = wanted
+  const { user, scope, client, resource, nonce, expiresIn, issuedAt } = order
   const times = { expires_in: expiresIn, issued_at: issuedAt }
   const body = JSON.stringify({ user, scope, resource, nonce, client_id: client, ...times })
   // A server that is named gets the request, whatever this data folder is.

@@ -33,20 +33,20 @@ export async function userInvite(email: string, flags: InviteFlags): Promise<voi
   await withOperator(flags, changesUsers, async (operator) => {
     const attributes = await attributesOf(operator, flags)
     const profile = { username: flags.username ?? email, email, claims: newClaims(flags) }
-    const wanted = createUser({ ...profile, attributes }, systemRandom(16), systemClock())
-    const known = await operator.findLogin(wanted.email ?? '')
-    if (known?.['has_password'])
+    const invited = createUser({ ...profile, attributes }, systemRandom(16), systemClock())
+    const existing = await operator.findLogin(invited.email ?? '')
+    if (existing?.['has_password'])
       throw new CommandFailed(
         'this user has a password; lychgate user reset-link creates a link to set a new one',
       )
-    if (known === undefined) {
+    if (existing === undefined) {
       const { inviteUser } = await import('../admin/operations/user-changes.ts')
-      const body = { ...profile, attributes: attributes.given, send: !flags.print }
+      const body = { ...profile, attributes: attributes.assigned, send: !flags.print }
       const user = await operator.perform(inviteUser, {}, body)
       printLink(operator, flags, user, (user['invitation'] ?? {}) as Json) // as the operation responds
-    } else if (flags.username !== undefined && known.username !== wanted.username) throw taken()
-    else await giveLink(operator, 'invitation', known, flags)
-    await warnWithoutAdministrator(operator, known?.username ?? wanted.username)
+    } else if (flags.username !== undefined && existing.username !== invited.username) throw taken()
+    else await giveLink(operator, 'invitation', existing, flags)
+    await warnWithoutAdministrator(operator, existing?.username ?? invited.username)
   })
 }
 

@@ -44,7 +44,7 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
     const body = {
       ...omitUndefined(profile),
       email_verified: flags.emailVerified ?? false,
-      attributes: attributes.given,
+      attributes: attributes.assigned,
       password: await readNewPassword(),
     }
     const isFirst = flags.admin && store !== undefined && config !== undefined
@@ -71,7 +71,7 @@ export async function userSet(login: string, flags: SetFlags): Promise<void> {
   if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
   await withOperator(flags, changesUsers, async (operator) => {
     const { sub } = await operator.findUser(login)
-    const { given } = await attributesOf(operator, flags)
+    const { assigned: given } = await attributesOf(operator, flags)
     const body = { claims, attributes: given, ...named }
     const user = await operator.perform((await changes()).changeUser, { sub }, body)
     printResult(flags, user, { changed: user['username'], what: changed })

@@ -7,7 +7,7 @@ import {
   type OperatorClientMembers,
   type ShownScopes,
 } from './core-members.ts'
-import type { ClientDeclarations, JsonObject, Known } from './members.ts'
+import type { ClientDeclarations, ClientVocabulary, JsonObject } from './members.ts'
 
 const core: readonly (readonly [string, DeclaredClientMember])[] = Object.entries(coreMembers)
 
@@ -43,7 +43,7 @@ function metadataOf(
  * Describes a client to an operator with RFC 7591 §3.2.1 members and the members that only an operator sets; never its
  * secret.
  */
-export function describeClient(client: Client, { scopes, openScopes, declared }: Known) {
+export function describeClient(client: Client, { scopes, openScopes, declared }: ClientVocabulary) {
   return {
     ...metadataOf(client, { open: openScopes ?? scopes, catalogue: scopes }, () => true),
     origin: client.origin,

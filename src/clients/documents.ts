@@ -11,7 +11,7 @@ import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import type { Store } from '../storage/store.ts'
 import { describeClient } from './describe.ts'
-import type { Known } from './members.ts'
+import type { ClientVocabulary } from './members.ts'
 import { lockClient, unlockClient } from './operator-client.ts'
 
 /** What is stored about a client that is known by the URL of its metadata document. */
@@ -35,9 +35,13 @@ export async function findDocument(
 }
 
 /** Describes a document to an operator: its client, when it was fetched, and whether it is denied. */
-export function describeDocument(url: string, { client, document, denied }: StoredDocument, known: Known) {
+export function describeDocument(
+  url: string,
+  { client, document, denied }: StoredDocument,
+  vocabulary: ClientVocabulary,
+) {
   return {
-    ...(client === undefined ? undefined : describeClient(client, known)),
+    ...(client === undefined ? undefined : describeClient(client, vocabulary)),
     client_id: url,
     ...omitUndefined({
       host: client?.published?.host,

@@ -80,7 +80,7 @@ export interface ClientDeclarations {
 }
 
 /** What this server knows, for a request to stay within. */
-export interface Known {
+export interface ClientVocabulary {
   readonly scopes: readonly string[]
   /** The scopes that a client may have without an operator; absent: all of them. */
   readonly openScopes?: readonly string[]
@@ -149,14 +149,14 @@ export function recordWrites(
 ): readonly Write[] {
   const rowsOf = ({ id, extra }: Client) =>
     Object.entries(clientMetadata).flatMap(([name, { recordsOf }]) => recordsOf?.(id, extra?.[name]) ?? [])
-  const [old, wanted] = [before === undefined ? [] : rowsOf(before), rowsOf(after)]
+  const [old, rowsAfter] = [before === undefined ? [] : rowsOf(before), rowsOf(after)]
   const isIn = (rows: readonly RecordRow[], { kind, id }: RecordRow) =>
     rows.some((row) => row.kind === kind && row.id === id)
   return [
     ...old
-      .filter((row) => !isIn(wanted, row))
+      .filter((row) => !isIn(rowsAfter, row))
       .map(({ kind, id }): Write => ({ op: 'deleteRecord', kind, key: id })),
-    ...wanted
+    ...rowsAfter
       .filter((row) => !isIn(old, row))
       .map((record): Write => ({ op: 'insert', kind: 'record', record })),
   ]

@@ -16,7 +16,7 @@ import { isScope, parseScope } from '../domain/scope.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
 import type { OperatorClientMembers } from './core-members.ts'
 import { changedMembers, configuredOf } from './describe.ts'
-import { type Known, lastingMembers, recordWrites } from './members.ts'
+import { type ClientVocabulary, lastingMembers, recordWrites } from './members.ts'
 import { readMembers } from './read-members.ts'
 
 /** The form of a client id that an operator chooses. */
@@ -34,23 +34,23 @@ export interface FreshClient {
  */
 export function addOperatorClient(
   request: OperatorClientMembers,
-  known: Known,
+  vocabulary: ClientVocabulary,
   fresh: FreshClient,
   context: AuditContext,
 ): { readonly client: Client; readonly secret: string | undefined; readonly writes: readonly Write[] } {
-  const secret = usesSecret(request, known) ? secretOf(fresh.secret) : undefined
+  const secret = usesSecret(request, vocabulary) ? secretOf(fresh.secret) : undefined
   const client: Client = {
     id: typeof fresh.id === 'string' ? fresh.id : `client_${fresh.id.toString('base64url')}`,
     issuedAt: context.at,
     usedAt: context.at,
-    ...settle(request, known),
+    ...settle(request, vocabulary),
     ...autoPkceOf(request, undefined, context.at),
     ...(secret !== undefined && { secretHash: hashSecret(secret) }),
   }
   return {
     client,
     secret,
-    writes: [insert('client', client), ...writesWith(undefined, client, known, context)],
+    writes: [insert('client', client), ...writesWith(undefined, client, vocabulary, context)],
   }
 }
 
@@ -63,11 +63,11 @@ export function addOperatorClient(
 export function changeOperatorClient(
   client: Client | undefined,
   change: OperatorClientMembers,
-  known: Known,
+  vocabulary: ClientVocabulary,
   context: AuditContext,
 ): Decision<Client> {
   const request = omitUndefined({ ...configuredOf(requireClient(client)), ...change })
-  return replaceOperatorClient(client, request, known, context)
+  return replaceOperatorClient(client, request, vocabulary, context)
 }
 
 /**
@@ -77,7 +77,7 @@ export function changeOperatorClient(
 export function replaceOperatorClient(
   client: Client | undefined,
   request: OperatorClientMembers,
-  known: Known,
+  vocabulary: ClientVocabulary,
   context: AuditContext,
 ): Decision<Client> {
   const current = requireClient(client)
@@ -87,8 +87,8 @@ export function replaceOperatorClient(
     'invalid_client',
     'a client that registered itself changes itself, RFC 7592 section 2.2',
   )
-  assertSameKind(current, request, known)
-  const { idTokenClaims, ...settled } = settle(request, known)
+  assertSameKind(current, request, vocabulary)
+  const { idTokenClaims, ...settled } = settle(request, vocabulary)
   // Those of a previous version have none until an operator wants them: that none is said of one changes nothing.
   const isAsBefore = current.idTokenClaims === undefined && idTokenClaims !== 'scope'
   const changed: Client = {
@@ -97,19 +97,27 @@ export function replaceOperatorClient(
     ...autoPkceOf(request, current, context.at),
     ...lastingMembers(current),
   }
-  return accept(changed, update('client', changed), ...writesWith(current, changed, known, context))
+  return accept(changed, update('client', changed), ...writesWith(current, changed, vocabulary, context))
 }
 
 /** What is written with a client that is added or changed. */
-function writesWith(before: Client | undefined, after: Client, known: Known, context: AuditContext) {
-  return [...recordWrites(before, after, known.declared), ...changeEvents(before, after, known, context)]
+function writesWith(
+  before: Client | undefined,
+  after: Client,
+  vocabulary: ClientVocabulary,
+  context: AuditContext,
+) {
+  return [
+    ...recordWrites(before, after, vocabulary.declared),
+    ...changeEvents(before, after, vocabulary, context),
+  ]
 }
 
 /** The event of a change: the members that differ, under their names on the wire, and what features say of them. */
 export function changeEvents(
   before: Client | undefined,
   after: Client,
-  { declared }: Pick<Known, 'declared'>,
+  { declared }: Pick<ClientVocabulary, 'declared'>,
   context: AuditContext,
 ): readonly Write[] {
   const { id: clientId, name = clientId } = after
@@ -126,21 +134,21 @@ export function changeEvents(
 /** Everything that a request sets about a client: all but its identity and secret. */
 function settle(
   request: OperatorClientMembers,
-  known: Known,
+  vocabulary: ClientVocabulary,
 ): Omit<Client, 'id' | 'issuedAt' | 'usedAt' | 'idTokenClaims'> & Required<Pick<Client, 'idTokenClaims'>> {
   const { resources = [], redirect_uris: redirectUris = [] } = request
-  const isResourceServer = asksForResourceServer(request, known)
+  const isResourceServer = asksForResourceServer(request, vocabulary)
   const isConfidential = request.token_endpoint_auth_method !== 'none'
   const scope = readScope(request.scope ?? '')
   requireName(request.client_name ?? '')
   requireRedirectUris(request, isResourceServer)
   requirePolicy(request, isResourceServer, isConfidential)
-  requireConfidential(request, isConfidential, known)
-  if (actsForItself(request, known)) requireMachine(scope, isConfidential)
-  requireKnown(request, scope, known)
+  requireConfidential(request, isConfidential, vocabulary)
+  if (actsForItself(request, vocabulary)) requireMachine(scope, isConfidential)
+  requireKnown(request, scope, vocabulary)
   const { token_endpoint_auth_method: authenticationMethod = 'client_secret_basic' } = request
-  const members = readMembers(request, known.declared, known.algorithms)
-  known.declared.clientAuthentication[authenticationMethod]?.assertRegistered?.(members.extra ?? {})
+  const members = readMembers(request, vocabulary.declared, vocabulary.algorithms)
+  vocabulary.declared.clientAuthentication[authenticationMethod]?.assertRegistered?.(members.extra ?? {})
   return {
     ...members,
     origin: isResourceServer ? 'resource-server' : 'integration',
@@ -152,7 +160,7 @@ function settle(
     postLogoutRedirectUris: request.post_logout_redirect_uris ?? [],
     authenticationMethod,
     ...(request.token_endpoint_auth_method === undefined && { anySecretMethod: true }),
-    grantTypes: grantTypesOf(request, isResourceServer, known),
+    grantTypes: grantTypesOf(request, isResourceServer, vocabulary),
     ...(scope.length > 0 && { scope }),
     idTokenClaims: request.id_token_claims ?? 'default',
     pkceOptional: request.pkce === 'optional' || request.pkce === 'auto',
@@ -179,7 +187,7 @@ function autoPkceOf(
 function grantTypesOf(
   { grant_types: grantTypes }: OperatorClientMembers,
   isResourceServer: boolean,
-  { declared }: Known,
+  { declared }: ClientVocabulary,
 ): readonly string[] {
   if (!isResourceServer) return grantTypes ?? defaultGrantTypes
   return grantTypes?.filter((name) => declared.grantTypes[name]?.fromToken) ?? []
@@ -196,10 +204,10 @@ function readScope(text: string): Scope {
   return parseScope(text)
 }
 
-function assertSameKind(client: Client, request: OperatorClientMembers, known: Known): void {
+function assertSameKind(client: Client, request: OperatorClientMembers, vocabulary: ClientVocabulary): void {
   const { token_endpoint_auth_method: authenticationMethod } = request
   check(
-    usesSecret(request, known) === (client.secretHash !== undefined) &&
+    usesSecret(request, vocabulary) === (client.secretHash !== undefined) &&
       (authenticationMethod === 'none') === (client.authenticationMethod === 'none'),
     'rfc6749-2.1-type-recorded',
     'invalid_client_metadata',
@@ -207,7 +215,7 @@ function assertSameKind(client: Client, request: OperatorClientMembers, known: K
     { stored: client.authenticationMethod, received: authenticationMethod },
   )
   check(
-    asksForResourceServer(request, known) === (client.origin === 'resource-server'),
+    asksForResourceServer(request, vocabulary) === (client.origin === 'resource-server'),
     'lychgate-integration-resource-server',
     'invalid_client_metadata',
     client.origin === 'resource-server'
@@ -233,8 +241,8 @@ export function lockClient(found: Client | undefined, context: AuditContext): De
 }
 
 /** Unlocks a client. Tokens that have not expired in the meantime are valid again. */
-export function unlockClient(found: Client | undefined, context: AuditContext): Decision<Client> {
-  const { lockedAt: _, ...unlocked } = requireClient(found)
+export function unlockClient(client: Client | undefined, context: AuditContext): Decision<Client> {
+  const { lockedAt: _, ...unlocked } = requireClient(client)
   const event = auditEvent('client-unlocked', context, { clientId: unlocked.id })
   return accept(unlocked, update('client', unlocked), event)
 }
@@ -253,12 +261,12 @@ export function removeClient({ id: clientId, name }: Client, context: AuditConte
  * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
  */
 export function rotateClientSecret(
-  found: Client | undefined,
+  row: Client | undefined,
   fresh: FreshClient['secret'],
   context: AuditContext,
   keepUntil?: Seconds,
 ): Decision<{ readonly client: Client; readonly secret: string }> {
-  const { previousSecret: _, secretUsedAt: usedAt, ...client } = requireClient(found)
+  const { previousSecret: _, secretUsedAt: usedAt, ...client } = requireClient(row)
   const { secretHash: replaced } = client
   check(
     replaced !== undefined,
@@ -361,7 +369,7 @@ function requirePolicy(
 function requireConfidential(
   { grant_types: grantTypes = [] }: OperatorClientMembers,
   isConfidential: boolean,
-  { declared }: Known,
+  { declared }: ClientVocabulary,
 ): void {
   check(
     isConfidential || !grantTypes.some((name) => declared.grantTypes[name]?.fromToken),
@@ -387,53 +395,55 @@ function requireMachine(scope: Scope, isConfidential: boolean): void {
   )
 }
 
-function requireKnown(request: OperatorClientMembers, scope: Scope, known: Known): void {
+function requireKnown(request: OperatorClientMembers, scope: Scope, vocabulary: ClientVocabulary): void {
   check(
-    !request.grant_types?.some((name) => !Object.hasOwn(known.declared.grantTypes, name)),
+    !request.grant_types?.some((name) => !Object.hasOwn(vocabulary.declared.grantTypes, name)),
     'rfc7591-2.1-grant-response-consistency',
     'invalid_client_metadata',
     'grant-type is not one that this server offers',
   )
   const { token_endpoint_auth_method: authenticationMethod = 'client_secret_basic' } = request
   check(
-    Object.hasOwn(known.declared.clientAuthentication, authenticationMethod),
+    Object.hasOwn(vocabulary.declared.clientAuthentication, authenticationMethod),
     'lychgate-integration-auth',
     'invalid_client_metadata',
     'auth is not a method that this server offers',
     {
       received: authenticationMethod.slice(0, 100),
-      stored: Object.keys(known.declared.clientAuthentication),
+      stored: Object.keys(vocabulary.declared.clientAuthentication),
     },
   )
   check(
-    !scope.some((name) => !known.scopes.includes(name)),
+    !scope.some((name) => !vocabulary.scopes.includes(name)),
     'rfc7591-2-scope-string',
     'invalid_client_metadata',
     'scope names something that is not in the scope catalogue',
   )
   const { id_token_signed_response_alg: algorithm = 'RS256' } = request
   check(
-    known.algorithms?.includes(algorithm) ?? true,
+    vocabulary.algorithms?.includes(algorithm) ?? true,
     'oidc-reg-2-id-token-alg',
     'invalid_client_metadata',
     'id-token-alg is not one that this server signs with: keys.ed25519 is off',
-    { received: algorithm, ...(known.algorithms && { stored: known.algorithms }) },
+    { received: algorithm, ...(vocabulary.algorithms && { stored: vocabulary.algorithms }) },
   )
   check(
-    !request.resources?.some((identifier) => !known.resources.includes(identifier)),
+    !request.resources?.some((identifier) => !vocabulary.resources.includes(identifier)),
     'rfc8707-2-unknown-invalid-target',
     'invalid_client_metadata',
     'resource must be the issuer or an identifier listed in `resources`',
   )
 }
 
-function asksForResourceServer(request: OperatorClientMembers, known: Known): boolean {
-  return request.resources !== undefined && request.resources.length > 0 && !actsForItself(request, known)
+function asksForResourceServer(request: OperatorClientMembers, vocabulary: ClientVocabulary): boolean {
+  return (
+    request.resources !== undefined && request.resources.length > 0 && !actsForItself(request, vocabulary)
+  )
 }
 
 function actsForItself(
   { grant_types: grantTypes = [] }: OperatorClientMembers,
-  { declared }: Known,
+  { declared }: ClientVocabulary,
 ): boolean {
   return grantTypes.some((name) => declared.grantTypes[name]?.withoutUser)
 }
@@ -451,7 +461,7 @@ function secretOf(fresh: FreshClient['secret']): string {
 
 function usesSecret(
   { token_endpoint_auth_method: authenticationMethod }: OperatorClientMembers,
-  { declared }: Known,
+  { declared }: ClientVocabulary,
 ): boolean {
   return (
     authenticationMethod === undefined ||

@@ -134,7 +134,7 @@ export function recipeOf({
 }: Client): { readonly recipe: Recipe; readonly url: string | undefined } | undefined {
   if (origin !== 'integration') return undefined
   const bases = [undefined, ...new Set(redirectUris.flatMap((uri) => URL.parse(uri)?.origin ?? []))]
-  const found = recipeIds().flatMap((id) => {
+  const recipes = recipeIds().flatMap((id) => {
     const recipe = readRecipe(id)
     const { redirect_uris: uris } = recipe.client
     const url = bases.find((base = '') =>
@@ -145,7 +145,7 @@ export function recipeOf({
       : uris.every((uri: string) => redirectUris.includes(uri))
     return isIts && uris.length > 0 ? [{ recipe, url }] : []
   })
-  return found.length > 1 ? found.find(({ recipe }) => recipe.client.client_name === name) : found[0]
+  return recipes.length > 1 ? recipes.find(({ recipe }) => recipe.client.client_name === name) : recipes[0]
 }
 
 /** Names what a recipe asks for that makes a client weaker than another one. */

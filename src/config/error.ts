@@ -59,12 +59,12 @@ export function nearest(name: string, candidates: readonly string[]): string | u
 }
 
 /** Returns the Levenshtein distance, computed one row at a time. */
-function editDistance(one: string, other: string): number {
+function editDistance(text: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= one.length; i++) {
+  for (let i = 1; i <= text.length; i++) {
     const next = [i]
     for (let j = 1; j <= other.length; j++) {
-      const replaced = at(row, j - 1) + (one[i - 1] === other[j - 1] ? 0 : 1)
+      const replaced = at(row, j - 1) + (text[i - 1] === other[j - 1] ? 0 : 1)
       next.push(Math.min(replaced, at(row, j) + 1, at(next, j - 1) + 1))
     }
     row = next

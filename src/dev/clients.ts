@@ -58,7 +58,7 @@ export async function seedClients(
   config: Config,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
 ): Promise<readonly ClientCredentials[]> {
-  const known = {
+  const vocabulary = {
     scopes: catalogueOf(config, declared.scopes).map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
     declared,
@@ -70,7 +70,7 @@ export async function seedClients(
       throw new ConfigError(`${[where, fault.where].filter(Boolean).join('.')} ${fault.why}`)
     try {
       // `as`: faultsOf has compared it with the schema.
-      return clientOf(said as DevelopmentClient, known, random(32), clock())
+      return clientOf(said as DevelopmentClient, vocabulary, random(32), clock())
     } catch (cause) {
       if (!(cause instanceof OAuthError)) throw cause
       throw new ConfigError(`${where}: ${cause.message}`, { cause })
@@ -97,7 +97,7 @@ function withoutTags(said: JsonObject): JsonObject {
 
 function clientOf(
   { client_id: ownId, client_secret: chosen, ...said }: DevelopmentClient,
-  known: Parameters<typeof addOperatorClient>[1],
+  vocabulary: Parameters<typeof addOperatorClient>[1],
   fresh: Buffer,
   now: number,
 ): { readonly client: Client; readonly secret: string | undefined } {
@@ -107,7 +107,7 @@ function clientOf(
   const request = { token_endpoint_auth_method: method, ...said }
   const { client, secret } = addOperatorClient(
     request,
-    known,
+    vocabulary,
     { id, secret: fresh },
     { by: 'operator', at: now },
   )

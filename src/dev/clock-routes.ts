@@ -51,8 +51,8 @@ export function describeClock(clock: MovableClock) {
   return { now, iso: isoInstant(now), offset_seconds: clock.offsetSeconds, frozen: clock.isFrozen }
 }
 
-function requireInstant(given: string | number): Seconds {
-  const at = typeof given === 'number' ? given : instantOf(given)
+function requireInstant(value: string | number): Seconds {
+  const at = typeof value === 'number' ? value : instantOf(value)
   if (at !== undefined) return at
   throw malformed('set must be an instant, such as 2027-01-01T00:00:00Z, or seconds since the epoch')
 }
@@ -60,10 +60,10 @@ function requireInstant(given: string | number): Seconds {
 /**
  * An instant, seconds since the epoch, or a duration from now. @throws {OAuthError} `invalid_request` naming `member`
  */
-export function requireMoment(member: string, given: string | number, now: Seconds): Seconds {
-  if (typeof given === 'number') return given
-  const duration = parseDuration(given)
-  const at = duration === undefined ? instantOf(given) : now + duration
+export function requireMoment(member: string, value: string | number, now: Seconds): Seconds {
+  if (typeof value === 'number') return value
+  const duration = parseDuration(value)
+  const at = duration === undefined ? instantOf(value) : now + duration
   if (at !== undefined) return at
   throw malformed(
     `${member} must be an instant, such as 2027-01-01T00:00:00Z, or a duration from now, such as -2d`,
@@ -71,8 +71,8 @@ export function requireMoment(member: string, given: string | number, now: Secon
 }
 
 /** A duration, or a number of seconds. @throws {OAuthError} `invalid_request` naming `member` */
-export function requireDuration(member: string, given: string | number): Seconds {
-  const seconds = typeof given === 'number' ? given : parseDuration(given)
+export function requireDuration(member: string, value: string | number): Seconds {
+  const seconds = typeof value === 'number' ? value : parseDuration(value)
   if (seconds !== undefined) return seconds
   throw malformed(`${member} must be a duration, such as 90s, 31d or -1h, or a number of seconds`)
 }

@@ -14,22 +14,22 @@ export async function seedGroups(
 ): Promise<void> {
   if (names === undefined) return
   const context = { by: 'server', at: clock() } as const
-  const wanted: string[] = []
+  const groupIds: string[] = []
   for (const name of names) {
     const group = await requireGroup(store, name, clock)
     await addToGroup(store, group, userId, context)
-    wanted.push(group.id)
+    groupIds.push(group.id)
   }
   for (const { groupId } of await store.listOf(membershipKind, userId)) {
-    const group = wanted.includes(groupId) ? undefined : await store.find(groupKind, groupId)
+    const group = groupIds.includes(groupId) ? undefined : await store.find(groupKind, groupId)
     if (group !== undefined) await removeFromGroup(store, group, userId, context)
   }
 }
 
 async function requireGroup(store: Groups, name: string, clock: Clock) {
   const named = await store.find(groupNameKind, canonicalGroupName(name))
-  const known = named && (await store.find(groupKind, named.id))
+  const group = named && (await store.find(groupKind, named.id))
   const context = { by: 'server', at: clock() } as const
   // Another process that starts at the same time may have created it since.
-  return known ?? changeGroups(store, (groups) => ensureGroup(groups, name, systemRandom(16), context))
+  return group ?? changeGroups(store, (groups) => ensureGroup(groups, name, systemRandom(16), context))
 }

@@ -33,22 +33,23 @@ export interface Fault {
 /** Compares a value with its schema; yields at most one fault per place. */
 export function* faultsOf(schema: TSchema, value: unknown): Generator<Fault> {
   const seen = new Set<string>()
-  for (const { path, schema: expected, value: found } of Value.Errors(schema, value)) {
+  for (const { path, schema: expected, value: actual } of Value.Errors(schema, value)) {
     if (seen.has(path)) continue
     seen.add(path)
     const names = path.split('/').slice(1)
     const parent = schemaAt(schema, names.slice(0, -1))
-    const known = Object.keys(parent?.properties ?? {})
+    const memberNames = Object.keys(parent?.properties ?? {})
     const last = names.at(-1)
-    const isUnknown = last !== undefined && parent?.additionalProperties === false && !known.includes(last)
-    if (isUnknown) yield { where: names.slice(0, -1).join('.'), why: unknownMember(last, known) }
-    else yield { where: names.join('.'), why: found === undefined ? 'is missing' : demandOf(expected) }
+    const isUnknown =
+      last !== undefined && parent?.additionalProperties === false && !memberNames.includes(last)
+    if (isUnknown) yield { where: names.slice(0, -1).join('.'), why: unknownMember(last, memberNames) }
+    else yield { where: names.join('.'), why: actual === undefined ? 'is missing' : demandOf(expected) }
   }
 }
 
-function unknownMember(name: string, known: readonly string[]): string {
-  const meant = nearest(name, known)
-  return `has a member that does not exist here; ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean ${meant}?`}`
+function unknownMember(name: string, names: readonly string[]): string {
+  const meant = nearest(name, names)
+  return `has a member that does not exist here; ${meant === undefined ? `there are ${names.join(', ')}` : `did you mean ${meant}?`}`
 }
 
 function schemaAt(schema: TSchema, path: readonly string[]): TSchema | undefined {

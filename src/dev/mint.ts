@@ -160,10 +160,9 @@ function withRedirect(client: Client, { declared }: Needs<'declared'>): Client {
  */
 function requireSpan(order: TokenOrder, usual: Seconds, now: Seconds) {
   const left = order.expires_in === undefined ? usual : requireDuration('expires_in', order.expires_in)
-  const given = order.issued_at === undefined ? now : requireMoment('issued_at', order.issued_at, now)
+  const issuedAt = order.issued_at === undefined ? now : requireMoment('issued_at', order.issued_at, now)
   // An expired token had the usual lifetime.
-  const span =
-    left > 0 ? { issuedAt: given, seconds: left } : { issuedAt: given + left - usual, seconds: usual }
+  const span = left > 0 ? { issuedAt, seconds: left } : { issuedAt: issuedAt + left - usual, seconds: usual }
   assertRepresentable(span.issuedAt)
   assertRepresentable(span.issuedAt + span.seconds)
   return span

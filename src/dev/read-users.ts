@@ -50,12 +50,12 @@ function unfitness(
   before: readonly DevelopmentUser[],
   declared: readonly Attribute[],
 ): string[] {
-  const { username, email, attributes: given = {} } = user
+  const { username, email, attributes: attributeValues = {} } = user
   if (before.some((other) => other.username === username)) return [`${username} is listed twice`]
   if (email !== undefined && before.some((other) => other.email === email))
     return [`${email} is listed twice`]
   try {
-    const attributes = { declared, given }
+    const attributes = { declared, assigned: attributeValues }
     createUser({ username, email, passwordHash: '', attributes }, Buffer.alloc(16), 0)
     return []
   } catch (error) {

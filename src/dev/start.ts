@@ -58,16 +58,16 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
   }
 }
 
-async function configOf({ port = 0, config: given = {}, log }: StartOptions): Promise<Config> {
+async function configOf({ port = 0, config: options = {}, log }: StartOptions): Promise<Config> {
   const own = port === 0 ? await findFreePort() : port
-  const { issuer = `http://localhost:${own}` } = given
+  const { issuer = `http://localhost:${own}` } = options
   const values = {
     issuer,
     // A test is faster than any user.
     ...(isLoopbackIssuer(String(issuer)) && { rateLimits: 'off' }),
     drainSeconds: 0,
     logLevel: log === undefined ? 'silent' : 'info',
-    ...given,
+    ...options,
     port: own,
   }
   const config = loadConfig({ mode: 'dev', values })

@@ -83,8 +83,8 @@ export function knownPassword(stored: string | undefined): string | undefined {
   return stored?.startsWith(knownPrefix) ? stored.slice(knownPrefix.length) : undefined
 }
 
-function isSame(password: string, known: string): boolean {
-  return isSameText(preparePassword(password), preparePassword(known))
+function isSame(password: string, knownPassword: string): boolean {
+  return isSameText(preparePassword(password), preparePassword(knownPassword))
 }
 
 /** Compares public passwords directly, and leaves all others to `check`. */
@@ -111,15 +111,15 @@ export async function seedUsers(
   const hadGroups = (await store.find(groupTreeKind, groupTreeKey)) !== undefined
   for (const described of users) {
     const fresh = userOf(described, clock)
-    const given = described.attributes ?? (described === alice ? exampleAttributes(declared) : undefined)
-    const known = await store.find('userByLogin', fresh.username)
-    const isFree = known === undefined || known.seeded
-    const isKept = known?.seeded && users === developmentUsers
-    if (!isFree || (!isKept && !(await seedUser(store, fresh, known, clock)))) taken.push(fresh.username)
+    const attributes = described.attributes ?? (described === alice ? exampleAttributes(declared) : undefined)
+    const existing = await store.find('userByLogin', fresh.username)
+    const isFree = existing === undefined || existing.seeded
+    const isKept = existing?.seeded && users === developmentUsers
+    if (!isFree || (!isKept && !(await seedUser(store, fresh, existing, clock)))) taken.push(fresh.username)
     else {
-      if (given !== undefined)
-        await seedAttributes(store, known?.id ?? fresh.id, { declared, given }, !isKept)
-      if (!isKept || !hadGroups) await seedGroups(store, known?.id ?? fresh.id, described.groups, clock)
+      if (attributes !== undefined)
+        await seedAttributes(store, existing?.id ?? fresh.id, { declared, assigned: attributes }, !isKept)
+      if (!isKept || !hadGroups) await seedGroups(store, existing?.id ?? fresh.id, described.groups, clock)
     }
   }
   return taken
@@ -128,15 +128,15 @@ export async function seedUsers(
 async function seedUser(
   store: Pick<Store, 'write'>,
   fresh: User,
-  known: User | undefined,
+  existing: User | undefined,
   clock: Clock,
 ): Promise<boolean> {
   try {
-    if (known === undefined) {
+    if (existing === undefined) {
       await store.write(...addUser(fresh, false, { by: 'server', at: clock() }))
     } else {
-      const user = updated(known, fresh)
-      if (factsOf(user) !== factsOf(known)) await store.write(update('user', user))
+      const user = updated(existing, fresh)
+      if (factsOf(user) !== factsOf(existing)) await store.write(update('user', user))
     }
     return true
   } catch (error) {
@@ -158,14 +158,14 @@ function exampleAttributes(declared: readonly Attribute[]): UserAttributes {
 async function seedAttributes(
   store: Pick<Store, 'transact'>,
   userId: string,
-  { declared, given }: { readonly declared: readonly Attribute[]; readonly given: UserAttributes },
+  { declared, assigned }: { readonly declared: readonly Attribute[]; readonly assigned: UserAttributes },
   isList: boolean,
 ): Promise<void> {
   await store.transact('user', userId, (user) => {
     if (user === undefined) return accept(undefined)
     const present = attributesOf(declared, user)
-    const change = isList ? given : { ...given, ...present }
-    const attributes = changeAttributes(user.attributes, { declared, given: change })
+    const change = isList ? assigned : { ...assigned, ...present }
+    const attributes = changeAttributes(user.attributes, { declared, assigned: change })
     const isSame = JSON.stringify(attributes) === JSON.stringify(user.attributes ?? {})
     return isSame ? accept(undefined) : accept(undefined, update('user', { ...user, attributes }))
   })
@@ -181,8 +181,8 @@ function userOf(described: DevelopmentUser, clock: Clock): User {
 }
 
 /** The known user with the values of the list. A password that was set stays, and so does the absence of a password. */
-function updated(known: User, fresh: User): User {
-  const { email: _email, passwordHash: own, ...rest } = known
+function updated(existing: User, fresh: User): User {
+  const { email: _email, passwordHash: own, ...rest } = existing
   const passwordHash = knownPassword(own) === undefined ? own : fresh.passwordHash
   return {
     ...rest,

@@ -84,16 +84,16 @@ export function arrivalFinding(
   return ok`forwarded address: arrives in X-Forwarded-For of ${peer}, which is trusted`
 }
 
-function silentProxy(peer: string, found = `${enough} of the first requests`): Finding {
+function silentProxy(peer: string, seen = `${enough} of the first requests`): Finding {
   return problem`forwarded address: the proxy at ${peer} sends no X-Forwarded-For: all clients count as one network for rate limits (trustProxy)
     expected  X-Forwarded-For with the address of the client
-    found  no such header in ${found}
+    found  no such header in ${seen}
     change  let the proxy send it, in nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`
 }
 
-function untrustedProxy(peer: string, found = `${enough} of the first requests`): Finding {
+function untrustedProxy(peer: string, seen = `${enough} of the first requests`): Finding {
   return problem`forwarded address: X-Forwarded-For of ${peer} does not count: all clients count as one network for rate limits (trustProxy)
     expected  trustProxy with the address of the proxy
-    found  ${found} came from ${peer} with X-Forwarded-For
+    found  ${seen} came from ${peer} with X-Forwarded-For
     change  ${setting('trustProxy', [peer])}`
 }

@@ -21,7 +21,7 @@ export interface Attribute {
 /** Values by their names. An empty text removes one; a name that is absent stays. */
 export interface AttributeChange {
   readonly declared: readonly Attribute[]
-  readonly given: Readonly<Record<string, unknown>>
+  readonly assigned: Readonly<Record<string, unknown>>
 }
 
 /** What is wrong with a value. */
@@ -67,11 +67,11 @@ export function attributeChange(
   declared: readonly Attribute[],
   texts: Readonly<Record<string, string>>,
 ): AttributeChange {
-  const given = Object.entries(texts).map(([name, text]) => {
+  const values = Object.entries(texts).map(([name, text]) => {
     const type = declared.find((one) => one.name === name)?.type
     return [name, typedValue(type, text.trim())] as const
   })
-  return { declared, given: Object.fromEntries(given) }
+  return { declared, assigned: Object.fromEntries(values) }
 }
 
 /** Text that does not parse as the type is returned unchanged; attributeFault reports it. */
@@ -97,11 +97,11 @@ export function attributesOf(
 /** Returns a change without what a user who sees the allowed values left as it is. */
 export function changedAttributes(
   user: { readonly attributes?: UserAttributes },
-  { declared, given }: AttributeChange,
+  { declared, assigned }: AttributeChange,
 ): AttributeChange {
   const shown = new Map<string, unknown>(Object.entries(attributesOf(declared, user)))
-  const changed = Object.entries(given).filter(([name, value]) => value !== (shown.get(name) ?? ''))
-  return { declared, given: Object.fromEntries(changed) }
+  const changed = Object.entries(assigned).filter(([name, value]) => value !== (shown.get(name) ?? ''))
+  return { declared, assigned: Object.fromEntries(changed) }
 }
 
 /**
@@ -111,10 +111,10 @@ export function changedAttributes(
  */
 export function changeAttributes(
   stored: UserAttributes = {},
-  { declared, given }: AttributeChange,
+  { declared, assigned }: AttributeChange,
 ): UserAttributes {
   const after = new Map(Object.entries(stored))
-  for (const [name, one] of Object.entries(given)) {
+  for (const [name, one] of Object.entries(assigned)) {
     const value = typeof one === 'string' ? one.trim() : one
     if (after.get(name) === value) continue
     const attribute = declared.find((one) => one.name === name)
@@ -143,6 +143,6 @@ export function changeAttributes(
 }
 
 /** Returns how the audit log names changed attributes. Their values are not in it. */
-export function attributeNames(given: AttributeChange['given']): readonly string[] {
-  return Object.keys(given).map((name) => `attributes.${name}`)
+export function attributeNames(values: AttributeChange['assigned']): readonly string[] {
+  return Object.keys(values).map((name) => `attributes.${name}`)
 }

@@ -101,8 +101,8 @@ export function parseClientCredentials(
   let method = noAuthentication
   let credentials: ClientCredentials = {}
   for (const other of methods) {
-    const found = other.read(parameters, authorization, realm)
-    if (found === undefined) continue
+    const otherCredentials = other.read(parameters, authorization, realm)
+    if (otherCredentials === undefined) continue
     check(
       method === noAuthentication,
       'rfc6749-2.3-one-auth-method',
@@ -111,7 +111,7 @@ export function parseClientCredentials(
       { passed: 'the client authenticates in one way' },
     )
     method = other
-    credentials = found
+    credentials = otherCredentials
   }
   const clientId = credentials.clientId ?? sentId
   check(

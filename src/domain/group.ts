@@ -326,11 +326,11 @@ function assertTree(groups: readonly Group[], group: Group): void {
 
 /** Returns the parent of a group, its parent, and so on; up to the group itself if they form a circle. */
 function ancestorsOf({ parentId }: Group, byId: ReadonlyMap<string, Group>): readonly Group[] {
-  const found: Group[] = []
+  const members: Group[] = []
   let next = parentId === undefined ? undefined : byId.get(parentId)
-  while (next !== undefined && !found.includes(next)) {
-    found.push(next)
+  while (next !== undefined && !members.includes(next)) {
+    members.push(next)
     next = next.parentId === undefined ? undefined : byId.get(next.parentId)
   }
-  return found
+  return members
 }

@@ -76,17 +76,17 @@ export function mintInitialToken(
  * Uses a token once more, in the transaction that inserts the client.
  * @throws {OAuthError} `invalid_token`, RFC 6750 §3.1.
  */
-export function spendInitialToken(found: InitialToken | undefined, now: Seconds): InitialToken {
-  if (found === undefined || now >= found.expiresAt)
+export function spendInitialToken(token: InitialToken | undefined, now: Seconds): InitialToken {
+  if (token === undefined || now >= token.expiresAt)
     throw wrongInitialToken('the initial access token is unknown, has expired or was revoked')
   check(
-    found.used < found.uses,
+    token.used < token.uses,
     'rfc7591-3-initial-access-token',
     'invalid_token',
     'the initial access token has been used up',
-    { ...challenge, stored: found.uses, passed: 'the initial access token may be used' },
+    { ...challenge, stored: token.uses, passed: 'the initial access token may be used' },
   )
-  return { ...found, used: found.used + 1 }
+  return { ...token, used: token.used + 1 }
 }
 
 /** Returns the error of a token that is none. */

@@ -213,10 +213,10 @@ export function narrowByUser(
   offered: Scope,
   ticked: readonly string[],
 ): Scope {
-  const wanted = wantedScope(request)
-  const chosen = wanted.filter((name) => isNeeded(name) || !offered.includes(name) || ticked.includes(name))
+  const scope = wantedScope(request)
+  const chosen = scope.filter((name) => isNeeded(name) || !offered.includes(name) || ticked.includes(name))
   const left = chosen.some((name) => name !== offlineAccess.name) ? chosen : []
-  recordCheck('rfc6749-3.3-scope-in-response-when-different', 'the scope that the user granted', wanted, left)
+  recordCheck('rfc6749-3.3-scope-in-response-when-different', 'the scope that the user granted', scope, left)
   return left
 }
 
@@ -239,11 +239,11 @@ export function rememberConsent(
   now: Seconds,
   client: Pick<Client, 'published' | 'admitted'> = {},
 ): Consent {
-  const wanted = wantedScope(request)
+  const scope = wantedScope(request)
   const terms = termsOf(client)
   const before = ofTerms(remembered, terms)
   const here = request.resource.map((resource) => {
-    const kept = allowedAt(resource, before).filter((name) => !wanted.includes(name))
+    const kept = allowedAt(resource, before).filter((name) => !scope.includes(name))
     return { resource, scope: [...kept, ...allowed] }
   })
   const elsewhere = before?.allowed.filter(({ resource }) => !request.resource.includes(resource)) ?? []

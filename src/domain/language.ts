@@ -43,11 +43,11 @@ export function chooseLanguage<L extends string>(
   for (const { range, weight } of ranges) {
     if (weight === 0) continue
     // RFC 4647 §3.4: the wildcard means the fallback, unless that is excluded by name.
-    const found =
+    const match =
       range === '*'
         ? [fallback, ...available].find((language) => !rejected.includes(language))
         : lookUp(range, available)
-    if (found !== undefined) return found
+    if (match !== undefined) return match
   }
   return fallback
 }

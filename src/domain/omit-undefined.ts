@@ -1,9 +1,9 @@
 /** The members that are not undefined: optional members of records are absent, never undefined. */
 export function omitUndefined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const kept: Record<string, unknown> = {}
+  const defined: Record<string, unknown> = {}
   for (const name of Object.keys(members) as (keyof T & string)[]) {
     const value = members[name]
-    if (value !== undefined) kept[name] = value
+    if (value !== undefined) defined[name] = value
   }
-  return kept as { [K in keyof T]?: Exclude<T[K], undefined> } // the names of T, and no other
+  return defined as { [K in keyof T]?: Exclude<T[K], undefined> } // the names of T, and no other
 }

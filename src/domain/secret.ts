@@ -30,8 +30,8 @@ export function hashSecret(secret: string): Hash {
 }
 
 /** Whether two texts are equal, where one of them is secret. Constant time. */
-export function isSameText(given: string | undefined, expected: string): boolean {
-  return given !== undefined && secretMatches(given, hashSecret(expected))
+export function isSameText(text: string | undefined, expected: string): boolean {
+  return text !== undefined && secretMatches(text, hashSecret(expected))
 }
 
 /** Whether `secret` is the one that was hashed. Constant time. */

@@ -103,11 +103,11 @@ export function contribution<F extends Added, J>(
     let all: unknown[] | undefined
     let waits = false
     for (const contribute of added) {
-      const one = contribute(a, b, c)
-      if (one === undefined) continue
+      const contribution = contribute(a, b, c)
+      if (contribution === undefined) continue
       all ??= []
-      all.push(one)
-      waits ||= one instanceof Promise
+      all.push(contribution)
+      waits ||= contribution instanceof Promise
     }
     if (all === undefined) return undefined
     return waits ? Promise.all(all).then(joinAll) : joinAll(all)

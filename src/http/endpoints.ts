@@ -40,10 +40,10 @@ export const endpoints = fp<Needs<'service'>>(
       const name = config?.endpoint
       if (name === undefined) return
       const path = url.slice(prefix.length)
-      const known = paths.get(name)
-      if (known === path) return
-      if (known !== undefined)
-        throw new Error(`the endpoint ${name} is registered at ${known} and at ${path}`)
+      const pathOfName = paths.get(name)
+      if (pathOfName === path) return
+      if (pathOfName !== undefined)
+        throw new Error(`the endpoint ${name} is registered at ${pathOfName} and at ${path}`)
       paths.set(name, path)
       names.set(url, name)
       if (config?.endpointTitle !== undefined) titles.set(name, config.endpointTitle)

@@ -50,10 +50,10 @@ export function heldRequests({ store, clock, random }: Needs<'store' | 'clock' |
   }
 
   async function takeOnce(id: Hash): Promise<HeldRequest | undefined> {
-    const found = await store.transact(heldRequestKind, id, (held) =>
+    const request = await store.transact(heldRequestKind, id, (held) =>
       accept(held, ...(held ? [remove(heldRequestKind, id)] : [])),
     )
-    return found !== undefined && clock() < found.expiresAt ? found : undefined
+    return request !== undefined && clock() < request.expiresAt ? request : undefined
   }
 }
 

@@ -32,15 +32,15 @@ export function sharedCounts(
     const ofRoute = counts.get(route) ?? new Map<string, Count>()
     counts.set(route, ofRoute)
     const now = performance.now()
-    let found = ofRoute.get(key)
-    if (found === undefined || now - found.began >= window) {
+    let count = ofRoute.get(key)
+    if (count === undefined || now - count.began >= window) {
       const [first] = ofRoute.keys()
-      if (found === undefined && ofRoute.size >= mostNetworks && first !== undefined) ofRoute.delete(first)
-      found = { count: 0, began: now }
-      ofRoute.set(key, found)
+      if (count === undefined && ofRoute.size >= mostNetworks && first !== undefined) ofRoute.delete(first)
+      count = { count: 0, began: now }
+      ofRoute.set(key, count)
     }
-    found.count += added
-    return found
+    count.count += added
+    return count
   }
 
   function tell(): void {

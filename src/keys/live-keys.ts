@@ -91,21 +91,21 @@ function openKeys(
   now: Seconds,
 ): OpenedKeys {
   // Always in the same order: the JWK Set is one object as long as nothing in it changes.
-  const kept = stored
+  const live = stored
     .filter((key) => !isRetired(key, now))
     .sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
-  const signing = kept.flatMap((term) => {
+  const signing = live.flatMap((term) => {
     const known = before.signing.find((key) => key.term.id === term.id)
     if (known !== undefined) return { ...known, term }
     return term.algorithm === 'HS256' ? [] : openSigningKey(term, term.algorithm, opening)
   })
-  const handle = kept.filter(({ kind }) => kind === 'handle').map((key) => openHandleKey(key, opening))
+  const handle = live.filter(({ kind }) => kind === 'handle').map((key) => openHandleKey(key, opening))
   return { signing, handle }
 }
 
 function missingIn(keys: OpenedKeys, others: OpenedKeys): readonly string[] {
-  const [known, ids] = [keys, others].map(({ signing, handle }) =>
+  const [idsBefore, ids] = [keys, others].map(({ signing, handle }) =>
     [...signing, ...handle].map(({ term }) => term.id),
   )
-  return (ids ?? []).filter((id) => !known?.includes(id))
+  return (ids ?? []).filter((id) => !idsBefore?.includes(id))
 }

@@ -52,15 +52,15 @@ export async function makeSigningKey(algorithm: SigningAlgorithm, making: KeyMak
  * the newest key, so that an id is reused as late as possible, long after every handle with it has expired.
  */
 export function makeHandleKey(ring: readonly StoredKey[], making: KeyMaking): StoredKey {
-  const known = ring.filter(({ kind }) => kind === 'handle')
-  const newest = known.reduce<StoredKey | undefined>(
+  const handleKeys = ring.filter(({ kind }) => kind === 'handle')
+  const newest = handleKeys.reduce<StoredKey | undefined>(
     (latest, key) => (latest === undefined || key.createdAt >= latest.createdAt ? key : latest),
     undefined,
   )
   const start = Number(newest?.id ?? 0)
   const id = Array.from({ length: handleKeyIds }, (_, index) =>
     String(((start + index) % handleKeyIds) + 1),
-  ).find((candidate) => !known.some((key) => key.id === candidate))
+  ).find((candidate) => !handleKeys.some((key) => key.id === candidate))
   if (id === undefined) throw new Error(`all ${handleKeyIds} handle key ids are taken`)
   return {
     id,

@@ -28,10 +28,10 @@ export function recentHandles() {
     find: (text: string, kinds: readonly HandleKind[]): OpenedHandle | undefined => {
       const token = tokens.get(text)
       if (token !== undefined) return kinds.includes(token.kind) ? token : undefined
-      const kept = codes[placeOf(text)]
-      if (kept?.text !== text || !kinds.includes('code')) return undefined
+      const code = codes[placeOf(text)]
+      if (code?.text !== text || !kinds.includes('code')) return undefined
       codes[placeOf(text)] = undefined
-      return openedAs(kept.code, text, kept.grantSecret)
+      return openedAs(code.code, text, code.grantSecret)
     },
     /** Keeps what was opened if it is an access token. */
     keepOpened: (text: string, handle: OpenedHandle): void => {

@@ -41,10 +41,10 @@ export function beginChange(
   context: AuditContext,
 ): Promise<SecretChange> {
   const fresh = { sealedBefore: sealBefore(before, after, random(nonceBytes)), begunAt: context.at }
-  return store.transact(secretChangeKind, secretChangeKey, (known) =>
-    known === undefined
+  return store.transact(secretChangeKind, secretChangeKey, (change) =>
+    change === undefined
       ? accept(fresh, put(secretChangeKind, fresh), auditEvent('key-reseal-begun', context))
-      : accept(known),
+      : accept(change),
   )
 }
 
@@ -56,10 +56,10 @@ export function mayRunUntil({ begunAt, beforeSeenAt = begunAt }: SecretChange, r
 /** Seals everything with both keys, and then lets servers seal with the new key alone. */
 export async function sealWithBoth(sources: Resealing, change: SecretChange, after: Buffer, at: Seconds) {
   await resealAll(sources, change, after, keysBeforeAndAfter(change, after))
-  await sources.store.transact(secretChangeKind, secretChangeKey, (known) =>
-    known === undefined || known.endingAt !== undefined
+  await sources.store.transact(secretChangeKind, secretChangeKey, (change) =>
+    change === undefined || change.endingAt !== undefined
       ? accept(undefined)
-      : accept(undefined, put(secretChangeKind, { ...known, endingAt: at })),
+      : accept(undefined, put(secretChangeKind, { ...change, endingAt: at })),
   )
 }
 

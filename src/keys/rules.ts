@@ -61,10 +61,10 @@ export function maintainKeys(
   now: Seconds,
 ): Decision<readonly StoredKey[]> {
   const made = dueKeys(ring, policy, now).map((due) => successor(fresh, due))
-  const kept = ring.filter(
+  const remaining = ring.filter(
     ({ retiredAt }) => retiredAt === undefined || now < retiredAt + retiredKeyGraceSeconds,
   )
-  const after = withEnds([...kept, ...made], policy, now)
+  const after = withEnds([...remaining, ...made], policy, now)
   return accept(after, ...difference(ring, after))
 }
 

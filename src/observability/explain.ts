@@ -113,14 +113,14 @@ async function explainLink(text: string, { store, now }: Sources): Promise<Expla
 
 async function explainHandle(handle: OpenedHandle, sources: Sources): Promise<ExplainedToken> {
   const { kind, grantId, seq, issuedAt, expiresAt, narrowing, tokenId } = handle
-  const found = await sources.store.find('grantOfToken', grantOfTokenKey(grantId, tokenId))
+  const grantOfToken = await sources.store.find('grantOfToken', grantOfTokenKey(grantId, tokenId))
   const received = { grant: grantId, number: seq, issuedAt, expiresAt, ...narrowing }
-  if (found !== undefined && !handleBelongsTo(handle, found)) {
+  if (grantOfToken !== undefined && !handleBelongsTo(handle, grantOfToken)) {
     const why = 'its grant exists, with another secret: it was made for another copy of this database'
     return { kind: kinds[kind], active: false, why, rule: 'lychgate-grant-exists', received, stored: {} }
   }
-  const stored = await factsOf(found, sources)
-  return { kind: kinds[kind], ...(await verdict(handle, found, sources)), received, stored }
+  const stored = await factsOf(grantOfToken, sources)
+  return { kind: kinds[kind], ...(await verdict(handle, grantOfToken, sources)), received, stored }
 }
 
 async function explainJwt(

@@ -77,10 +77,10 @@ export function createDocuments<T extends object>(options: DocumentsOptions<T>):
   return {
     async at(url, spender, isEnough = () => true) {
       const now = clock()
-      const known = entries.get(url)
-      const isFresh = known?.document !== undefined && now < known.freshUntil && isEnough(known.document)
-      const mayFetch = known === undefined || now >= known.triedAt + Math.min(retrySeconds, ceiling)
-      const entry = isFresh || !mayFetch ? known : await reload(url, spender, known)
+      const cached = entries.get(url)
+      const isFresh = cached?.document !== undefined && now < cached.freshUntil && isEnough(cached.document)
+      const mayFetch = cached === undefined || now >= cached.triedAt + Math.min(retrySeconds, ceiling)
+      const entry = isFresh || !mayFetch ? cached : await reload(url, spender, cached)
       if (entry.document !== undefined && now < entry.fetchedAt + ceiling) return entry.document
       throw entry.error
     },

@@ -33,10 +33,10 @@ export function createKeySets(options: Omit<DocumentsOptions<unknown>, 'parse'>)
     async keysOfIssuer(issuer, kid) {
       // An operator wrote which issuers a client trusts.
       const spender = { purpose: 'operator' } as const
-      const found = await metadata.at(metadataUrl(issuer), spender)
+      const document = await metadata.at(metadataUrl(issuer), spender)
       // OpenID Connect Discovery §4.3: identical.
-      if (found.issuer !== issuer) throw new Error('the metadata is that of another issuer')
-      return keysAt(found.keysUri, spender, kid)
+      if (document.issuer !== issuer) throw new Error('the metadata is that of another issuer')
+      return keysAt(document.keysUri, spender, kid)
     },
   }
 }

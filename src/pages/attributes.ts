@@ -34,10 +34,10 @@ export function attributeTexts(form: Parameters, editable: readonly Attribute[])
 /** Returns what is wrong with an attribute in a change. */
 export function attributeFieldFault(
   attribute: Attribute,
-  { given }: AttributeChange,
+  { assigned: values }: AttributeChange,
 ): AttributeField['fault'] {
-  if (!Object.hasOwn(given, attribute.name) || given[attribute.name] === '') return undefined
-  const fault = attributeFault(attribute, given[attribute.name])
+  if (!Object.hasOwn(values, attribute.name) || values[attribute.name] === '') return undefined
+  const fault = attributeFault(attribute, values[attribute.name])
   return fault === 'text' || fault === 'boolean' || fault === 'choice' ? 'value' : fault
 }
 

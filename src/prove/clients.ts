@@ -153,14 +153,14 @@ export function clientOf(metadata: Readonly<Record<string, unknown>>): Client | 
     client_id: id,
     client_secret: secret,
     redirect_uris: uris,
-    token_endpoint_auth_method: given,
+    token_endpoint_auth_method: registeredMethod,
     jwks,
   } = metadata
   if (typeof id !== 'string') return 'client_id is missing'
   const [uri] = Array.isArray(uris) ? uris : []
   if (typeof uri !== 'string') return 'redirect_uris is missing'
   const fallback = typeof secret === 'string' ? 'client_secret_basic' : 'none'
-  const method = authMethods.find((one) => one === (given ?? fallback))
+  const method = authMethods.find((one) => one === (registeredMethod ?? fallback))
   if (method === undefined) return `token_endpoint_auth_method is not one of ${authMethods.join(', ')}`
   const keys: unknown = isObject(jwks) ? jwks['keys'] : undefined
   const jwk: unknown = Array.isArray(keys) ? keys[0] : undefined

@@ -19,11 +19,11 @@ export const json: Rule = (seen) => {
 /** RFC 6749 §5.2: a JSON object with one of these error codes. */
 export function error(...codes: readonly string[]): Rule {
   return (seen) => {
-    const found = membersOf(seen)?.['error']
-    if (typeof found !== 'string') return `status ${seen.status} without an error member`
-    return codes.length === 0 || codes.includes(found)
+    const error = membersOf(seen)?.['error']
+    if (typeof error !== 'string') return `status ${seen.status} without an error member`
+    return codes.length === 0 || codes.includes(error)
       ? undefined
-      : `error ${found} instead of ${codes.join(' or ')}`
+      : `error ${error} instead of ${codes.join(' or ')}`
   }
 }
 
@@ -77,10 +77,10 @@ export const errorCharset: Rule = (seen) => {
 }
 
 /** A member of the JSON body has a value that fits. */
-export function member(name: string, fits: (value: unknown) => boolean, wanted: string): Rule {
+export function member(name: string, fits: (value: unknown) => boolean, expected: string): Rule {
   return (seen) => {
     const value = membersOf(seen)?.[name]
-    return fits(value) ? undefined : `${name} is ${JSON.stringify(value) ?? 'absent'}: ${wanted}`
+    return fits(value) ? undefined : `${name} is ${JSON.stringify(value) ?? 'absent'}: ${expected}`
   }
 }
 
@@ -90,11 +90,11 @@ export function endsWithout(ended: Ended, ...codes: readonly string[]): Judgemen
   if (ended.kind === 'page') return { seen }
   const got = ['code', 'access_token', 'id_token'].find((name) => ended.params.has(name))
   if (got !== undefined) return { seen, fault: `the request is accepted: ${got} comes` }
-  const found = ended.params.get('error') ?? ''
-  const fits = codes.length === 0 || codes.includes(found)
+  const error = ended.params.get('error') ?? ''
+  const fits = codes.length === 0 || codes.includes(error)
   return {
     seen,
-    fault: fits ? undefined : `the error is ${found || 'missing'} instead of ${codes.join(' or ')}`,
+    fault: fits ? undefined : `the error is ${error || 'missing'} instead of ${codes.join(' or ')}`,
   }
 }
 

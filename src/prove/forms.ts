@@ -44,13 +44,13 @@ export function formsOf(html: string, pageUrl: string): readonly PageForm[] {
 function controlsOf(content: string): readonly Control[] {
   const controls = /<(input|button|select|textarea)\b([^>]*)>(?:([\s\S]*?)<\/(?:button|select|textarea)>)?/gi
   const inputs = /<input\b([^>]*)>/gi
-  const found: Control[] = []
+  const successful: Control[] = []
   // An input has no end tag: the text up to that of a button is not its content.
-  for (const [, head = ''] of content.matchAll(inputs)) found.push(controlOf('input', head, ''))
+  for (const [, head = ''] of content.matchAll(inputs)) successful.push(controlOf('input', head, ''))
   const others = content.replaceAll(inputs, '')
   for (const [, tag = '', head = '', inner = ''] of others.matchAll(controls))
-    found.push(controlOf(tag.toLowerCase() as Control['tag'], head, inner)) // as the expression matches
-  return found
+    successful.push(controlOf(tag.toLowerCase() as Control['tag'], head, inner)) // as the expression matches
+  return successful
 }
 
 function controlOf(tag: Control['tag'], head: string, inner: string): Control {

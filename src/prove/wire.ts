@@ -51,10 +51,10 @@ export function openWire(options: WireOptions): Wire {
   let isPublic: boolean | undefined
 
   const mayConnect = (address: string) => {
-    const found = isPublicAddress(address)
-    if (found && !isOwn) return false
-    isPublic ??= found
-    return found === isPublic
+    const isPublicHost = isPublicAddress(address)
+    if (isPublicHost && !isOwn) return false
+    isPublic ??= isPublicHost
+    return isPublicHost === isPublic
   }
 
   const allows = (text: string) => {

@@ -287,7 +287,7 @@ function* strangeMembers(option: string, entry: object, localizable: readonly st
 
 /** RFC 8707 §2: a resource is an absolute URI without a fragment. */
 function* resourceFaults({ resources, scopes, issuer }: Config): Generator<string> {
-  const known = new Set(scopes.map(({ name }) => name))
+  const names = new Set(scopes.map(({ name }) => name))
   for (const [index, resource] of resources.entries()) {
     const option = `resources.${index}`
     if (!isResourceIdentifier(resource.identifier)) {
@@ -300,17 +300,17 @@ function* resourceFaults({ resources, scopes, issuer }: Config): Generator<strin
     if (resources.findIndex((other) => withoutEmptyPath(other.identifier) === identifier) < index) {
       yield `${option}.identifier: ${resource.identifier} is listed twice`
     }
-    yield* resourceScopeFaults(option, resource, known)
+    yield* resourceScopeFaults(option, resource, names)
   }
 }
 
 function* resourceScopeFaults(
   option: string,
   { scopes }: ResourceEntry,
-  known: ReadonlySet<string>,
+  names: ReadonlySet<string>,
 ): Generator<string> {
   for (const [index, name] of scopes.entries()) {
-    if (!known.has(name)) yield `${option}.scopes.${index}: ${name} is not in the scope catalogue`
+    if (!names.has(name)) yield `${option}.scopes.${index}: ${name} is not in the scope catalogue`
   }
 }
 

@@ -25,17 +25,17 @@ export function knownVariables(): readonly string[] {
 
 /** What is wrong with the names in an environment, one line per variable. */
 export function* unknownVariables(environment: Environment): Generator<string> {
-  const known = knownVariables()
+  const variables = knownVariables()
   for (const [path, former] of Object.entries(formerPaths)) {
     if (environment[variableOf(path)] && environment[variableOf(former)])
       yield `${variableOf(former)}: ${variableOf(path)} is set as well; keep one of them`
   }
   for (const name of Object.keys(environment)) {
-    if (!name.startsWith(prefix) || known.includes(name)) continue
+    if (!name.startsWith(prefix) || variables.includes(name)) continue
     const list = configOptions().find(({ path }) => variableOf(path) === name)
     yield list
       ? `${name}: ${list.path} is for the configuration file only`
-      : `${name}: there is no such option${suggestion(name, known)}`
+      : `${name}: there is no such option${suggestion(name, variables)}`
   }
 }
 
@@ -44,11 +44,12 @@ export function* unknownVariables(environment: Environment): Generator<string> {
  * `lychgate-…`: addresses under names that are, or could be, settings. `links` are their names; they are ignored.
  */
 export function separateServiceLinks(environment: Environment): { own: Environment; links: string[] } {
-  const known = knownVariables()
+  const variables = knownVariables()
   const isLink = ([name, value = '']: [string, string | undefined]) =>
     name.startsWith(prefix) &&
     ((name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(value)) ||
-      (!known.includes(name) && /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$/.test(name)))
+      (!variables.includes(name) &&
+        /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$/.test(name)))
   const entries = Object.entries(environment)
   return {
     own: Object.fromEntries(entries.filter((entry) => !isLink(entry))),

@@ -78,10 +78,10 @@ export function resolveConfig({
     collect(() => takeFormer(values, option, former))
   const references = confidentialPaths.flatMap((option) => collect(() => takeReference(values, option)) ?? [])
   const fromFiles = confidentialPaths.flatMap((option) => collect(() => fromSecretFile(option, own)) ?? [])
-  const given = [...references, ...fromVariables(own), ...fromFiles, ...fromFlags(flags)]
-  const origins = originsOf(values, path, given)
-  for (const one of given) place(values, one)
-  faults.push(...shapeFaults(values, given, path))
+  const overrides = [...references, ...fromVariables(own), ...fromFiles, ...fromFlags(flags)]
+  const origins = originsOf(values, path, overrides)
+  for (const one of overrides) place(values, one)
+  faults.push(...shapeFaults(values, overrides, path))
   // A development server on another port is another issuer; production must set its issuer.
   const portOrigin = origins.get('port')
   if (mode === 'dev' && faults.length === 0 && values.issuer === undefined && portOrigin) {
@@ -115,11 +115,11 @@ function fromFlags(flags: Readonly<Record<string, string | undefined>>): Given[]
 }
 
 /** Returns where each setting comes from, before the sources are merged. */
-function originsOf(file: Section, name: string | undefined, given: readonly Given[]): Map<string, Origin> {
+function originsOf(file: Section, name: string | undefined, values: readonly Given[]): Map<string, Origin> {
   const origins = new Map<string, Origin>()
   for (const { path } of configOptions()) {
     if (name !== undefined && valueAt(file, path) !== undefined) origins.set(path, { kind: 'file', name })
   }
-  for (const { path, kind, name } of given) origins.set(path, { kind, name })
+  for (const { path, kind, name } of values) origins.set(path, { kind, name })
   return origins
 }

@@ -7,7 +7,7 @@ import { ConfigSchema, confidentialPaths, configOptions, demandOf, schemaAt } fr
 /** Yields a line for each setting that the schema rejects, with the name of its flag, variable or file. */
 export function* shapeFaults(
   values: Section,
-  given: readonly Given[],
+  overrides: readonly Given[],
   file: string | undefined,
 ): Generator<string> {
   const complete = Value.Default(ConfigSchema, Value.Clone(values))
@@ -16,15 +16,15 @@ export function* shapeFaults(
     // One is enough: a missing member is also a member of the wrong type.
     if (seen.has(fault.path)) continue
     seen.add(fault.path)
-    yield faultLine(fault, given, file)
+    yield faultLine(fault, overrides, file)
   }
 }
 
-function faultLine({ path, value }: ValueError, given: readonly Given[], file: string | undefined): string {
+function faultLine({ path, value }: ValueError, values: readonly Given[], file: string | undefined): string {
   const names = path.split('/').slice(1).map(unescapePointer)
   const option = names.join('.')
   const source =
-    given.findLast((one) => option === one.path || option.startsWith(`${one.path}.`))?.name ?? file
+    values.findLast((one) => option === one.path || option.startsWith(`${one.path}.`))?.name ?? file
   const where = source === undefined ? option : `${option} (${source})`
   const schema = schemaAt(names)
   if (schema === undefined) {

@@ -126,11 +126,11 @@ function loadRecord<T>(kind: RecordKind<T>, id: string): Script<T | undefined> {
 
 function* loadRecords<T>({ each }: RecordSet<T>, keys: string): Script<ReadonlyMap<string, T>> {
   const ids = JSON.parse(keys) as readonly string[] // of `keysOf`
-  const found = yield* together(
+  const rows = yield* together(
     ids.map((id) => ({ statement: 'record', values: { kind: each.name, key: recordKey(id) }, isOne: true })),
   )
   const entries = ids.flatMap((id, index): (readonly [string, T])[] => {
-    const [row] = found[index] as readonly RowOfRead<'record'>[] // of this statement
+    const [row] = rows[index] as readonly RowOfRead<'record'>[] // of this statement
     return row === undefined ? [] : [[id, each.parse(row.body)]]
   })
   return new Map(entries)
@@ -189,16 +189,16 @@ export function* usersFrom({ prefix, after = '', limit }: PrefixPage): Script<Us
   const values = { from, end: prefix + lastCharacter, limit: limit + 1 }
   const byName = yield* many('usersByName', values, (row) => ({ key: row.username, user: toUser(row) }))
   const byEmail = yield* many('usersByEmail', values, (row) => ({ key: row.email ?? '', user: toUser(row) }))
-  const found = [...byName, ...byEmail].toSorted((one, other) => compareBytes(one.key, other.key))
-  const last = found[Math.min(limit, found.length) - 1]
+  const matches = [...byName, ...byEmail].toSorted((one, other) => compareBytes(one.key, other.key))
+  const last = matches[Math.min(limit, matches.length) - 1]
   // What has the same key stays on one page: the next one begins after it.
-  const shown = found.filter(({ key }) => last !== undefined && compareBytes(key, last.key) <= 0)
+  const shown = matches.filter(({ key }) => last !== undefined && compareBytes(key, last.key) <= 0)
   const isFirst = ({ key, user }: (typeof shown)[number]) => {
     const keys = [user.username, user.email].filter((one) => one?.startsWith(prefix))
     return keys.every((one = '') => compareBytes(key, one) <= 0)
   }
   const users = new Map(shown.filter(isFirst).map(({ user }) => [user.id, user]))
-  return { users: [...users.values()], ...(shown.length < found.length && last && { next: last.key }) }
+  return { users: [...users.values()], ...(shown.length < matches.length && last && { next: last.key }) }
 }
 
 /** Before and after every character of a name: they are none themselves. */
@@ -211,13 +211,13 @@ function compareBytes(one: string, other: string): number {
 
 /** Lists what belongs to a user, oldest first. */
 export function listOf<K extends OwnedKind>(kind: K, userId: string): Script<readonly Found<K>[]> {
-  const found: Script<readonly unknown[]> =
+  const script: Script<readonly unknown[]> =
     typeof kind === 'object'
       ? listRecords(kind, userId)
       : kind === 'session'
         ? many('sessionsOf', { userId }, toSession)
         : many('grantsOf', { userId }, toGrant)
-  return found as Script<readonly Found<K>[]> // what the kind says
+  return script as Script<readonly Found<K>[]> // what the kind says
 }
 
 function listRecords<T>(kind: RecordKind<T>, userId: string): Script<readonly T[]> {
@@ -313,12 +313,12 @@ export function* auditPage({
   const from = filter.userId === undefined ? end - auditSearched : 0
   const statement = filter.userId === undefined ? 'auditPage' : 'auditPageOf'
   const values = { ...filter, since, until, before: end, from, limit: limit + 1 }
-  const found = yield* many(statement, values, ({ seq, ...row }) => ({ seq, event: toAuditEvent(row) }))
-  const shown = found.slice(0, limit)
+  const events = yield* many(statement, values, ({ seq, ...row }) => ({ seq, event: toAuditEvent(row) }))
+  const shown = events.slice(0, limit)
   const last = shown.at(-1)
   // The log is in the order of time: what is before the oldest event of this part is older.
   const oldest = since === 0 ? since : yield* one('firstAuditFrom', { from }, ({ at }) => at)
-  const next = found.length > limit ? last?.seq : from > 1 && (oldest ?? since) >= since ? from : undefined
+  const next = events.length > limit ? last?.seq : from > 1 && (oldest ?? since) >= since ? from : undefined
   return { events: shown.map(({ event }) => event), ...(next !== undefined && { next }) }
 }
 

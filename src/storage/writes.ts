@@ -199,11 +199,11 @@ function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly Q
 function* insertionOf({ grant, basis, owners }: Extract<Write, { op: 'insertGrant' }>): Script<QueuedWrite> {
   const row = grantRow(grant, owners)
   if (owners === undefined) {
-    const [found] = (yield lookUpOf(grant, basis)) as readonly { readonly body?: string }[] // the rows of the look-up
+    const [lookedUp] = (yield lookUpOf(grant, basis)) as readonly { readonly body?: string }[] // the rows of the look-up
     const body = basis?.consent && consentKind.rowOf(basis.consent).body
-    if (found === undefined || found.body !== body) throw overtaken('insertGrant')
+    if (lookedUp === undefined || lookedUp.body !== body) throw overtaken('insertGrant')
     // Not into a copy: the row has many members, and a place for these two.
-    Object.assign(row, found)
+    Object.assign(row, lookedUp)
   }
   return change('insertGrant', row)
 }

@@ -133,11 +133,11 @@ export function storeRequiring(
 
 /** Returns the ids of the groups below one. */
 function idsBelow(groupId: string, groups: readonly Group[]): readonly string[] {
-  const found = new Set([groupId])
+  const groupIds = new Set([groupId])
   // A group that is added is visited later in the same loop.
-  for (const id of found) for (const one of groups) if (one.parentId === id) found.add(one.id)
-  found.delete(groupId)
-  return [...found]
+  for (const id of groupIds) for (const one of groups) if (one.parentId === id) groupIds.add(one.id)
+  groupIds.delete(groupId)
+  return [...groupIds]
 }
 
 /**

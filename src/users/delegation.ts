@@ -28,24 +28,24 @@ export type OwnGroups = ReadonlySet<string>
  * until it ends.
  */
 export function* readGroupsOf(read: GroupReads, userId: string): Reading<readonly Group[]> {
-  const found = new Map<string, Group>()
-  let wanted: string[] = []
+  const groups = new Map<string, Group>()
+  let nextIds: string[] = []
   for (const { groupId } of yield* read.listOf(membershipKind, userId)) {
     // By its key, which locks it: a list would not notice that the membership ends at the same time.
     const membership = yield* read.find(membershipKind, membershipPrefix(groupId) + userId)
-    if (membership !== undefined) wanted.push(groupId)
+    if (membership !== undefined) nextIds.push(groupId)
   }
-  for (let depth = 0; depth < deepestGroup && wanted.length > 0; depth += 1) {
+  for (let depth = 0; depth < deepestGroup && nextIds.length > 0; depth += 1) {
     const parents: string[] = []
-    for (const id of wanted) {
-      const group = found.has(id) ? undefined : yield* read.find(groupKind, id)
+    for (const id of nextIds) {
+      const group = groups.has(id) ? undefined : yield* read.find(groupKind, id)
       if (group === undefined) continue
-      found.set(id, group)
+      groups.set(id, group)
       if (group.parentId !== undefined) parents.push(group.parentId)
     }
-    wanted = parents
+    nextIds = parents
   }
-  return [...found.values()]
+  return [...groups.values()]
 }
 
 /** Reads a group and the groups above it. Empty if there is no such group. */

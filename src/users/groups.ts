@@ -32,16 +32,16 @@ export async function groupsOf(
   store: Pick<Store, 'find' | 'listOf'>,
   userId: string,
 ): Promise<readonly Group[]> {
-  const found = new Map<string, Group>()
-  let wanted = (await store.listOf(membershipKind, userId)).map(({ groupId }) => groupId)
-  for (let depth = 0; depth < deepestGroup && wanted.length > 0; depth += 1) {
-    const groups = await Promise.all(wanted.map((id) => store.find(groupKind, id)))
+  const byId = new Map<string, Group>()
+  let nextIds = (await store.listOf(membershipKind, userId)).map(({ groupId }) => groupId)
+  for (let depth = 0; depth < deepestGroup && nextIds.length > 0; depth += 1) {
+    const groups = await Promise.all(nextIds.map((id) => store.find(groupKind, id)))
     const fresh = groups.filter((group) => group !== undefined)
-    for (const group of fresh) found.set(group.id, group)
+    for (const group of fresh) byId.set(group.id, group)
     const parents = fresh.flatMap(({ parentId }) => parentId ?? [])
-    wanted = [...new Set(parents)].filter((id) => !found.has(id))
+    nextIds = [...new Set(parents)].filter((id) => !byId.has(id))
   }
-  return [...found.values()]
+  return [...byId.values()]
 }
 
 /** Returns a group and the groups above it. */
@@ -202,8 +202,8 @@ export function removeFromGroup(
   context: AuditContext,
   decideOn?: (decision: Decision<boolean | undefined>) => Decision<boolean | undefined>,
 ): Promise<boolean | undefined> {
-  const change = (group: Group, known: Membership | undefined) =>
-    known === undefined ? [] : removeMember(group, known, context)
+  const change = (group: Group, membership: Membership | undefined) =>
+    membership === undefined ? [] : removeMember(group, membership, context)
   return changeMembership(store, groupId, userId, change, decideOn)
 }
 
@@ -212,7 +212,7 @@ async function changeMembership(
   store: Pick<Store, 'find' | 'transact'>,
   groupId: string,
   userId: string,
-  change: (group: Group, known: Membership | undefined) => readonly Write[],
+  change: (group: Group, membership: Membership | undefined) => readonly Write[],
   decideOn = (decision: Decision<boolean | undefined>) => decision,
 ): Promise<boolean | undefined> {
   const known = await store.find(membershipKind, membershipPrefix(groupId) + userId)

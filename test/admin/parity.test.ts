@@ -19,6 +19,8 @@ const local: Readonly<Record<string, string>> = {
   'keys reseal': 'opens the store with the secret of the host, and seals it again with a new one',
   'keys secret': 'makes a secret for the configuration of the host',
   backup: 'copies the database of the host',
+  'store copy': 'moves the store of the host into another database',
+  'store resume': 'lets servers write again to a store of the host that was moved',
   restore: 'replaces the database of the host',
   'config print': 'reads the configuration of the host',
   'config validate': 'reads the configuration of the host before a server has it',

@@ -11,7 +11,7 @@ import { addOperatorClient } from '../../src/clients/operator-client.ts'
 import { seedClients } from '../../src/dev/clients.ts'
 import type { Write } from '../../src/domain/decision.ts'
 import type { Client } from '../../src/domain/model.ts'
-import { knownTo } from '../../src/feature/known-to.ts'
+import { vocabularyOf } from '../../src/feature/client-vocabulary.ts'
 import { declared } from '../../src/features.ts'
 import { loadConfig } from '../../src/settings/load.ts'
 import { systemClock, systemRandom } from '../../src/system/system.ts'
@@ -74,7 +74,7 @@ const samples: Readonly<Record<string, readonly [value: unknown, needed?: object
 }
 const base = { client_name: 'App', redirect_uris: ['http://127.0.0.1/callback'] }
 const config = loadConfig({ mode: 'dev', flags: {} })
-const known = knownTo(config, declared)
+const known = vocabularyOf(config, declared)
 const settable = Object.entries(declared.clientMetadata).filter(([, { isDerived }]) => !isDerived)
 const names = settable.map(([name]) => name)
 

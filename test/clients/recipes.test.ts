@@ -13,7 +13,7 @@ import {
 } from '../../src/clients/recipes.ts'
 import { insert } from '../../src/domain/decision.ts'
 import type { Client } from '../../src/domain/model.ts'
-import { knownTo } from '../../src/feature/known-to.ts'
+import { vocabularyOf } from '../../src/feature/client-vocabulary.ts'
 import { declared } from '../../src/features.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { pkce, signInAndApprove } from '../helpers/flow.ts'
@@ -23,7 +23,7 @@ import { json } from '../helpers/wire.ts'
 
 const server = await startServer(t)
 const { config, store, clock } = server.deps
-const known = knownTo(config, declared)
+const known = vocabularyOf(config, declared)
 
 /** Adds the client of a recipe. */
 async function add(id: string, url: string | undefined): Promise<{ client: Client; secret: string }> {

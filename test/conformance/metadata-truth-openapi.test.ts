@@ -94,6 +94,7 @@ const pagesAndHealth = [
   'GET /device',
   'GET /device/confirm',
   'GET /favicon.ico',
+  'GET /forward-auth',
   'GET /link',
   'GET /livez',
   'GET /login',

@@ -5,7 +5,7 @@ import type { OperatorClientMembers } from '../../src/clients/core-members.ts'
 import { configuredOf } from '../../src/clients/describe.ts'
 import { changeOperatorClient, replaceOperatorClient } from '../../src/clients/operator-client.ts'
 import { update } from '../../src/domain/decision.ts'
-import { knownTo } from '../../src/feature/known-to.ts'
+import { vocabularyOf } from '../../src/feature/client-vocabulary.ts'
 import { declared } from '../../src/features.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { callApi, claimsOf, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
@@ -14,7 +14,7 @@ import { startServer } from '../helpers/server.ts'
 
 const server = await startServer(t)
 const { store } = server.deps
-const known = knownTo(server.deps.config, declared)
+const known = vocabularyOf(server.deps.config, declared)
 const protocol = ['acr', 'amr', 'at_hash', 'aud', 'auth_time', 'exp', 'iat', 'iss', 'nonce', 'sid', 'sub']
 
 /** The claims of the user in the ID Token of a client, after each refresh too. */

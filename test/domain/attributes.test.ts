@@ -47,19 +47,19 @@ t.test('a value is of the type of its attribute', async (t) => {
 })
 
 t.test('a text of a form becomes a value of its type, or stays a text', async (t) => {
-  const given = (texts: Readonly<Record<string, string>>) => attributeChange(declared, texts).given
-  t.strictSame(given({ desk: ' A 12 ', level: ' 7 ', remote: 'true', site: 'north' }), {
+  const assigned = (texts: Readonly<Record<string, string>>) => attributeChange(declared, texts).assigned
+  t.strictSame(assigned({ desk: ' A 12 ', level: ' 7 ', remote: 'true', site: 'north' }), {
     desk: 'A 12',
     level: 7,
     remote: true,
     site: 'north',
   })
-  t.strictSame(given({ remote: 'false', level: '-0.25' }), { remote: false, level: -0.25 })
-  t.strictSame(given({ desk: '7', site: 'true', other: '8' }), { desk: '7', site: 'true', other: '8' })
+  t.strictSame(assigned({ remote: 'false', level: '-0.25' }), { remote: false, level: -0.25 })
+  t.strictSame(assigned({ desk: '7', site: 'true', other: '8' }), { desk: '7', site: 'true', other: '8' })
   for (const level of ['', '1e3', '0x10', '1.', '.5', '+1', '1 2', 'a1', '1a', '1'.repeat(17)])
-    t.strictSame(given({ level }), { level })
+    t.strictSame(assigned({ level }), { level })
   for (const remote of ['', 'yes', 'untrue', 'true!', 'falsehood', '1'])
-    t.strictSame(given({ remote }), { remote })
+    t.strictSame(assigned({ remote }), { remote })
   t.equal(attributeChange(declared, {}).declared, declared)
 })
 
@@ -73,26 +73,27 @@ t.test('what is not declared, or has a value of another type, is not shown', asy
 
 t.test('a change leaves out what a user left as it was shown', async (t) => {
   const user = { attributes: { desk: 'A 12', level: 'seven', remote: false } }
-  const given = { desk: 'A 12', level: '', remote: true, site: '' }
-  t.strictSame(changedAttributes(user, { declared, given }), { declared, given: { remote: true } })
-  t.strictSame(changedAttributes({}, { declared, given: { desk: 'B' } }).given, { desk: 'B' })
+  const assigned = { desk: 'A 12', level: '', remote: true, site: '' }
+  t.strictSame(changedAttributes(user, { declared, assigned }), { declared, assigned: { remote: true } })
+  t.strictSame(changedAttributes({}, { declared, assigned: { desk: 'B' } }).assigned, { desk: 'B' })
 })
 
 t.test('a change sets, replaces and removes values, and keeps the rest', async (t) => {
   const stored = { desk: 'A 12', level: 'seven', former: 'x' }
-  const change = (given: Readonly<Record<string, unknown>>) => changeAttributes(stored, { declared, given })
+  const change = (assigned: Readonly<Record<string, unknown>>) =>
+    changeAttributes(stored, { declared, assigned })
   t.strictSame(change({ desk: ' B 1 ', remote: false }), { ...stored, desk: 'B 1', remote: false })
   t.strictSame(change({ desk: '' }), { level: 'seven', former: 'x' })
   t.strictSame(change({ former: '' }), { desk: 'A 12', level: 'seven' })
   t.strictSame(change({ level: 'seven', former: 'x' }), stored, 'what stays is not checked')
   t.strictSame(change({ site: '' }), stored)
-  t.strictSame(changeAttributes(undefined, { declared, given: { level: 7 } }), { level: 7 })
+  t.strictSame(changeAttributes(undefined, { declared, assigned: { level: 7 } }), { level: 7 })
 })
 
 t.test('a change of what is not declared, or to a value of another type, is rejected', async (t) => {
   const rejected = (given: Readonly<Record<string, unknown>>) => {
     try {
-      changeAttributes({ former: 'x' }, { declared, given })
+      changeAttributes({ former: 'x' }, { declared, assigned: given })
       return undefined
     } catch (error) {
       const { code, message, detail } = error as OAuthError

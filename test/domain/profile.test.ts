@@ -47,7 +47,7 @@ t.test('attributes stay, change, or are removed', async (t) => {
     { ...text, name: 'room' },
   ]
   const after = (user: User, given?: object) => {
-    const change = given === undefined ? {} : { attributes: { declared, given: { ...given } } }
+    const change = given === undefined ? {} : { attributes: { declared, assigned: { ...given } } }
     return resultOf(changeProfile(user, change, 200))
   }
   const blue = after(ada, { team: 'blue' })

@@ -148,13 +148,13 @@ const declared = [{ ...text, name: 'team' }]
 
 t.test('a new user may be seeded, verified, and have attributes', async (t) => {
   const described = { username: 'bob', email: 'b@example.com', emailVerified: true, seeded: true }
-  const attributes = { declared, given: { team: 'blue' } }
+  const attributes = { declared, assigned: { team: 'blue' } }
   t.match(createUser({ ...described, attributes }, fresh, 50), {
     seeded: true,
     claims: { email: 'b@example.com', email_verified: true },
     attributes: { team: 'blue' },
   })
-  const empty = createUser({ ...described, attributes: { declared, given: {} } }, fresh, 50)
+  const empty = createUser({ ...described, attributes: { declared, assigned: {} } }, fresh, 50)
   t.notOk('attributes' in empty, 'most rows have none')
 })
 

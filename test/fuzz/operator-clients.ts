@@ -1,6 +1,6 @@
 import { insert } from '../../src/domain/decision.ts'
+import { vocabularyOf } from '../../src/feature/client-vocabulary.ts'
 import type { Deps } from '../../src/feature/deps.ts'
-import { knownTo } from '../../src/feature/known-to.ts'
 import { declared } from '../../src/features.ts'
 import { grantType } from '../../src/specs/rfc8628-device-grant/rules/codes.ts'
 import type { ClientKey } from '../helpers/assertions.ts'
@@ -29,7 +29,7 @@ export async function addOperatorClients(
   key: ClientKey,
   requestKey: ClientKey,
 ): Promise<OperatorClient[]> {
-  const known = knownTo(config, declared)
+  const known = vocabularyOf(config, declared)
   const common = {
     postLogoutRedirectUris: ['https://client.example/bye'],
     redirectUris: ['https://client.example/callback'],

@@ -1,5 +1,5 @@
 import type { OperatorClientMembers } from '../../src/clients/core-members.ts'
-import type { JsonObject, Known } from '../../src/clients/members.ts'
+import type { ClientVocabulary, JsonObject } from '../../src/clients/members.ts'
 import {
   addOperatorClient as addMembers,
   changeOperatorClient as changeMembers,
@@ -44,7 +44,7 @@ export function membersOf(request: Partial<OperatorClientRequest>): OperatorClie
 /** Adds a client as an operator does, without the event: the audit log of a test has what the test does. */
 export function addOperatorClient(
   request: OperatorClientRequest,
-  known: Known,
+  known: ClientVocabulary,
   fresh: FreshClient,
   now: number,
 ) {
@@ -57,7 +57,7 @@ export function addOperatorClient(
 export function changeOperatorClient(
   client: Client | undefined,
   change: Partial<OperatorClientRequest>,
-  known: Known,
+  known: ClientVocabulary,
   context: AuditContext,
 ) {
   return changeMembers(client, membersOf(change), known, context)

@@ -62,8 +62,8 @@ export const adminPageFaults = [
     id: 'admin-key-retired-by-one-who-left',
     tests,
     file: 'src/admin/operations/keys.ts',
-    find: 'withWrites(decision, ...call.requireMay({}), ...keep(kept))',
-    replace: 'withWrites(decision, ...keep(kept))',
+    find: 'withWrites(decision, ...call.requireMay({}), ...keep(result))',
+    replace: 'withWrites(decision, ...keep(result))',
   },
   {
     id: 'admin-page-cross-site-form',

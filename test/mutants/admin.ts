@@ -306,9 +306,9 @@ export const adminFaults = [
     id: 'admin-secret-shown-twice',
     tests,
     file: 'src/admin/operations/clients.ts',
-    find: 'const kept = { status: 201, body: describe(client, known), headers, clientId: client.id }',
+    find: 'const result = { status: 201, body: describe(client, vocabulary), headers, clientId: client.id }',
     replace:
-      'const kept = { status: 201, body: { ...describe(client, known), client_secret: secret }, headers, clientId: client.id }',
+      'const result = { status: 201, body: { ...describe(client, vocabulary), client_secret: secret }, headers, clientId: client.id }',
   },
   {
     id: 'admin-key-for-another-request',
@@ -580,7 +580,7 @@ export const adminFaults = [
     id: 'admin-delegate-sets-attributes',
     tests: delegation,
     file: 'src/admin/operations/user-changes.ts',
-    find: 'assertNamesOnly({ ...claims, ...given, ...others, ',
+    find: 'assertNamesOnly({ ...claims, ...requested, ...others, ',
     replace: 'assertNamesOnly({ ...claims, ...others, ',
   },
   {
@@ -601,7 +601,7 @@ export const adminFaults = [
     id: 'admin-delegate-invites-with-attributes',
     tests: delegation,
     file: 'src/admin/operations/user-changes.ts',
-    find: '...given, ...omitUndefined({ sub, password }),',
+    find: '...requested,\n        ...omitUndefined({ sub, password }),',
     replace: '...omitUndefined({ sub, password }),',
   },
   {
@@ -622,7 +622,7 @@ export const adminFaults = [
     id: 'admin-given-secret-shown',
     tests,
     file: 'src/admin/operations/clients.ts',
-    find: 'given === undefined && secret !== undefined && { client_secret: secret }',
+    find: 'chosenSecret === undefined && secret !== undefined && { client_secret: secret }',
     replace: 'secret !== undefined && { client_secret: secret }',
   },
   {

@@ -319,8 +319,8 @@ export const clientDocumentFaults = [
     id: 'document-fetched-without-authority',
     tests: ['test/admin/client-documents.test.ts'],
     file: 'src/admin/operations/documents.ts',
-    find: 'return [...call.requireMay({}), ...keep(kept)]',
-    replace: 'return [...keep(kept)]',
+    find: 'return [...call.requireMay({}), ...keep(result)]',
+    replace: 'return [...keep(result)]',
   },
   {
     id: 'document-with-a-secret-that-offers-more',

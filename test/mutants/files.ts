@@ -26,7 +26,7 @@ export const fileFaults = [
   {
     id: 'files-prune-kinds-that-no-file-has',
     file: apply,
-    find: 'wanted.clients === undefined ? []',
+    find: 'entries.clients === undefined ? []',
     replace: 'false ? []',
     tests,
   },

@@ -56,7 +56,7 @@ export const interactionFaults = [
   {
     id: 'redirect-given-up-still-answered',
     file: 'src/pages/sign-in/pending.ts',
-    find: '    assertRegisteredRedirect(wanted.redirectUri, client)\n',
+    find: '    assertRegisteredRedirect(pendingRequest.redirectUri, client)\n',
     replace: '',
     tests: ['test/pages/sign-in/consent.test.ts'],
   },

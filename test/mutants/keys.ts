@@ -78,8 +78,8 @@ export const keyFaults = [
     id: 'code-found-as-another',
     tests: ['test/keys/recent-handles.test.ts'],
     file: 'src/keys/recent-handles.ts',
-    find: 'kept?.text !== text ||',
-    replace: 'kept === undefined ||',
+    find: 'code?.text !== text ||',
+    replace: 'code === undefined ||',
   },
   {
     id: 'code-opens-as-a-token',

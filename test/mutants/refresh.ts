@@ -54,7 +54,7 @@ export const refreshFaults = [
     id: 'waiting-request-grants-what-was-taken',
     file: 'src/pages/sign-in/pending.ts',
     find: 'return { ...visit, request: current, client',
-    replace: 'return { ...visit, request: wanted, client',
+    replace: 'return { ...visit, request: pendingRequest, client',
     tests: currentTests,
   },
   {

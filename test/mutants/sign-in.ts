@@ -168,8 +168,8 @@ export const signInFaults = [
   {
     id: 'grant-inserted-on-another-consent',
     file: 'src/storage/writes.ts',
-    find: 'found === undefined || found.body !== body',
-    replace: 'found === undefined',
+    find: 'lookedUp === undefined || lookedUp.body !== body',
+    replace: 'lookedUp === undefined',
     tests: ['test/storage/sqlite.test.ts'],
   },
   {

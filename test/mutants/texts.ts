@@ -30,8 +30,8 @@ export const textFaults = [
   {
     id: 'language-forgotten-on-the-way',
     file: 'src/pages/sign-in/pending.ts',
-    find: 'request.uiLocales = wanted.uiLocales',
-    replace: 'void wanted.uiLocales',
+    find: 'request.uiLocales = pendingRequest.uiLocales',
+    replace: 'void pendingRequest.uiLocales',
     tests: pages,
   },
   {

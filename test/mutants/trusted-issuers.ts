@@ -88,8 +88,8 @@ export const trustedIssuerFaults = [
     id: 'metadata-of-another-issuer-used',
     tests,
     file: keySets,
-    find: 'if (found.issuer !== issuer)',
-    replace: 'if (found.issuer === undefined)',
+    find: 'if (document.issuer !== issuer)',
+    replace: 'if (document.issuer === undefined)',
   },
   {
     id: 'client-key-signs-for-the-issuer',
@@ -117,8 +117,8 @@ export const trustedIssuerFaults = [
     id: 'trust-that-was-removed-names-the-client',
     tests,
     file: 'src/clients/members.ts',
-    find: '.filter((row) => !isIn(wanted, row))',
-    replace: '.filter((row) => row.id === undefined && !isIn(wanted, row))',
+    find: '.filter((row) => !isIn(rowsAfter, row))',
+    replace: '.filter((row) => row.id === undefined && !isIn(rowsAfter, row))',
   },
   {
     id: 'fetched-document-used-forever',
@@ -131,8 +131,8 @@ export const trustedIssuerFaults = [
     id: 'key-set-fetched-for-every-kid',
     tests: ['test/outbound/key-sets.test.ts'],
     file: 'src/outbound/documents.ts',
-    find: 'known === undefined || now >= known.triedAt + Math.min(retrySeconds, ceiling)',
-    replace: 'known === undefined || now >= known.triedAt',
+    find: 'cached === undefined || now >= cached.triedAt + Math.min(retrySeconds, ceiling)',
+    replace: 'cached === undefined || now >= cached.triedAt',
   },
   {
     id: 'two-clients-of-one-subject',

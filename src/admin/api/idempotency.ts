@@ -54,7 +54,7 @@ export async function once(
     request.url,
     JSON.stringify(request.body ?? null, withoutPassword),
   )
-  const known = key === undefined ? undefined : await store.find(firstResponseKind, id)
+  const firstResponse = key === undefined ? undefined : await store.find(firstResponseKind, id)
   const replay = (first: FirstResponse) => {
     check(
       first.fingerprint === fingerprint,
@@ -66,12 +66,12 @@ export async function once(
     reply.header('idempotent-replayed', 'true')
     return send(first)
   }
-  if (known !== undefined && known.expiresAt > now) return replay(known)
+  if (firstResponse !== undefined && firstResponse.expiresAt > now) return replay(firstResponse)
   const keep = (response: KeptResponse): readonly Write[] => {
     if (key === undefined) return []
     const expiresAt = now + config.admin.idempotencySeconds
     const first = { ...omitUndefined({ ...response }), id, fingerprint, expiresAt } as FirstResponse
-    return [known === undefined ? insert(firstResponseKind, first) : put(firstResponseKind, first)]
+    return [firstResponse === undefined ? insert(firstResponseKind, first) : put(firstResponseKind, first)]
   }
   try {
     return send(await perform(keep))

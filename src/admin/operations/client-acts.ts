@@ -9,8 +9,8 @@ import {
 import { withWrites } from '../../domain/decision.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { secretMatches } from '../../domain/secret.ts'
+import { vocabularyOf } from '../../feature/client-vocabulary.ts'
 import type { Declared } from '../../feature/deps.ts'
-import { knownTo } from '../../feature/known-to.ts'
 import { assertByOperator, clientUrl, common, describe, secretMember, taken } from './clients.ts'
 import { type Operation, responding } from './operation.ts'
 import { requireWithin, tagOfClient } from './rules.ts'
@@ -60,7 +60,7 @@ export function clientLocks(declared: Declared) {
             decide(requireWithin(found, call.caller), call.context),
             (client) => ({
               status: 200,
-              body: describe(client, knownTo(call.deps.config, declared)),
+              body: describe(client, vocabularyOf(call.deps.config, declared)),
               headers: { etag: tagOfClient(client) },
               clientId,
             }),
@@ -89,17 +89,23 @@ export const rotateSecret: Operation<Static<typeof Rotation>> = {
   response: ClientSecret,
   body: Rotation,
   async perform(call, keep) {
-    const { keep_old_seconds: keepOld, client_secret: given } = call.body
+    const { keep_old_seconds: keepOld, client_secret: chosenSecret } = call.body
     const { context, caller } = call
     const clientId = call.param('client_id')
     const keepUntil = keepOld > 0 ? context.at + keepOld : undefined
     const until = omitUndefined({ previous_secret_expires_at: keepUntil })
-    const kept = { status: 200, body: { client_id: clientId, ...until }, headers: {}, clientId }
-    const fresh = given ?? call.deps.random(32)
+    const result = { status: 200, body: { client_id: clientId, ...until }, headers: {}, clientId }
+    const fresh = chosenSecret ?? call.deps.random(32)
     const { secret } = await call.store.transact('client', clientId, (found) =>
-      withWrites(rotateClientSecret(requireWithin(found, caller), fresh, context, keepUntil), ...keep(kept)),
+      withWrites(
+        rotateClientSecret(requireWithin(found, caller), fresh, context, keepUntil),
+        ...keep(result),
+      ),
     )
-    return { ...kept, body: { ...kept.body, ...(given === undefined && { client_secret: secret }) } }
+    return {
+      ...result,
+      body: { ...result.body, ...(chosenSecret === undefined && { client_secret: secret }) },
+    }
   },
 }
 
@@ -140,7 +146,7 @@ export function profileClient(declared: Declared): Operation<{ readonly profile:
       { title: 'ChosenProfile', ...closed },
     ),
     async perform(call, keep) {
-      const known = knownTo(call.deps.config, declared)
+      const vocabulary = vocabularyOf(call.deps.config, declared)
       const clientId = call.param('client_id')
       return call.store.transact('client', clientId, (found) => {
         const client = requireWithin(found, call.caller)
@@ -148,12 +154,12 @@ export function profileClient(declared: Declared): Operation<{ readonly profile:
         const taken = Object.values(clientProfiles).map(({ take }) => take(client))
         const wanted = Object.assign({}, ...taken, clientProfiles[call.body.profile]?.put(client))
         return responding(
-          changeOperatorClient(client, wanted, known, call.context),
+          changeOperatorClient(client, wanted, vocabulary, call.context),
           (after) => ({
             status: 200,
             body: {
               client_id: clientId,
-              changed: differences(describeClient(client, known), describeClient(after, known)),
+              changed: differences(describeClient(client, vocabulary), describeClient(after, vocabulary)),
             },
             headers: { etag: tagOfClient(after) },
             clientId,

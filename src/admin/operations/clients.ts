@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { clientMembers, type OperatorClientMembers } from '../../clients/core-members.ts'
 import { configuredOf, describeClient } from '../../clients/describe.ts'
-import type { Known } from '../../clients/members.ts'
+import type { ClientVocabulary } from '../../clients/members.ts'
 import {
   addOperatorClient,
   changeOperatorClient,
@@ -17,8 +17,8 @@ import type { AuditContext } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { accept, andThen, type Decision } from '../../domain/decision.ts'
 import { type Client, clientOrigins } from '../../domain/model.ts'
+import { vocabularyOf } from '../../feature/client-vocabulary.ts'
 import type { Declared } from '../../feature/deps.ts'
-import { knownTo } from '../../feature/known-to.ts'
 import { type Call, listedRows, type Operation } from './operation.ts'
 import { assertWithin, requireFound, requireWithin, tagOfClient } from './rules.ts'
 import { ClientResource, listQuery, nothing, pageOf } from './schema.ts'
@@ -44,7 +44,7 @@ export const taken =
 
 /** What an operator does with clients; client-acts.ts has what changes no metadata by its members. */
 export function clientOperations(declared: Declared) {
-  const knownOf = ({ deps }: Call): Known => knownTo(deps.config, declared)
+  const vocabularyFor = ({ deps }: Call): ClientVocabulary => vocabularyOf(deps.config, declared)
   const body = { bodyLimit: 'registrationBodyBytes', taken } as const
 
   const create: Operation<OperatorClientMembers & NewClient> = {
@@ -62,37 +62,37 @@ export function clientOperations(declared: Declared) {
     }),
     async perform(call, keep) {
       const { deps, context, address, caller } = call
-      const { client_id: id = deps.random(16), client_secret: given, locked, ...members } = call.body
-      const known = knownOf(call)
-      const fresh = { id, secret: given ?? deps.random(32) }
-      const { client: added, secret, writes } = addOperatorClient(members, known, fresh, context)
+      const { client_id: id = deps.random(16), client_secret: chosenSecret, locked, ...members } = call.body
+      const vocabulary = vocabularyFor(call)
+      const fresh = { id, secret: chosenSecret ?? deps.random(32) }
+      const { client: added, secret, writes } = addOperatorClient(members, vocabulary, fresh, context)
       const lock = locked ? lockClient(added, context) : accept(added)
       const client = 'result' in lock ? lock.result : added
       assertWithin(client, caller)
-      if (given !== undefined) assertSecretUsed(secret)
+      if (chosenSecret !== undefined) assertSecretUsed(secret)
       const headers = { location: `${address}/${client.id}`, etag: tagOfClient(client) }
-      const kept = { status: 201, body: describe(client, known), headers, clientId: client.id }
-      await call.store.write(...writes, ...lock.writes, ...keep(kept))
-      const once = given === undefined && secret !== undefined && { client_secret: secret }
-      return { ...kept, body: { ...kept.body, ...once } }
+      const result = { status: 201, body: describe(client, vocabulary), headers, clientId: client.id }
+      await call.store.write(...writes, ...lock.writes, ...keep(result))
+      const once = chosenSecret === undefined && secret !== undefined && { client_secret: secret }
+      return { ...result, body: { ...result.body, ...once } }
     },
   }
 
   /** Changes a client that an operator added. */
   const changing =
-    <Body>(decide: (...args: [Client, Body, Known, AuditContext]) => Decision<Client>) =>
+    <Body>(decide: (...args: [Client, Body, ClientVocabulary, AuditContext]) => Decision<Client>) =>
     async (call: Call<Body>) => {
-      const known = knownOf(call)
+      const vocabulary = vocabularyFor(call)
       const client = await call.store.transact('client', call.param('client_id'), (found) => {
         const current = requireWithin(found, call.caller)
         assertByOperator(current)
         call.assertSeen(tagOfClient(current), current)
-        return andThen(decide(current, call.body, known, call.context), (after) => {
+        return andThen(decide(current, call.body, vocabulary, call.context), (after) => {
           assertWithin(after, call.caller)
           return accept(after)
         })
       })
-      return { body: describe(client, known), tag: tagOfClient(client) }
+      return { body: describe(client, vocabulary), tag: tagOfClient(client) }
     }
   const change: Operation<OperatorClientMembers> = {
     ...common,
@@ -136,11 +136,11 @@ export function clientOperations(declared: Declared) {
       }),
       perform: (call) => {
         const only = call.query('origin') as Client['origin'] | undefined // as the schema says
-        const known = knownOf(call)
+        const vocabulary = vocabularyFor(call)
         return listedRows(
           call,
           (rows) => call.deps.store.page('client', { ...rows, only }),
-          (client) => describe(client, known),
+          (client) => describe(client, vocabulary),
         )
       },
     },
@@ -153,7 +153,7 @@ export function clientOperations(declared: Declared) {
       summary: 'Read a client',
       perform: async (call) => {
         const client = requireFound(await call.deps.store.find('client', call.param('client_id')), 'client')
-        return { body: describe(client, knownOf(call)), tag: tagOfClient(client) }
+        return { body: describe(client, vocabularyFor(call)), tag: tagOfClient(client) }
       },
     },
     change,
@@ -189,12 +189,12 @@ export function clientOperations(declared: Declared) {
 
 /** Replaces the metadata, and in the same transaction the lock and the secret if the body has them. */
 function replaceAll(
-  found: Client,
+  current: Client,
   { locked, client_secret: secret, ...members }: OperatorClientMembers & Replaced,
-  known: Known,
+  vocabulary: ClientVocabulary,
   context: AuditContext,
 ): Decision<Client> {
-  const settled = andThen(replaceOperatorClient(found, members, known, context), (client) => {
+  const settled = andThen(replaceOperatorClient(current, members, vocabulary, context), (client) => {
     if (locked === undefined || locked === (client.lockedAt !== undefined)) return accept(client)
     return (locked ? lockClient : unlockClient)(client, context)
   })
@@ -204,9 +204,9 @@ function replaceAll(
 }
 
 /** Returns a client as operators see it. */
-export function describe(client: Client, known: Known) {
+export function describe(client: Client, vocabulary: ClientVocabulary) {
   return {
-    ...describeClient(client, known),
+    ...describeClient(client, vocabulary),
     client_id: client.id,
     ...(client.origin !== 'registered' && { configured: configuredOf(client) }),
   }

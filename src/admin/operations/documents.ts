@@ -7,8 +7,8 @@ import {
 } from '../../clients/documents.ts'
 import { clientDocumentKind, deniedDocumentKind } from '../../domain/client-document.ts'
 import type { Decision } from '../../domain/decision.ts'
+import { vocabularyOf } from '../../feature/client-vocabulary.ts'
 import type { Declared } from '../../feature/deps.ts'
-import { knownTo } from '../../feature/known-to.ts'
 import { type Call, type Keep, listed, type Operation, pageOfAll, responding } from './operation.ts'
 import { requireFound } from './rules.ts'
 import { ClientDocumentResource, listQuery, pageOf } from './schema.ts'
@@ -17,7 +17,7 @@ import { ClientDocumentResource, listQuery, pageOf } from './schema.ts'
 export function documentOperations(declared: Declared) {
   const common = { area: 'clients', delegates: false, response: ClientDocumentResource } as const
   const describe = ({ deps }: Call, url: string, stored: StoredDocument) =>
-    describeDocument(url, stored, knownTo(deps.config, declared))
+    describeDocument(url, stored, vocabularyOf(deps.config, declared))
   const respond = (call: Call, url: string, stored: StoredDocument) => ({
     status: 200,
     body: describe(call, url, stored),
@@ -83,12 +83,12 @@ export function documentOperations(declared: Declared) {
       summary: 'Fetch a document now, check it, and store what it says',
       perform: async (call, keep) => {
         const url = call.param('url')
-        let kept = respond(call, url, {})
+        let result = respond(call, url, {})
         await (await call.server.openDocuments()).refresh(url, call.context, (stored) => {
-          kept = respond(call, url, stored)
-          return [...call.requireMay({}), ...keep(kept)]
+          result = respond(call, url, stored)
+          return [...call.requireMay({}), ...keep(result)]
         })
-        return kept
+        return result
       },
     },
     deny: {

@@ -62,14 +62,14 @@ export const addGroup: Operation<Static<typeof NewGroup>> = {
   async perform(call, keep) {
     const { body, context, deps, address } = call
     const fresh = body.group_id === undefined ? deps.random(16) : bytesOfGroupId(body.group_id)
-    const wanted = { name: body.name, ...detailsOf(body) }
+    const details = { name: body.name, ...detailsOf(body) }
     const respond = (group: Group) => ({
       status: 201,
       body: describeGroup(group),
       headers: { location: `${address}/${group.id}`, etag: tagOfGroup(group) },
     })
     const group = await changeTree(call, (groups) => {
-      const decision = createGroup(groups, wanted, fresh, context)
+      const decision = createGroup(groups, details, fresh, context)
       return 'rejection' in decision ? decision : withWrites(decision, ...keep(respond(decision.result)))
     })
     return respond(group)
@@ -120,18 +120,18 @@ export const joinGroup: Operation<Static<typeof NewMember>> = {
     const { deps, context } = call
     const group = await findGroup(call)
     const { id: userId } = requireFound(await deps.store.find('user', call.body.sub), 'user')
-    const known = await deps.store.find(membershipKind, membershipPrefix(group.id) + userId)
+    const membership = await deps.store.find(membershipKind, membershipPrefix(group.id) + userId)
     const reach = await call.reach()
     const description = describeGroup(reach === undefined ? group : seenFrom(reach)(group))
-    const body = { ...description, added: known === undefined }
-    const kept = { status: 200, body, headers: {}, userId }
-    return call.store.transact(groupKind, group.id, (found) =>
+    const body = { ...description, added: membership === undefined }
+    const result = { status: 200, body, headers: {}, userId }
+    return call.store.transact(groupKind, group.id, (current) =>
       accept(
-        kept,
+        result,
         // A user that the caller cannot see is none, also for a caller who knows the sub.
         ...(call.isDelegate ? call.requireMay({ userId }) : []),
-        ...addMember(requireFound(found, 'group'), userId, known, context),
-        ...keep(kept),
+        ...addMember(requireFound(current, 'group'), userId, membership, context),
+        ...keep(result),
       ),
     )
   },

@@ -88,7 +88,7 @@ export const retireServerKey: Operation = {
       'key',
     )
     const [body] = describeAll(call, [{ ...key, retiredAt: context.at }], before)
-    const kept = { status: 200, body: body ?? {}, headers: {} }
+    const result = { status: 200, body: body ?? {}, headers: {} }
     const keys = await call.server.openKeys()
     const done = await keys.change(
       {
@@ -96,13 +96,13 @@ export const retireServerKey: Operation = {
         decide: (current, fresh, now) => {
           const decision = retireKey(current, kid, fresh, keyPolicy(deps.config), now)
           const isRetired = 'result' in decision && decision.result !== undefined
-          return isRetired ? withWrites(decision, ...call.requireMay({}), ...keep(kept)) : decision
+          return isRetired ? withWrites(decision, ...call.requireMay({}), ...keep(result)) : decision
         },
       },
       context,
     )
     requireFound(done, 'key that is not retired')
-    return kept
+    return result
   },
 }
 

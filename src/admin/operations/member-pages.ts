@@ -101,13 +101,13 @@ export function pageOfTheirs<T extends { readonly id: string }>(
       size,
       after: id === undefined ? after : groupId + separator + userId,
     })
-    const found = await Promise.all([
+    const pages = await Promise.all([
       ...(id === undefined ? [] : [rowsOf({ groupId, userId }, id)]),
       ...members.rows.map(({ row }) => rowsOf(row)),
     ])
     // One who has more than a part: the others follow it.
-    const cut = found.find(({ next }) => next !== undefined)
-    const whole = cut === undefined ? found : found.slice(0, found.indexOf(cut) + 1)
+    const cut = pages.find(({ next }) => next !== undefined)
+    const whole = cut === undefined ? pages : pages.slice(0, pages.indexOf(cut) + 1)
     const rows = whole.flatMap((one) => one.rows)
     const looked = 1 + costOfMember * members.rows.length + rows.length
     return { rows, looked, next: (cut ?? members).next }

@@ -75,21 +75,21 @@ export function registrationOperations(declared: Declared) {
         ...extra
       } = body
       if (name !== undefined) assertText(name, 'name')
-      const wanted = {
+      const terms = {
         ...{ redirects, pkce, uses },
         ...omitUndefined({ name, extra: Object.keys(extra).length === 0 ? undefined : extra }),
       }
-      const { token, record } = mintInitialToken(wanted, deps.random(secretBytes), seconds, context.at)
+      const { token, record } = mintInitialToken(terms, deps.random(secretBytes), seconds, context.at)
       const id = nameOfToken(record)
       const facts = { token: id, redirects, uses, expires: record.expiresAt }
-      const kept = {
+      const result = {
         status: 201,
         body: describeInitialToken(record),
         headers: { location: `${address}/${id}` },
       }
       const event = auditEvent('registration-token-made', context, facts)
-      await store.write(insert(initialTokenKind, record), event, ...keep(kept))
-      return { ...kept, body: { ...kept.body, initial_access_token: token } }
+      await store.write(insert(initialTokenKind, record), event, ...keep(result))
+      return { ...result, body: { ...result.body, initial_access_token: token } }
     },
   }
   return {

@@ -98,8 +98,8 @@ export function assertWithin({ scope = [] }: Pick<Client, 'scope'>, caller: Limi
 }
 
 /** @throws {OAuthError} unless there is such a client, and the caller may change it. */
-export function requireWithin(found: Client | undefined, caller: Limited): Client {
-  const client = requireFound(found, 'client')
+export function requireWithin(row: Client | undefined, caller: Limited): Client {
+  const client = requireFound(row, 'client')
   assertWithin(client, caller)
   return client
 }
@@ -116,9 +116,9 @@ export function assertOther(caller: { readonly sub: string } | undefined, userId
 }
 
 /** @throws {OAuthError} `not_found` */
-export function requireFound<T>(found: T | undefined, what: string): T {
-  check(found !== undefined, foundRule, 'not_found', `there is no such ${what}`, { status: 404 })
-  return found
+export function requireFound<T>(value: T | undefined, what: string): T {
+  check(value !== undefined, foundRule, 'not_found', `there is no such ${what}`, { status: 404 })
+  return value
 }
 
 /** Returns the error for what does not exist, or what the caller must not see: the response is the same. */

@@ -105,21 +105,21 @@ export const inviteUser: Operation<Static<typeof NewUser>> = {
       password,
       locked = false,
       claims = {},
-      attributes: given = {},
+      attributes: requested = {},
       group_id: named,
       send = true,
     } = call.body
     if (isDelegate) {
       assertNamesOnly({
         ...claims,
-        ...given,
+        ...requested,
         ...omitUndefined({ sub, password }),
         ...(emailVerified && { emailVerified }),
       })
       assertNamed(named)
     }
     const groupId = named === undefined ? undefined : storedKey(named)
-    const attributes = { declared: config.accounts.attributes, given }
+    const attributes = { declared: config.accounts.attributes, assigned: requested }
     const profile = { username, email, emailVerified, claims: readClaims(claims, 'new'), attributes }
     const added = createUser(profile, sub ?? random(16), context.at)
     if (password !== undefined) assertPassword(password)
@@ -129,18 +129,18 @@ export const inviteUser: Operation<Static<typeof NewUser>> = {
     if (isInvited && isDelegate) assertSent(send && senderOf(config) !== undefined && email !== undefined)
     const invitation = isInvited ? createInvitation(deps, user, send, context) : undefined
     const headers = { location: `${call.address}/${encodeURIComponent(user.id)}`, etag: tagOfUser(user) }
-    const kept = { status: 201, body: describeFor(call, user), headers, userId: user.id }
-    const writes = [...addUser(user, isInvited, context), ...(invitation?.writes ?? []), ...keep(kept)]
+    const result = { status: 201, body: describeFor(call, user), headers, userId: user.id }
+    const writes = [...addUser(user, isInvited, context), ...(invitation?.writes ?? []), ...keep(result)]
     if (groupId === undefined) await call.store.write(...writes)
     else
       await call.store.transact(groupKind, groupId, (found) => {
         const joining = addMember(requireFound(found, 'group'), user.id, undefined, context)
         return accept(undefined, ...call.requireMay({ groupId }), ...writes, ...joining)
       })
-    if (invitation === undefined) return kept
+    if (invitation === undefined) return result
     const { link, ...delivered } = await invitation.deliver(call.log)
     const shown = { ...delivered, ...(!isDelegate && omitUndefined({ link })) }
-    return { ...kept, body: { ...kept.body, invitation: shown } }
+    return { ...result, body: { ...result.body, invitation: shown } }
   },
 }
 
@@ -157,7 +157,7 @@ export const changeUser: Operation<Static<typeof ChangedUser>> = {
   async perform(call) {
     const {
       claims = {},
-      attributes: given = {},
+      attributes: requested = {},
       username,
       email,
       email_verified: emailVerified,
@@ -165,15 +165,15 @@ export const changeUser: Operation<Static<typeof ChangedUser>> = {
     } = call.body
     const { context, administrators } = call
     const others = omitUndefined({ username, email, emailVerified })
-    if (call.isDelegate) assertNamesOnly({ ...claims, ...given, ...others, ...omitUndefined({ locked }) })
+    if (call.isDelegate) assertNamesOnly({ ...claims, ...requested, ...others, ...omitUndefined({ locked }) })
     if (locked) assertOther(call.caller, call.param('sub'))
-    const attributes = { declared: call.deps.config.accounts.attributes, given }
+    const attributes = { declared: call.deps.config.accounts.attributes, assigned: requested }
     const change = { claims: readClaims(claims), attributes, ...others }
     const user = await call.store.transact('user', call.param('sub'), (found) => {
-      const known = requireFound(found, 'user')
-      call.assertSeen(tagOfUser(known), known)
-      const edited = editProfile(known, change, context)
-      if (locked === undefined || locked === (known.lockedAt !== undefined)) return edited
+      const current = requireFound(found, 'user')
+      call.assertSeen(tagOfUser(current), current)
+      const edited = editProfile(current, change, context)
+      if (locked === undefined || locked === (current.lockedAt !== undefined)) return edited
       if (!locked) return andThen(edited, (user) => unlockUser(user, context))
       const decision = andThen(edited, (user) => lockUser(user, context))
       return keepAdministrator(decision, administrators, context.at)

@@ -79,8 +79,8 @@ export function actPage<T>({ path, section, title, about, isTyped, find, perform
 }
 
 /** @throws {OAuthError} 404 for something that is not there. */
-export function requireFound<T>(found: T | undefined, what: string): T {
-  if (found !== undefined) return found
+export function requireFound<T>(value: T | undefined, what: string): T {
+  if (value !== undefined) return value
   throw new OAuthError('invalid_request', `there is no such ${what}`, {
     rule: 'lychgate-admin-found',
     status: 404,

@@ -55,7 +55,7 @@ async function filterOf(query: Parameters, store: AppDeps['store']) {
     since: text('since'),
     until: text('until'),
   }
-  const { user: known } = await findByLogin(store, filter.user)
+  const { user } = await findByLogin(store, filter.user)
   // As the fields send them, in UTC.
   const [since, until] = [instantOf(`${filter.since}Z`), instantOf(`${filter.until}Z`)]
   return {
@@ -63,7 +63,7 @@ async function filterOf(query: Parameters, store: AppDeps['store']) {
     wanted: {
       name: auditEventNames.find((name) => name === filter.event),
       // A removed user has no name any more, but can be found by `sub`.
-      userId: filter.user === '' ? undefined : (known?.id ?? filter.user),
+      userId: filter.user === '' ? undefined : (user?.id ?? filter.user),
       clientId: filter.client === '' ? undefined : await clientIdOf(filter.client, store),
       ...(since !== undefined && { since }),
       ...(until !== undefined && { until: until + 59 }),
@@ -126,11 +126,11 @@ export function auditExport(_app: FastifyInstance, { store }: PageDeps): AdminPa
     path: '/audit/export',
     section: 'audit',
     show: async ({ query, reply }) => {
-      const { wanted } = await filterOf(query, store)
+      const { wanted: filter } = await filterOf(query, store)
       const isCsv = single(query, 'format') === 'csv'
       const lines: string[] = []
       for (let before: number | undefined; lines.length < mostExported; ) {
-        const { events, next } = await store.auditPage({ ...wanted, before, limit: exportedAtOnce })
+        const { events, next } = await store.auditPage({ ...filter, before, limit: exportedAtOnce })
         lines.push(...events.map(isCsv ? csvOf : lineOf))
         before = next
         if (before === undefined) break

@@ -92,7 +92,7 @@ export function clientAddPage(app: FastifyInstance, deps: PageDeps): AdminPage {
     return { id, name, isTried: tried !== undefined }
   })
   const show = ({ query, form, request, render }: AdminVisit, problem?: Text) => {
-    const [id, base, wanted, once] = ['recipe', 'url', 'kind', 'once'].map(
+    const [id, base, kindName, once] = ['recipe', 'url', 'kind', 'once'].map(
       (name) => single(form, name) ?? single(query, name) ?? '',
     )
     const choose = (problem?: Text) => {
@@ -108,7 +108,7 @@ export function clientAddPage(app: FastifyInstance, deps: PageDeps): AdminPage {
       return choose(msg('admin.client.recipe.urlHint'))
     }
     const ofRecipe = members.token_endpoint_auth_method === 'none' ? 'native' : 'web'
-    const kind = recipe ? ofRecipe : offeredKinds(declared).find((one) => one === wanted)
+    const kind = recipe ? ofRecipe : offeredKinds(declared).find((one) => one === kindName)
     if (kind === undefined) return choose()
     const isTyped = recipe === undefined || single(form, 'name') !== undefined
     return render(

@@ -48,19 +48,19 @@ export function valuesOf(
     ['discovery', `${issuer}/.well-known/openid-configuration`],
     ...endpoints[kind].map((name) => [name, metadata.get(name)] as const),
   ] as const
-  const found = recipeOf(client)
+  const filled = recipeOf(client)
   return {
     values: values.flatMap(([name, value]) => (typeof value === 'string' ? [{ name, value }] : [])),
-    ...(found && {
+    ...(filled && {
       settings: {
-        where: found.recipe.settings.where,
-        lines: settingsOf(found.recipe, {
+        where: filled.recipe.settings.where,
+        lines: settingsOf(filled.recipe, {
           issuer,
-          url: found.url,
+          url: filled.url,
           client_id: client.id,
           client_secret: secret,
         }),
-        notes: found.recipe.notes ?? [],
+        notes: filled.recipe.notes ?? [],
       },
     }),
   }

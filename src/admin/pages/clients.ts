@@ -69,10 +69,10 @@ export function clientsPage(_app: FastifyInstance, { service, store }: PageDeps)
       })
       const most = isSearch ? searched : onPage
       const seen = rows.slice(0, most)
-      const found = seen.filter(({ row }) => isWanted(row))
-      const shown = found.slice(0, onPage)
+      const matching = seen.filter(({ row }) => isWanted(row))
+      const shown = matching.slice(0, onPage)
       // A page that is full goes on after its last client, another one after the last that it looked at.
-      const isFull = found.length > onPage
+      const isFull = matching.length > onPage
       const last = isFull ? shown.at(-1) : seen.at(-1)
       const next = new URLSearchParams({
         ...(search && { search }),

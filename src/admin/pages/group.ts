@@ -49,12 +49,14 @@ export function groupPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
     const group = await find(param('id'))
     const prefix = membershipPrefix(group.id)
     const from = single(query, 'after')?.slice(0, 100)
-    const found = await store.listFrom(membershipKind, {
+    const memberships = await store.listFrom(membershipKind, {
       prefix,
       ...(from !== undefined && { after: prefix + from }),
       limit: onPage + 1,
     })
-    const users = await Promise.all(found.slice(0, onPage).map(({ userId }) => store.find('user', userId)))
+    const users = await Promise.all(
+      memberships.slice(0, onPage).map(({ userId }) => store.find('user', userId)),
+    )
     const parent = group.parentId === undefined ? undefined : await store.find(groupKind, group.parentId)
     const url = `${service.prefix}${adminPath('groups')}/${group.id}`
     const isChange = single(form, 'name') !== undefined
@@ -77,7 +79,7 @@ export function groupPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
             id: user.id,
             url: `${service.prefix}${adminPath('users')}/${encodeURIComponent(user.id)}`,
           })),
-        ...(found.length > onPage && { nextUrl: `${url}?after=${found.at(onPage - 1)?.userId}` }),
+        ...(memberships.length > onPage && { nextUrl: `${url}?after=${memberships.at(onPage - 1)?.userId}` }),
         url,
         ...(isChange ? { about: 'group' } : single(form, 'join') !== undefined && { about: 'member' }),
       },

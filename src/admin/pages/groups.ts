@@ -38,8 +38,8 @@ export function groupsPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
     const search = (single(query, 'search') ?? '').slice(0, 200)
     const after = single(query, 'after')?.slice(0, 200)
     const prefix = canonicalGroupName(search.trim())
-    const found = await store.listFrom(groupNameKind, { prefix, after, limit: onPage + 1 })
-    const shown = found.slice(0, onPage)
+    const names = await store.listFrom(groupNameKind, { prefix, after, limit: onPage + 1 })
+    const shown = names.slice(0, onPage)
     const groups = await Promise.all(shown.map(({ id }) => store.find(groupKind, id)))
     const next = new URLSearchParams({
       ...(search && { search }),
@@ -56,7 +56,7 @@ export function groupsPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
             url: `${url}/${id}`,
           })),
         search,
-        ...(found.length > onPage && { nextUrl: `${url}?${next}` }),
+        ...(names.length > onPage && { nextUrl: `${url}?${next}` }),
         typed: { name: single(form, 'name') ?? '', description: single(form, 'description') ?? '' },
         administrators: config.admin.group,
       },

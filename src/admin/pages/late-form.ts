@@ -34,7 +34,7 @@ export async function keepForm(
   path: string,
   typed: { readonly form: Parameters; readonly fields: KeptFields; readonly browserSecret: string },
 ): Promise<string> {
-  const kept = Object.keys(typed.fields).flatMap((name) => {
+  const pairs = Object.keys(typed.fields).flatMap((name) => {
     const value = typed.form[name]
     return value === undefined ? [] : [[name, value] as const]
   })
@@ -43,7 +43,7 @@ export async function keepForm(
     id,
     browserHash: hashSecret(typed.browserSecret),
     path,
-    form: Object.fromEntries(kept),
+    form: Object.fromEntries(pairs),
     expiresAt: clock() + config.lifetimes.interactionSeconds,
   }
   await store.write(insert(lateFormKind, late))

@@ -56,7 +56,7 @@ export function overviewPage(app: FastifyInstance, deps: PageDeps): AdminPage {
       const today = Math.floor(now / daySeconds)
       const numbers = Array.from({ length: shownDays }, (_, index) => today - shownDays + 1 + index)
       const since = (numbers[0] ?? today) * daySeconds
-      const [ring, factors, counts, found, errors, { activeGrants }] = await Promise.all([
+      const [ring, factors, counts, days, errors, { activeGrants }] = await Promise.all([
         store.list('key'),
         factorsOf(deps, user.id),
         store.counts(most),
@@ -64,7 +64,7 @@ export function overviewPage(app: FastifyInstance, deps: PageDeps): AdminPage {
         store.rejections({ limit: shownErrors }),
         store.activity(),
       ])
-      const countOf = new Map(found.map(({ day, count }) => [day, count]))
+      const countOf = new Map(days.map(({ day, count }) => [day, count]))
       const examined = deps.examine(ring, now)
       const ofRequests = [app.forwardingFinding(), app.loadFinding()].filter(
         (finding) => finding !== undefined,

@@ -104,9 +104,9 @@ export function userEditPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
           return text === undefined ? [] : [[claim, text] as const]
         }),
       )
-      const wanted = attributeChange(declared, attributeTexts(form, declared))
+      const change = attributeChange(declared, attributeTexts(form, declared))
       const isWrong = textClaims.some((claim) => claimFault(claim, typed[claim] ?? '') !== undefined)
-      if (isWrong || declared.some((one) => attributeFieldFault(one, wanted) !== undefined)) {
+      if (isWrong || declared.some((attribute) => attributeFieldFault(attribute, change) !== undefined)) {
         reply.code(400)
         return show(visit)
       }
@@ -115,7 +115,7 @@ export function userEditPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
       const isSaid = email !== undefined && isTicked(form) !== shownOf(user).isVerified
       const body = {
         claims: changedClaims(user.claims, typed),
-        attributes: changedAttributes(user, wanted).given as UserAttributes, // attributeFieldFault has checked them
+        attributes: changedAttributes(user, change).assigned as UserAttributes, // attributeFieldFault has checked them
         ...omitUndefined({
           username: username === user.username ? undefined : username,
           email: email === (user.email ?? '') ? undefined : email,

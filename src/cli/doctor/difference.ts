@@ -53,31 +53,31 @@ export function differenceOf(
 /** Compares as clients do, character by character: RFC 8414 §3.3, RFC 9728 §3.3. */
 function differenceOfIssuer(setup: Setup, members: Members, reference: Members): Difference | undefined {
   const name = 'issuer' in reference ? 'issuer' : 'resource'
-  const [expected, found] = [String(reference[name]), members[name]]
-  if (found === expected) return undefined
-  if (typeof found !== 'string') {
+  const [expected, value] = [String(reference[name]), members[name]]
+  if (value === expected) return undefined
+  if (typeof value !== 'string') {
     const names = Object.keys(members).slice(0, 5).join(', ')
     return { kind: 'other', said: `has no ${name}`, expected, found: names, change: changeOfServer(setup) }
   }
-  const [ending, otherEnding] = [found, expected].map((text) => text.replace(/^https?:/, ''))
-  const isSlashed = found.replace(/\/+$/, '') === expected
+  const [ending, otherEnding] = [value, expected].map((text) => text.replace(/^https?:/, ''))
+  const isSlashed = value.replace(/\/+$/, '') === expected
   if (!isSlashed && ending !== otherEnding) {
-    const issuer = URL.canParse(found) ? found.replace(/\/+$/, '') : undefined
+    const issuer = URL.canParse(value) ? value.replace(/\/+$/, '') : undefined
     return {
       kind: 'issuer',
       said: `has another ${name}`,
       expected,
-      found,
+      found: value,
       change: changeOfServer(setup, issuer),
     }
   }
-  const said = `has the ${name} with ${isSlashed ? 'a trailing slash' : found.split(':')[0]}`
+  const said = `has the ${name} with ${isSlashed ? 'a trailing slash' : value.split(':')[0]}`
   const rewrite = 'sub_filter_types none;   (in nginx: the proxy must not rewrite what it passes on)'
   return {
     kind: 'rewritten',
     said,
     expected,
-    found,
+    found: value,
     change: [rewrite, ...setting('issuer', setup.config.issuer)],
   }
 }
@@ -93,10 +93,10 @@ function differenceOfMembers(members: Members, reference: Members): Difference |
 }
 
 function differenceOfType(response: HttpResponse, reference: HttpResponse): Difference | undefined {
-  const [expected = '', found = 'none'] = [reference, response].map((one) => headerOf(one, 'content-type'))
-  const [type, otherType] = [expected, found].map((text) => text.split(';')[0]?.trim().toLowerCase())
+  const [expected = '', value = 'none'] = [reference, response].map((one) => headerOf(one, 'content-type'))
+  const [type, otherType] = [expected, value].map((text) => text.split(';')[0]?.trim().toLowerCase())
   if (type === otherType) return undefined
-  return { kind: 'type', said: 'has the wrong content type', expected, found, change: refresh }
+  return { kind: 'type', said: 'has the wrong content type', expected, found: value, change: refresh }
 }
 
 const refresh = [

@@ -92,14 +92,14 @@ export interface Reference {
 }
 
 /** Starts one. It does not listen, its store is in memory, and its keys are its own. */
-export async function startReference(given: Config): Promise<Reference> {
+export async function startReference(operatorConfig: Config): Promise<Reference> {
   const [{ buildApp }, { openStore }, { loadKeyRing }] = await Promise.all([
     import('../../app/app.ts'),
     import('../../storage/open.ts'),
     import('../../keys/key-ring.ts'),
   ])
   // Paths that only a development server has are not checked.
-  const config: Config = { ...given, mode: 'serve', logLevel: 'silent' }
+  const config: Config = { ...operatorConfig, mode: 'serve', logLevel: 'silent' }
   const [clock, random] = [systemClock, systemRandom]
   const store = await openStore('sqlite::memory:')
   const secret = random(32).toString('base64url')

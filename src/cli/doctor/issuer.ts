@@ -200,15 +200,15 @@ export async function examinePublishedKeys(
       found  ${response.status}: ${excerptOf(response)}
       change  location ${new URL(url).pathname} { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`
   }
-  const found = set.map((key: { kid?: unknown }) => String(key?.kid))
+  const keyIds = set.map((key: { kid?: unknown }) => String(key?.kid))
   const lag = keys.reloadSeconds + lifetimes.metadataCacheSeconds
   const published = ring.filter((key) => key.kind === 'signing' && !isRetired(key, now))
-  const isMissing = published.some(({ id, createdAt }) => !found.includes(id) && createdAt + lag < now)
-  const isForeign = found.some((kid) => !ring.some(({ id }) => id === kid))
+  const isMissing = published.some(({ id, createdAt }) => !keyIds.includes(id) && createdAt + lag < now)
+  const isForeign = keyIds.some((kid) => !ring.some(({ id }) => id === kid))
   if (!isMissing && !isForeign) return ok`published keys: ${url} has the keys of the store`
   return problem`published keys: are not those of this store: another server responds, or an old copy
     expected  ${published.map(({ id }) => id)}
-    found  ${found.length === 0 ? 'none' : found}
+    found  ${keyIds.length === 0 ? 'none' : keyIds}
     change  proxy_pass ${upstreamOf(setup)};   (in nginx: to the server of this store)
     change  proxy_cache off;`
 }

@@ -55,40 +55,40 @@ function* examineHeaders(response: HttpResponse, reference: HttpResponse): Gener
   if (changed.length === 0) yield ok`headers: arrive as they were sent`
   for (const name of changed) {
     const title = name.replaceAll(/(^|-)[a-z]/g, (initial) => initial.toUpperCase())
-    const [expected = '', found] = [headerOf(reference, name), headerOf(response, name)]
-    if (found === undefined) {
+    const [expected = '', value] = [headerOf(reference, name), headerOf(response, name)]
+    if (value === undefined) {
       yield problem`headers: ${name} is lost on the way
         expected  ${expected}
         found  no such header
         change  remove the line that hides it, in nginx: proxy_hide_header ${title};`
     } else {
-      const isAdded = found.includes(expected)
+      const isAdded = value.includes(expected)
       yield (isAdded ? warning : problem)`headers: ${name} is ${isAdded ? 'sent twice' : 'replaced'}
         expected  ${expected}
-        found  ${found}
+        found  ${value}
         change  remove the line that sets it, in nginx: add_header ${title} …;`
     }
   }
 }
 
 /** A proxy may require https for longer; of several values browsers take the first, RFC 6797 §8.1. */
-function isAsGood(name: string, found: string | undefined, expected: string | undefined): boolean {
-  if (expected === undefined || found === expected) return true
+function isAsGood(name: string, value: string | undefined, expected: string | undefined): boolean {
+  if (expected === undefined || value === expected) return true
   if (name !== 'strict-transport-security') return false
-  const [age = 0, expectedAge = 0] = [found, expected].map((text) =>
+  const [age = 0, expectedAge = 0] = [value, expected].map((text) =>
     Number(/max-age="?(\d+)/i.exec(text ?? '')?.[1] ?? 0),
   )
   return age >= expectedAge
 }
 
 function examineCookies(response: HttpResponse, reference: HttpResponse): Finding {
-  const [expected, found] = [cookiesOf(reference), cookiesOf(response)]
-  const missing = expected.filter((cookie) => !found.includes(cookie))
+  const [expected, cookies] = [cookiesOf(reference), cookiesOf(response)]
+  const missing = expected.filter((cookie) => !cookies.includes(cookie))
   if (missing.length === 0) return ok`cookies: arrive with every attribute`
-  if (found.length > 0) {
+  if (cookies.length > 0) {
     return problem`cookies: are changed on the way
       expected  ${missing}
-      found  ${found}
+      found  ${cookies}
       change  remove the lines that change them, in nginx: proxy_cookie_path, proxy_cookie_domain, proxy_cookie_flags`
   }
   return problem`cookies: are lost on the way: users cannot sign in

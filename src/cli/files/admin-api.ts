@@ -58,12 +58,12 @@ export interface Use {
 const isOfAdminApi = (scope: string) => scope.startsWith('admin:')
 
 /** Returns the scopes that a use needs, and no other. */
-export function scopesFor({ wanted, writes = false }: Use): readonly string[] {
-  const hasClients = wanted === undefined || wanted.clients !== undefined
-  const withSecrets = (wanted?.clients ?? []).filter(
+export function scopesFor({ wanted: entries, writes = false }: Use): readonly string[] {
+  const hasClients = entries === undefined || entries.clients !== undefined
+  const withSecrets = (entries?.clients ?? []).filter(
     ({ entry }) => (entry.secret ?? entry.secretFile ?? entry.newSecretFile) !== undefined,
   )
-  const changesUsers = writes && (wanted?.users ?? wanted?.groups) !== undefined
+  const changesUsers = writes && (entries?.users ?? entries?.groups) !== undefined
   const scopes: readonly string[] = [
     'admin:users:read',
     ...(changesUsers ? ['admin:users:write'] : []),
@@ -200,10 +200,10 @@ async function obtainToken(
   const { clientId } = credentials
   try {
     const api = requireSafe(server, '--server')
-    const found = await oauth.resourceDiscoveryRequest(api, optionsFor(api))
+    const discovery = await oauth.resourceDiscoveryRequest(api, optionsFor(api))
     const { resource, authorization_servers: issuers = [] } = await oauth.processResourceDiscoveryResponse(
       api,
-      found,
+      discovery,
     )
     const issuer = requireSafe(issuers[0] ?? '', 'the authorization server of the admin API')
     const metadata = await oauth.discoveryRequest(issuer, { ...optionsFor(issuer), algorithm: 'oauth2' })

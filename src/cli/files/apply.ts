@@ -57,15 +57,15 @@ export function addApplyCommand(program: Command): void {
 }
 
 async function apply({ file, prune, dryRun, ...flags }: ApplyFlags): Promise<void> {
-  const wanted = readFiles(file)
-  await withTarget(flags, { wanted, writes: dryRun !== true }, async (target) => {
+  const entries = readFiles(file)
+  await withTarget(flags, { wanted: entries, writes: dryRun !== true }, async (target) => {
     const told: Readonly<Record<string, unknown>>[] = []
     const tell = (members: Readonly<Record<string, unknown>>) => {
       if (flags.json) told.push(members)
       else printMembers(members)
     }
     const setting: Setting = { target, faults: [], tell }
-    const planned = plan(setting, await target.readState(wanted), wanted, prune === true)
+    const planned = plan(setting, await target.readState(entries), entries, prune === true)
     const changes = [...planned.kept, ...planned.pruned].flatMap((batch) => batch.changes)
     if (!flags.json) printChanges(changes)
     const isWritten = dryRun !== true && changes.length > 0
@@ -96,28 +96,28 @@ interface Plan {
 }
 
 /** @throws {ConfigError} with everything that cannot be applied. */
-function plan(setting: Setting, state: State, wanted: Wanted, isPruned: boolean): Plan {
-  const { groups, batches } = planGroups(setting, state.groups, wanted.groups ?? [])
-  const users = planUsers(setting, state, groups, wanted.users ?? [])
-  const clients = planClients(setting, state, groups, wanted.clients ?? [])
+function plan(setting: Setting, state: State, entries: Wanted, isPruned: boolean): Plan {
+  const { groups, batches } = planGroups(setting, state.groups, entries.groups ?? [])
+  const users = planUsers(setting, state, groups, entries.users ?? [])
+  const clients = planClients(setting, state, groups, entries.clients ?? [])
   if (setting.faults.length > 0) throw new ConfigError(setting.faults)
   const pruned = !isPruned
     ? []
     : [
-        wanted.clients === undefined ? [] : pruneClients(setting, state.clients, wanted),
-        wanted.users === undefined ? [] : pruneUsers(setting, state.users, users.named, wanted),
-        wanted.groups === undefined ? [] : (pruneGroups(setting, groups, wanted) ?? []),
+        entries.clients === undefined ? [] : pruneClients(setting, state.clients, entries),
+        entries.users === undefined ? [] : pruneUsers(setting, state.users, users.named, entries),
+        entries.groups === undefined ? [] : (pruneGroups(setting, groups, entries) ?? []),
       ].flat()
   return { kept: [...batches, ...users.batches, ...clients], pruned }
 }
 
-async function writeAll(flags: DestructiveFlags, { kept, pruned }: Plan): Promise<void> {
+async function writeAll(flags: DestructiveFlags, { kept: batches, pruned }: Plan): Promise<void> {
   if (pruned.length > 0) {
     const deleted = countOf(pruned.flatMap(({ changes }) => changes))
     await confirmOrAbort(flags, `Delete ${deleted}? Their sessions and tokens end.`, 'nothing was changed')
   }
-  for (const { write } of kept) await write()
-  for (const { finish } of kept) await finish?.()
+  for (const { write } of batches) await write()
+  for (const { finish } of batches) await finish?.()
   for (const { write } of pruned) await write()
 }
 

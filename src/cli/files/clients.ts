@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import type { OperatorClientMembers } from '../../clients/core-members.ts'
-import type { Known } from '../../clients/members.ts'
+import type { ClientVocabulary } from '../../clients/members.ts'
 import {
   addOperatorClient,
   replaceOperatorClient,
@@ -31,7 +31,7 @@ interface Said {
 /** Plans what entries say about clients. @param groups Those there are when the clients are changed. */
 export function planClients(
   setting: Setting,
-  { clients, otherClientIds, known }: Pick<State, 'clients' | 'otherClientIds' | 'known'>,
+  { clients, otherClientIds, known: vocabulary }: Pick<State, 'clients' | 'otherClientIds' | 'known'>,
   groups: readonly Group[],
   entries: readonly Entry[],
 ): readonly Batch[] {
@@ -45,8 +45,8 @@ export function planClients(
           throw new CommandFailed('client_id: this client registered itself, and changes itself')
         const said = { request: requestOf(placed.entry, groups), secret: secretOf(placed) }
         const before = byId.get(clientId)
-        if (before === undefined) return addition(setting, placed, said, known, entryOf)
-        return change(setting, placed, said, known, before, entryOf)
+        if (before === undefined) return addition(setting, placed, said, vocabulary, entryOf)
+        return change(setting, placed, said, vocabulary, before, entryOf)
       }) ?? []
     )
   })
@@ -74,26 +74,26 @@ type EntryOf = (client: Client) => ClientEntry
 function addition(
   { target, tell }: Setting,
   placed: Entry,
-  { request, secret: given }: Said,
-  known: Known,
+  { request, secret: ownSecret }: Said,
+  vocabulary: ClientVocabulary,
   entryOf: EntryOf,
 ): Batch {
   const { client_id: clientId, locked } = placed.entry
   const context = contextOf(placed)
-  const fresh = { id: clientId, secret: given?.text ?? systemRandom(32) }
-  const { client, secret } = addOperatorClient(request, known, fresh, context)
-  if (given !== undefined && secret === undefined)
+  const fresh = { id: clientId, secret: ownSecret?.text ?? systemRandom(32) }
+  const { client, secret } = addOperatorClient(request, vocabulary, fresh, context)
+  if (ownSecret !== undefined && secret === undefined)
     throw new CommandFailed('secret: a public client has no secret')
   const after = locked === true ? { ...client, lockedAt: context.at } : client
-  const entry = { ...entryOf(after), ...(secret !== undefined && { secret: newSecret(given) }) }
+  const entry = { ...entryOf(after), ...(secret !== undefined && { secret: newSecret(ownSecret) }) }
   return {
     changes: [{ action: 'add', kind: 'client', name: clientId, members: membersOfNew(entry) }],
     write: async () => {
       // The file first: a client without its secret would be of no use.
-      if (given?.target !== undefined)
-        writeFileSync(given.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
+      if (ownSecret?.target !== undefined)
+        writeFileSync(ownSecret.target, `${secret}\n`, { flag: 'wx', mode: 0o600, flush: true })
       await target.addClient(after, secret, placed.file)
-      if (secret !== undefined && given === undefined)
+      if (secret !== undefined && ownSecret === undefined)
         tell({
           client_id: clientId,
           secret: `was not shown; lychgate client rotate-secret ${clientId} makes another`,
@@ -111,12 +111,12 @@ function change(
   { target }: Setting,
   placed: Entry,
   { request, secret }: Said,
-  known: Known,
+  vocabulary: ClientVocabulary,
   before: Client,
   entryOf: EntryOf,
 ): Batch | [] {
   const context = contextOf(placed)
-  const replaced = resultOf(replaceOperatorClient(before, request, known, context))
+  const replaced = resultOf(replaceOperatorClient(before, request, vocabulary, context))
   const isChanged = differences(entryOf(before), entryOf(replaced)).length > 0
   const { lockedAt, ...unlocked } = isChanged ? replaced : before
   const isLocked = placed.entry.locked ?? lockedAt !== undefined
@@ -139,9 +139,9 @@ function change(
 export function pruneClients(
   { target }: Setting,
   clients: readonly Client[],
-  wanted: Wanted,
+  entries: Wanted,
 ): readonly Batch[] {
-  const named = new Set(wanted.clients?.map(({ entry }) => entry.client_id))
+  const named = new Set(entries.clients?.map(({ entry }) => entry.client_id))
   const { callerId } = target
   if (callerId !== undefined && !named.has(callerId) && clients.some(({ id }) => id === callerId))
     throw new CommandFailed(`${callerId} calls the admin API, and no file has it: it would delete itself`)
@@ -149,6 +149,6 @@ export function pruneClients(
     .filter(({ id }) => !named.has(id))
     .map((client) => ({
       changes: [{ action: 'delete', kind: 'client', name: client.id, members: [] }],
-      write: () => target.deleteClient(client, pruningFile(wanted, 'clients')),
+      write: () => target.deleteClient(client, pruningFile(entries, 'clients')),
     }))
 }

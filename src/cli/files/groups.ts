@@ -31,17 +31,17 @@ interface Settled {
   readonly changes: readonly Change[]
   readonly steps: readonly Step<Group>[]
   /** The names that groups had before others could get them, by the ids of the groups. */
-  readonly given: ReadonlyMap<string, string>
+  readonly freedNames: ReadonlyMap<string, string>
 }
 
 /** Plans what entries say about groups. All of it is written together: two changes may need each other. */
 export function planGroups(
   setting: Setting,
-  known: readonly Group[],
+  current: readonly Group[],
   entries: readonly Entry[],
 ): { readonly groups: readonly Group[]; readonly batches: readonly Batch[] } {
   const ordered = parentsFirst(entries)
-  let settled: Settled = { groups: known, changes: [], steps: [], given: new Map() }
+  let settled: Settled = { groups: current, changes: [], steps: [], freedNames: new Map() }
   const each = (settle: (entry: Entry) => Settled) => {
     for (const entry of ordered) settled = attempt(setting, entry, () => settle(entry)) ?? settled
   }
@@ -61,7 +61,7 @@ function freshOf({ id }: GroupEntry): Buffer {
 
 /** Gives a group another name for now if an entry wants its name, and another entry gives it a new one. */
 function freeName(settled: Settled, { entry: { id, name } }: Entry, entries: readonly Entry[]): Settled {
-  const { groups, steps, given } = settled
+  const { groups, steps, freedNames } = settled
   const holder = findAmong(groups, name)
   const next = entries.find(({ entry }) => entry.id !== undefined && entry.id === holder?.id)
   const isFreed = next !== undefined && canonicalGroupName(next.entry.name) !== canonicalGroupName(name)
@@ -72,19 +72,19 @@ function freeName(settled: Settled, { entry: { id, name } }: Entry, entries: rea
     ...settled,
     groups: groups.map((one) => (one.id === after.id ? after : one)),
     steps: [...steps, { before: holder, after, file: next.file }],
-    given: new Map(given).set(holder.id, holder.name),
+    freedNames: new Map(freedNames).set(holder.id, holder.name),
   }
 }
 
 function settleOne(settled: Settled, placed: Entry): Settled {
-  const { groups, changes, steps, given } = settled
+  const { groups, changes, steps, freedNames } = settled
   const { name, id, description = '', parent } = placed.entry
   const before = id === undefined ? findAmong(groups, name) : groups.find((one) => one.id === id)
   const parentId = parent === undefined ? '' : requireAmong(groups, parent, 'parent')
   const context = contextOf(placed)
-  const wanted = { name, description, parentId }
+  const details = { name, description, parentId }
   if (before === undefined) {
-    const after = resultOf(createGroup(groups, wanted, freshOf(placed.entry), context))
+    const after = resultOf(createGroup(groups, details, freshOf(placed.entry), context))
     const members = membersOfNew(groupEntry(after, namesOf(groups)))
     return {
       ...settled,
@@ -94,8 +94,8 @@ function settleOne(settled: Settled, placed: Entry): Settled {
     }
   }
   const entryOf = (group: Group) => groupEntry(group, namesOf(groups))
-  const named = { ...before, name: given.get(before.id) ?? before.name }
-  const after = resultOf(changeGroup(groups, before, wanted, context))
+  const named = { ...before, name: freedNames.get(before.id) ?? before.name }
+  const after = resultOf(changeGroup(groups, before, details, context))
   const members = differences(entryOf(named), entryOf(after))
   if (members.length === 0) return settled
   return {
@@ -140,10 +140,10 @@ export function requireAmong(groups: readonly Group[], name: string, member: str
 function parentsFirst(entries: readonly Entry[]): readonly Entry[] {
   const byName = new Map(entries.map((one) => [canonicalGroupName(one.entry.name), one]))
   const ordered = new Set<Entry>()
-  const visit = (one: Entry, below: readonly Entry[]) => {
-    const parent = byName.get(canonicalGroupName(one.entry.parent ?? ''))
-    if (parent !== undefined && !below.includes(parent)) visit(parent, [...below, one])
-    ordered.add(one)
+  const visit = (entry: Entry, below: readonly Entry[]) => {
+    const parent = byName.get(canonicalGroupName(entry.entry.parent ?? ''))
+    if (parent !== undefined && !below.includes(parent)) visit(parent, [...below, entry])
+    ordered.add(entry)
   }
   for (const one of entries) visit(one, [one])
   return [...ordered]
@@ -153,9 +153,9 @@ function parentsFirst(entries: readonly Entry[]): readonly Entry[] {
 export function pruneGroups(
   { target }: Setting,
   groups: readonly Group[],
-  wanted: Wanted,
+  inFiles: Wanted,
 ): Batch | undefined {
-  const { groups: entries = [] } = wanted
+  const { groups: entries = [] } = inFiles
   const isKept = ({ id, name }: Group) =>
     entries.some(({ entry }) =>
       entry.id === undefined ? canonicalGroupName(entry.name) === canonicalGroupName(name) : entry.id === id,
@@ -166,7 +166,7 @@ export function pruneGroups(
     changes: groups
       .filter(({ id }) => ids.has(id))
       .map(({ name }) => ({ action: 'delete', kind: 'group', name, members: [] })),
-    write: () => target.deleteGroups(lowestFirst(groups, ids), pruningFile(wanted, 'groups')),
+    write: () => target.deleteGroups(lowestFirst(groups, ids), pruningFile(inFiles, 'groups')),
   }
 }
 

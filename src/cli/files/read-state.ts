@@ -4,7 +4,7 @@ import { clientOperations } from '../../admin/operations/clients.ts'
 import { listGroups, listMembers } from '../../admin/operations/group-reads.ts'
 import { listAttributes, listUsers } from '../../admin/operations/users.ts'
 import type { OperatorClientMembers } from '../../clients/core-members.ts'
-import type { Known } from '../../clients/members.ts'
+import type { ClientVocabulary } from '../../clients/members.ts'
 import { addOperatorClient } from '../../clients/operator-client.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import type { Group } from '../../domain/group.ts'
@@ -13,7 +13,7 @@ import type { Client, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { parseScope } from '../../domain/scope.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import { knownTo } from '../../feature/known-to.ts'
+import { vocabularyOf } from '../../feature/client-vocabulary.ts'
 import { declared } from '../../features.ts'
 import { CommandFailed } from '../failure.ts'
 import type { Json, Operator } from '../operate.ts'
@@ -22,17 +22,17 @@ import type { State } from './state.ts'
 
 /**
  * Reads what files can describe.
- * @param wanted What the files have; absent: all is read.
+ * @param entries What the files have; absent: all is read.
  * @param see Takes each object, as it is described.
  */
 export async function readState(
   operator: Operator,
-  wanted: Wanted | undefined,
+  entries: Wanted | undefined,
   see: (kind: 'group' | 'user' | 'client', found: Json) => void,
 ): Promise<State> {
   const { list, store, config } = operator
-  const readsUsers = wanted === undefined || wanted.users !== undefined
-  const readsClients = wanted === undefined || wanted.clients !== undefined
+  const readsUsers = entries === undefined || entries.users !== undefined
+  const readsClients = entries === undefined || entries.clients !== undefined
   const groups = await list(listGroups, {})
   const users = readsUsers ? await list(listUsers, {}) : []
   const memberships = new Map<string, string[]>()
@@ -52,17 +52,18 @@ export async function readState(
     // A store has the hashes of their secrets, too.
     clients:
       store === undefined
-        ? await clientsOf(operator, wanted, own)
+        ? await clientsOf(operator, entries, own)
         : (await store.list('client')).filter(({ origin }) => origin !== 'registered'),
     otherClientIds: new Set(others.map((client) => String(client['client_id']))),
-    known: config === undefined ? await knownOf(operator, readsClients) : knownTo(config, declared),
+    known:
+      config === undefined ? await vocabularyFor(operator, readsClients) : vocabularyOf(config, declared),
     attributes: readsUsers ? (await list(listAttributes, {})).map(attributeOf) : [],
   }
 }
 
 // `as` in what follows: as the operations describe them.
 
-async function knownOf({ list }: Operator, readsClients: boolean): Promise<Known> {
+async function vocabularyFor({ list }: Operator, readsClients: boolean): Promise<ClientVocabulary> {
   const resources = readsClients ? await list(listResources, {}) : []
   return {
     scopes: resources.flatMap(({ scopes }) => scopes as string[]),
@@ -74,12 +75,12 @@ async function knownOf({ list }: Operator, readsClients: boolean): Promise<Known
 /** Returns the clients of a server, with the secrets of the files that are theirs: the server does not tell a secret. */
 async function clientsOf(
   { perform }: Operator,
-  wanted: Wanted | undefined,
+  entries: Wanted | undefined,
   own: readonly Json[],
 ): Promise<readonly Client[]> {
   const ids = new Set(own.map((client) => client['client_id']))
   const matching = new Map<unknown, string>()
-  for (const placed of wanted?.clients ?? []) {
+  for (const placed of entries?.clients ?? []) {
     const { client_id } = placed.entry
     const client_secret = ids.has(client_id) ? readableSecret(placed) : undefined
     if (client_secret === undefined) continue
@@ -132,8 +133,8 @@ function userOf({ sub, username, locked_at, seeded, created_at, ...described }: 
 }
 
 /** @param secret The one it has, if that is known. */
-function clientOf(one: Json, secret: string | undefined): Client {
-  const { client_id: id, configured, locked_at: lockedAt } = one
+function clientOf(members: Json, secret: string | undefined): Client {
+  const { client_id: id, configured, locked_at: lockedAt } = members
   if (!isObject(configured))
     throw new CommandFailed(
       'the server is older than this command: its admin API does not say what is configured',
@@ -144,7 +145,7 @@ function clientOf(one: Json, secret: string | undefined): Client {
   const fresh = { id: String(id), secret: secret ?? Buffer.alloc(32) }
   const { client } = addOperatorClient(request, known, fresh, {
     by: 'operator',
-    at: Number(one['client_id_issued_at']),
+    at: Number(members['client_id_issued_at']),
   })
   return {
     ...client,

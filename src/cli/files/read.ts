@@ -44,7 +44,7 @@ export function readFiles(paths: readonly string[]): Wanted {
   const files = paths.flatMap(filesOf)
   const validate = compile()
   const faults: string[] = []
-  const found: { [K in Kind]?: Placed<Entries[K]>[] } = {}
+  const byKind: { [K in Kind]?: Placed<Entries[K]>[] } = {}
   const names: { [K in Kind]?: string[] } = {}
   for (const path of files) {
     const { content, faults: own } = readFile(path, validate)
@@ -53,13 +53,13 @@ export function readFiles(paths: readonly string[]): Wanted {
       const entries = content[kind]
       // `as`: the schema says what the entries of each kind are.
       if (entries === undefined) continue
-      found[kind] = [...(found[kind] ?? []), ...entries] as never
+      byKind[kind] = [...(byKind[kind] ?? []), ...entries] as never
       names[kind] = [...(names[kind] ?? []), basename(path)]
     }
   }
-  faults.push(...kinds.flatMap((kind) => keys[kind].flatMap((key) => repeated(found[kind] ?? [], key))))
+  faults.push(...kinds.flatMap((kind) => keys[kind].flatMap((key) => repeated(byKind[kind] ?? [], key))))
   if (faults.length > 0) throw new ConfigError(faults)
-  return { ...found, files: names }
+  return { ...byKind, files: names }
 }
 
 function filesOf(path: string): readonly string[] {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { configuredOf } from '../../clients/describe.ts'
-import type { Known } from '../../clients/members.ts'
+import type { ClientVocabulary } from '../../clients/members.ts'
 import type { Attribute } from '../../domain/attributes.ts'
 import { textClaims } from '../../domain/claims.ts'
 import type { Group } from '../../domain/group.ts'
@@ -22,7 +22,7 @@ export interface State {
   /** The ids of the groups that a user was added to, by the `sub` of the user. */
   readonly memberships: ReadonlyMap<string, readonly string[]>
   /** What clients may refer to. */
-  readonly known: Known
+  readonly known: ClientVocabulary
   /** The attributes of users that are declared. */
   readonly attributes: readonly Attribute[]
 }
@@ -49,7 +49,7 @@ export function userEntry(
   { id, username, email, lockedAt, claims, attributes }: User,
   groups: readonly string[],
 ): UserEntry {
-  const known = textClaims.flatMap((name) => {
+  const textMembers = textClaims.flatMap((name) => {
     const value = claims[name]
     return typeof value === 'string' && value !== '' ? [[name, value] as const] : []
   })
@@ -60,7 +60,7 @@ export function userEntry(
     ...(email !== undefined && claims['email_verified'] === true && { email_verified: true }),
     ...(lockedAt !== undefined && { locked: true }),
     ...(groups.length > 0 && { groups: groups.toSorted() }),
-    ...(known.length > 0 && { claims: Object.fromEntries(known) }),
+    ...(textMembers.length > 0 && { claims: Object.fromEntries(textMembers) }),
     ...omitUndefined({ attributes }),
   }
 }

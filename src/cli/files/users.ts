@@ -32,16 +32,16 @@ export function planUsers(
     const { sub, username } = placed.entry
     const before = sub === undefined ? byName.get(canonicalUsername(username) ?? '') : byId.get(sub)
     if (before !== undefined) named.add(before.id)
-    const known = memberships.get(before?.id ?? '') ?? []
+    const groupsBefore = memberships.get(before?.id ?? '') ?? []
     return (
       attempt(setting, placed, () => {
-        const wanted = (placed.entry.groups ?? []).map((name) => requireAmong(groups, name, 'groups'))
+        const groupsAfter = (placed.entry.groups ?? []).map((name) => requireAmong(groups, name, 'groups'))
         const after =
           before === undefined ? newUser(attributes, placed) : changedUser(attributes, before, placed)
         if (before !== undefined) for (const login of loginsOf(before)) logins.delete(login)
         if (loginsOf(after).some((login) => logins.has(login))) throw taken()
         for (const login of loginsOf(after)) logins.set(login, after.id)
-        return planUser(setting, placed, before, after, { groups, known, wanted })
+        return planUser(setting, placed, before, after, { groups, known: groupsBefore, wanted: groupsAfter })
       }) ?? []
     )
   })
@@ -101,7 +101,7 @@ function newUser(declared: State['attributes'], placed: Entry): User {
   const { sub, username, email, email_verified: emailVerified = false, locked } = placed.entry
   const claims = Object.fromEntries(Object.entries(claimsOf(placed.entry)).filter(([, text]) => text !== ''))
   const context = contextOf(placed)
-  const attributes = { declared, given: placed.entry.attributes ?? {} }
+  const attributes = { declared, assigned: placed.entry.attributes ?? {} }
   const profile = { username, emailVerified, claims, attributes, ...(email && { email }) }
   const user = createUser(profile, sub ?? systemRandom(16), context.at)
   return locked === true ? resultOf(lockUser(user, context)) : user
@@ -111,7 +111,7 @@ function newUser(declared: State['attributes'], placed: Entry): User {
 function changedUser(declared: State['attributes'], user: User, placed: Entry): User {
   const { username, email, email_verified: emailVerified, locked } = placed.entry
   const context = contextOf(placed)
-  const attributes = { declared, given: placed.entry.attributes ?? {} }
+  const attributes = { declared, assigned: placed.entry.attributes ?? {} }
   const change = { claims: claimsOf(placed.entry), attributes, ...omitUndefined({ email, emailVerified }) }
   const after = resultOf(editProfile(user, change, context))
   if (after.username !== canonicalUsername(username))
@@ -137,12 +137,12 @@ export function pruneUsers(
   { target }: Setting,
   users: readonly User[],
   named: ReadonlySet<string>,
-  wanted: Wanted,
+  entries: Wanted,
 ): readonly Batch[] {
   return users
     .filter(({ id }) => !named.has(id))
     .map((user) => ({
       changes: [{ action: 'delete', kind: 'user', name: user.username, members: [] }],
-      write: () => target.deleteUser(user, pruningFile(wanted, 'users')),
+      write: () => target.deleteUser(user, pruningFile(entries, 'users')),
     }))
 }

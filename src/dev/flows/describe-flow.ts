@@ -11,32 +11,32 @@ const mostApart: Seconds = 5
 
 /** Describes a flow, with names from the store, and for each token whether the server would accept it now. */
 export async function describeFlow(
-  kept: KeptFlow,
+  flow: KeptFlow,
   { store, service, clock }: Needs<'store' | 'service' | 'clock'>,
 ): Promise<Flow> {
-  const [first, last] = [kept.exchanges[0], kept.exchanges.at(-1)]
-  const tokens = kept.exchanges.flatMap(({ issued }) => issued)
+  const [first, last] = [flow.exchanges[0], flow.exchanges.at(-1)]
+  const tokens = flow.exchanges.flatMap(({ issued }) => issued)
   const grants = new Map<string, GrantOfToken>()
   for (const key of new Set(tokens.flatMap((token) => grantKeyOf(token) ?? []))) {
     const grant = await store.find('grantOfToken', key)
     if (grant !== undefined) grants.set(key, grant)
   }
-  const { clientId } = kept
+  const { clientId } = flow
   const client = clientId === undefined ? undefined : await store.find('client', clientId)
-  const userId = kept.userId ?? [...grants.values()][0]?.userId
+  const userId = flow.userId ?? [...grants.values()][0]?.userId
   const user = userId === undefined ? undefined : await store.find('user', userId)
   return {
-    id: kept.id,
+    id: flow.id,
     startedAt: first?.at ?? 0,
     lastAt: last?.at ?? 0,
     ...(clientId !== undefined && { client: { id: clientId, ...(client?.name && { name: client.name }) } }),
     ...(user && { user: user.username }),
-    refused: kept.exchanges.filter(({ refused: rejected }) => rejected !== undefined).length,
-    exchanges: kept.exchanges.map((exchange, at) =>
-      describeExchange(exchange, first?.startedMs ?? 0, kept.exchanges[at - 1]),
+    refused: flow.exchanges.filter(({ refused: rejected }) => rejected !== undefined).length,
+    exchanges: flow.exchanges.map((exchange, at) =>
+      describeExchange(exchange, first?.startedMs ?? 0, flow.exchanges[at - 1]),
     ),
-    omitted: kept.omitted,
-    tokens: lineageOf(kept.exchanges, grants, service, clock()),
+    omitted: flow.omitted,
+    tokens: lineageOf(flow.exchanges, grants, service, clock()),
   }
 }
 

@@ -74,24 +74,24 @@ export interface FlowBook {
 /** Makes an empty book with these bounds. */
 export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
   const flows = new Map<string, OpenFlow>()
-  const known = new Map<string, OpenFlow>()
+  const flowsById = new Map<string, OpenFlow>()
   let loose: { readonly exchange: KeptExchange; readonly peer: string }[] = []
   let count = 0
 
   const find = (belonging: Belonging, exchange: KeptExchange): OpenFlow | undefined => {
     const { grantIds, clientId, browser, peer } = belonging
-    const [named] = sureKeys(belonging).flatMap((key) => known.get(key) ?? [])
+    const [named] = sureKeys(belonging).flatMap((key) => flowsById.get(key) ?? [])
     if (named !== undefined) return named
     if (clientId !== undefined) {
-      const latest = known.get(`client ${clientId}`)
+      const latest = flowsById.get(`client ${clientId}`)
       // Another grant is another flow, and so is a token of a grant whose authorization was not recorded.
       const isNext =
         exchange.step === 'authorization' ? latest?.exchanges.some(isAuthorization) : grantIds.length > 0
       return isNext ? undefined : latest
     }
-    const ofBrowser = browser === undefined ? undefined : known.get(`browser ${browser}`)
+    const ofBrowser = browser === undefined ? undefined : flowsById.get(`browser ${browser}`)
     if (ofBrowser !== undefined) return ofBrowser
-    const ofPeer = known.get(`peer ${peer}`)
+    const ofPeer = flowsById.get(`peer ${peer}`)
     if (ofPeer === undefined || exchange.startedMs - ofPeer.lastMs > peerMs) return undefined
     // Discovery after an authorization belongs to the next flow.
     const isNew =
@@ -116,11 +116,11 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
       `peer ${peer}`,
     ]
     for (const key of keys) {
-      if (known.get(key) === flow) continue
+      if (flowsById.get(key) === flow) continue
       // A client that changes its name each time must not exhaust memory.
       if (flow.keys >= mostKeys) break
       flow.keys += 1
-      known.set(key, flow)
+      flowsById.set(key, flow)
     }
     if (clientId !== undefined) flow.clientId ??= clientId
     if (userId !== undefined) flow.userId = userId
@@ -158,20 +158,20 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
       const [oldest] = flows.values()
       if (oldest === undefined) return
       flows.delete(oldest.id)
-      for (const [key, flow] of known) if (flow === oldest) known.delete(key)
+      for (const [key, flow] of flowsById) if (flow === oldest) flowsById.delete(key)
     }
   }
 
   return {
     add(exchange, belonging) {
-      const found = find(belonging, exchange)
+      const openFlow = find(belonging, exchange)
       const isNamed = belonging.clientId !== undefined || belonging.grantIds.length > 0
-      if (found === undefined && !isNamed) {
+      if (openFlow === undefined && !isNamed) {
         loose.push({ exchange, peer: belonging.peer })
         loose = loose.slice(-bounds.looseExchanges)
         return
       }
-      const flow = found ?? begin()
+      const flow = openFlow ?? begin()
       takeIn(flow, belonging.peer, exchange.startedMs)
       put(flow, exchange)
       remember(flow, belonging)
@@ -183,7 +183,7 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
       [...flows.values()].find(({ exchanges }) => exchanges.some(({ id }) => id === exchangeId)),
     clear() {
       flows.clear()
-      known.clear()
+      flowsById.clear()
       loose = []
     },
   }

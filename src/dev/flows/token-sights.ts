@@ -15,14 +15,14 @@ const kinds: readonly HandleKind[] = ['code', 'refresh', 'access']
 
 /** Finds the codes, tokens and ID Tokens of this server in these texts, each once. */
 export function tokensIn(keys: HandleKeys, ...texts: readonly string[]): readonly SeenToken[] {
-  const found = new Map<string, SeenToken>()
+  const tokens = new Map<string, SeenToken>()
   for (const text of texts) {
     for (const [token] of text.matchAll(anyToken)) {
       const seen = token.startsWith('eyJ') ? readJwt(token) : readHandle(keys, token)
-      if (seen !== undefined) found.set(seen.fingerprint, seen)
+      if (seen !== undefined) tokens.set(seen.fingerprint, seen)
     }
   }
-  return [...found.values()]
+  return [...tokens.values()]
 }
 
 function readHandle(keys: HandleKeys, token: string): SeenToken | undefined {

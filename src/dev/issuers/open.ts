@@ -81,11 +81,11 @@ function withContentsOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store 
   /** As they were copied: the use of a client is recorded here, too. */
   const copied = new Map<string, string>()
   const copyClient = async (client: Client) => {
-    const known = await own.find('client', client.id)
+    const existing = await own.find('client', client.id)
     const text = JSON.stringify(client)
-    if (known !== undefined && copied.get(client.id) === text) return
+    if (existing !== undefined && copied.get(client.id) === text) return
     copied.set(client.id, text)
-    await write(known === undefined ? insert('client', client) : update('client', client))
+    await write(existing === undefined ? insert('client', client) : update('client', client))
   }
   const write = async (one: Write) => {
     await own.write(one).catch((error: unknown) => {

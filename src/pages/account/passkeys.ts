@@ -136,15 +136,15 @@ export function passkeysPage(app: FastifyInstance, deps: PageDeps): AccountPage 
     const { user, session, context, handleOf } = visit
     const userId = user.id
     const passkeys = await store.listOf(passkeyKind, userId)
-    const wanted = passkeys.find(({ id }) => handleOf(id) === handle)
-    if (wanted === undefined) return false
+    const passkey = passkeys.find(({ id }) => handleOf(id) === handle)
+    if (passkey === undefined) return false
     return store.transact(userCredentials, userId, (current) => {
       const own = current?.passkeys ?? []
-      if (!own.some(({ id }) => id === wanted.id)) return accept(false)
-      const facts = { userId, name: wanted.name, left: own.length - 1 }
+      if (!own.some(({ id }) => id === passkey.id)) return accept(false)
+      const facts = { userId, name: passkey.name, left: own.length - 1 }
       const removal = accept(
         true,
-        remove(passkeyKind, wanted.id),
+        remove(passkeyKind, passkey.id),
         endSessionsOf(userId, context.at, session.id),
         auditEvent('passkey-removed', context, facts),
       )

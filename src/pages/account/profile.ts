@@ -83,11 +83,11 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Pa
       },
     })
 
-  const save = async ({ user, context }: Visit, typed: TypedClaims, wanted: AttributeChange) => {
+  const save = async ({ user, context }: Visit, typed: TypedClaims, change: AttributeChange) => {
     await store.transact('user', user.id, (current) => {
       if (current === undefined) return accept(undefined)
       const claims = changedClaims(current.claims, typed)
-      const attributes = changedAttributes(current, wanted)
+      const attributes = changedAttributes(current, change)
       return { ...editProfile(current, { claims, attributes }, context), result: undefined }
     })
   }
@@ -102,13 +102,13 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Pa
         return done((await isVerificationSent(app, user, context)) ? 'email-sent' : 'email-saved')
       const typed = editable.map((claim) => [claim, (single(form, claim) ?? '').trim()] as const)
       const texts = attributeTexts(form, own)
-      const wanted = attributeChange(own, texts)
+      const attributes = attributeChange(own, texts)
       const isWrong = typed.some(([claim, text]) => claimFault(claim, text) !== undefined)
-      if (isWrong || own.some((attribute) => attributeFieldFault(attribute, wanted) !== undefined)) {
+      if (isWrong || own.some((attribute) => attributeFieldFault(attribute, attributes) !== undefined)) {
         reply.code(400)
         return show(visit, Object.fromEntries(typed), texts)
       }
-      await save(visit, Object.fromEntries(typed), wanted)
+      await save(visit, Object.fromEntries(typed), attributes)
       return done('profile-saved')
     },
   }

@@ -74,13 +74,13 @@ export function announcing(
     }
   }
 
-  const tell = (writes: readonly Write[], found?: unknown): void => {
+  const tell = (writes: readonly Write[], result?: unknown): void => {
     const events = writes.flatMap((write) =>
       write.op === 'insert' && write.kind === 'auditEvent' && noticeOf(write.record) ? [write.record] : [],
     )
     if (events.length === 0) return
     for (const [userId, own] of Map.groupBy(events, (event) => event.userId)) {
-      const before = userIn(found)
+      const before = userIn(result)
       const running = trace(() => deliver(own, before?.id === userId ? before : undefined))
         .catch((error: unknown) => log(`an email could not be sent: ${error}`))
         .finally(() => underWay.delete(running))
@@ -111,9 +111,9 @@ export function announcing(
 }
 
 /** Returns the user of what a transaction found: a user, or one with their credentials. */
-function userIn(found: unknown): User | undefined {
-  if (typeof found !== 'object' || found === null) return undefined
-  const record = 'user' in found ? found.user : found
+function userIn(result: unknown): User | undefined {
+  if (typeof result !== 'object' || result === null) return undefined
+  const record = 'user' in result ? result.user : result
   const isUser = typeof record === 'object' && record !== null && 'username' in record
   return isUser ? (record as User) : undefined // nothing else has a user name
 }

@@ -73,6 +73,6 @@ function placesIn(sentence: string): readonly string[] {
   return sentence.match(/\{\w+\}|<\/?\w+>/g) ?? []
 }
 
-function offered(known: ReadonlySet<string>): string {
-  return `it has ${[...known].filter((name) => !name.startsWith('</')).join(', ')}`
+function offered(names: ReadonlySet<string>): string {
+  return `it has ${[...names].filter((name) => !name.startsWith('</')).join(', ')}`
 }

@@ -62,7 +62,7 @@ export function setPassword({
     const { purpose, link, hidden, user, reply } = opened
     if (purpose === 'email-verification' || purpose === 'email-change') throw unusableLink()
     const claim = (name: TextClaim) => String(user?.claims[name] ?? '')
-    const known = {
+    const profile = {
       username: '',
       email: '',
       givenName: claim('given_name'),
@@ -74,7 +74,7 @@ export function setPassword({
       purpose,
       ...(user !== undefined && { username: user.username }),
       ...(purpose === 'email-undo' && link.email !== undefined && { email: link.email }),
-      typed: typed ?? known,
+      typed: typed ?? profile,
       ...(problem !== undefined && { problem }),
     }
     return reply.page('link-password', model, { status: problem === undefined ? 200 : 400 })

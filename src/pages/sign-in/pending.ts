@@ -92,12 +92,12 @@ export function interactionUrl(prefix: string, page: 'login' | 'consent', intera
 /** Decorates `reply.startInteraction`. The browser has only a handle of its request. */
 export const interactionStarter = fp<Needs<'config' | 'service' | 'store' | 'clock' | 'random'>>(
   async (app, { config, service, store, clock, random }) => {
-    app.decorateReply('startInteraction', async function (this: FastifyReply, wanted, page) {
+    app.decorateReply('startInteraction', async function (this: FastifyReply, request, page) {
       const now = clock()
       const interaction = {
         id: random(16).toString('base64url'),
         browserHash: hashSecret(app.browser.ensureSecret(this.request, this)),
-        request: wanted,
+        request,
         ...noProgress,
         createdAt: now,
         expiresAt: now + config.lifetimes.interactionSeconds,
@@ -123,14 +123,16 @@ export function pendingLoader(app: FastifyInstance, deps: Needs<'store' | 'servi
     const interaction = id.length > 64 ? undefined : await store.find(interactionKind, id)
     if (interaction === undefined || now >= interaction.expiresAt) throw interactionExpired()
     if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
-    const wanted = interaction.request
-    request.uiLocales = wanted.uiLocales
+    const pendingRequest = interaction.request
+    request.uiLocales = pendingRequest.uiLocales
     const [client, session] = await Promise.all([
-      'page' in wanted ? undefined : app.resolveClient(wanted.clientId, 'pending', addressPrefix(request.ip)),
+      'page' in pendingRequest
+        ? undefined
+        : app.resolveClient(pendingRequest.clientId, 'pending', addressPrefix(request.ip)),
       app.browser.session(request, now),
     ])
     const visit = { interaction, session, browserSecret, sent, reply, now }
-    const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
+    const availableAcrs = await loadAvailableAcrs(deps, pendingRequest, session)
     const denialOf = async (step: Step, client: Client | undefined) => {
       if (session === undefined || (step !== 'respond' && step !== 'consent')) return undefined
       const denial = await app.seams.userChecks.collect(client, session)
@@ -138,22 +140,22 @@ export function pendingLoader(app: FastifyInstance, deps: Needs<'store' | 'servi
       const isNews = interaction.authenticatedSessionId === session.id && interaction.enrolsLater !== true
       return isBinding(denial) || isNews ? denial : undefined
     }
-    if ('page' in wanted) {
-      const step = signInStep(wanted, interaction, session, now, availableAcrs)
-      const { clientId } = wanted.policy ?? {}
+    if ('page' in pendingRequest) {
+      const step = signInStep(pendingRequest, interaction, session, now, availableAcrs)
+      const { clientId } = pendingRequest.policy ?? {}
       const asked = clientId === undefined ? undefined : await app.resolveClient(clientId)
-      const remedy = wanted.policy && (await denialOf(step, asked))?.remedy
-      return { ...visit, request: wanted, step: remedy?.step ?? step, ...(remedy && { remedy }) }
+      const remedy = pendingRequest.policy && (await denialOf(step, asked))?.remedy
+      return { ...visit, request: pendingRequest, step: remedy?.step ?? step, ...(remedy && { remedy }) }
     }
     if (client === undefined) throw interactionExpired()
     // The client may have replaced its redirect URIs since the request came.
-    assertRegisteredRedirect(wanted.redirectUri, client)
+    assertRegisteredRedirect(pendingRequest.redirectUri, client)
     // An operator may have taken some of it from the client since the request came.
-    const current = currentRequest(wanted, client, deps.service)
+    const current = currentRequest(pendingRequest, client, deps.service)
     if (current instanceof OAuthError)
       return {
         ...visit,
-        request: wanted,
+        request: pendingRequest,
         client,
         consent: undefined,
         step: 'reject',

@@ -53,12 +53,12 @@ export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'sto
       interaction: pending.interaction.id,
       credentials: user.id,
     })
-    const current = await store.transact(signIn, key, (found) => {
-      const refund = counters.writes(found?.counters ?? new Map())
-      if (found?.interaction === undefined) return reject(interactionExpired(), ...refund)
-      const { pendingSecondFactor: _, challenge: __, ...rest } = found.interaction
+    const current = await store.transact(signIn, key, (rows) => {
+      const refund = counters.writes(rows?.counters ?? new Map())
+      if (rows?.interaction === undefined) return reject(interactionExpired(), ...refund)
+      const { pendingSecondFactor: _, challenge: __, ...rest } = rows.interaction
       const progress = { ...rest, authenticatedSessionId: session.id, userChosen: true }
-      const { credentials } = found
+      const { credentials } = rows
       if (!isCurrent(proof, credentials))
         return accept(undefined, ...refund, auditEvent('sign-in-failed', context, who))
       return accept(

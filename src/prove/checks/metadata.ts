@@ -67,10 +67,10 @@ export function anyOf(lab: Lab): Document {
   return lab.server.oauth ?? openidOf(lab)
 }
 
-function member({ seen, members }: Document, name: string, fits: (value: unknown) => boolean, wanted = '') {
+function member({ seen, members }: Document, name: string, fits: (value: unknown) => boolean, expected = '') {
   return observe(
     fits(members[name]),
-    `${name} is ${JSON.stringify(members[name]) ?? 'absent'} ${wanted}`.trim(),
+    `${name} is ${JSON.stringify(members[name]) ?? 'absent'} ${expected}`.trim(),
     seen,
   )
 }

@@ -38,14 +38,14 @@ export const refreshChecks: readonly Check[] = checksBy({
   },
   'rfc6749-6-scope-narrow': async (lab) => {
     const { client, refreshToken, members } = await lab.refreshable()
-    const [one, ...others] = String(members['scope'] ?? lab.scope()).split(' ')
-    if (one === undefined || others.length === 0)
+    const [first, ...others] = String(members['scope'] ?? lab.scope()).split(' ')
+    if (first === undefined || others.length === 0)
       throw new NotApplicable('one scope was granted, which has no part')
-    const seen = await lab.refresh(client, refreshToken, { scope: one })
+    const seen = await lab.refresh(client, refreshToken, { scope: first })
     const scope = membersOf(seen)?.['scope']
     return judgeEach(
       judge(seen, tokens),
-      observe(scope === one, `scope is ${String(scope)} instead of ${one}`, seen),
+      observe(scope === first, `scope is ${String(scope)} instead of ${first}`, seen),
     )
   },
   'rfc6749-6-rotated-same-scope': async (lab) => {

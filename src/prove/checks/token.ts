@@ -47,25 +47,25 @@ export const tokenChecks: readonly Check[] = checksBy({
     )
   },
   'rfc6749-10.10-entropy': async (lab) => {
-    const [one, other] = [await lab.grant(), await lab.grant()]
-    const values = [one.code, other.code, one.accessToken, other.accessToken]
+    const [first, other] = [await lab.grant(), await lab.grant()]
+    const values = [first.code, other.code, first.accessToken, other.accessToken]
     const short = values.filter((value) => value.length < 22)
     return judgeEach(
-      observe(new Set(values).size === 4, 'two grants have the same code or token', one.seen, other.seen),
+      observe(new Set(values).size === 4, 'two grants have the same code or token', first.seen, other.seen),
       observe(
         short.length === 0,
         `a code or token has ${short[0]?.length} characters: fewer than 128 bits`,
-        one.seen,
+        first.seen,
       ),
     )
   },
   'rfc6749-10.10-entropy/prefix': async (lab) => {
-    const [one, other] = [await lab.code(), await lab.code()]
-    const same = [...one.code].filter((character, at) => character === other.code[at]).length
+    const [first, other] = [await lab.code(), await lab.code()]
+    const same = [...first.code].filter((character, at) => character === other.code[at]).length
     return observe(
-      one.code.length - same >= 16,
-      `${same} of ${one.code.length} characters are the same`,
-      one.ended.seen,
+      first.code.length - same >= 16,
+      `${same} of ${first.code.length} characters are the same`,
+      first.ended.seen,
       other.ended.seen,
     )
   },

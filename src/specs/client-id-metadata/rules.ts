@@ -205,8 +205,8 @@ function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
   const preferred = json['token_endpoint_auth_method']
   const offered = textsOf(json['token_endpoint_auth_methods_supported'])
   const isSecret = typeof preferred === 'string' && preferred.startsWith('client_secret')
-  const wanted = [preferred ?? offered[0] ?? 'none', ...(isSecret ? [] : offered)]
-  const method = wanted.flatMap((one) => methods.find((known) => known === one) ?? [])[0]
+  const candidates = [preferred ?? offered[0] ?? 'none', ...(isSecret ? [] : offered)]
+  const method = candidates.flatMap((one) => methods.find((known) => known === one) ?? [])[0]
   check(
     method !== undefined,
     'cimd-4.1-no-shared-secrets',
@@ -214,7 +214,7 @@ function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
     `token_endpoint_auth_method in the client metadata document must be ${methods.join(' or ')}`,
     {
       status: 400,
-      received: textsOf(wanted).map((one) => one.slice(0, 200)),
+      received: textsOf(candidates).map((one) => one.slice(0, 200)),
       passed: 'the authentication method needs no shared secret',
     },
   )

@@ -109,14 +109,14 @@ export function startSender(
   async function settle(sid: string, attempt: (leased: LogoutDelivery) => Promise<Try>): Promise<void> {
     const leased = await store.transact(logoutDeliveryKind, sid, (found) => leaseDelivery(found, clock()))
     if (leased === undefined) return
-    const one = await attempt(leased)
+    const outcome = await attempt(leased)
     const settled = await store.transact(logoutDeliveryKind, sid, (found) =>
-      settleDelivery(found, leased, one, config.backchannelLogout.keepSeconds, clock()),
+      settleDelivery(found, leased, outcome, config.backchannelLogout.keepSeconds, clock()),
     )
     if (settled === undefined) return
     count('logout_deliveries_total', 'Logout requests to clients, by their result.', { outcome: settled })
     if (settled !== 'delivered')
-      app.log.warn({ clientId: leased.clientId, sid, ...one }, `logout: ${settled}`)
+      app.log.warn({ clientId: leased.clientId, sid, ...outcome }, `logout: ${settled}`)
   }
 
   async function trySending(delivery: LogoutDelivery): Promise<Try> {

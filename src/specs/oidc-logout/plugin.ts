@@ -55,26 +55,26 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random' | '
     const confirmed = isConfirmed(request, parameters, session)
     if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
     const hint = (await held.take(parameters))?.hint ?? (await verifiedHint(parameters))
-    const wanted = await logoutRequest(parameters, hint)
+    const logout = await logoutRequest(parameters, hint)
     if (request.method === 'POST' && !confirmed && !app.browser.hasSessionCookie(request)) {
       // SameSite=Lax cookies are not sent on a cross-site POST, so redirect to the same request as GET.
       const isUnusable = hint === undefined && parameters['id_token_hint'] !== undefined
-      if (isUnusable && wanted.fault !== undefined) recordRejection(wanted.fault, reply)
+      if (isUnusable && logout.fault !== undefined) recordRejection(logout.fault, reply)
       const instead = hint && (await held.hold({ parameters: {}, hint }))
       const again = `${action}?${formatParameters({ ...withoutHint(parameters), ...instead })}`
       if (again.length < longestUrl) return reply.redirect(again, 303)
     }
-    if (wanted.fault !== undefined) recordRejection(wanted.fault, reply)
+    if (logout.fault !== undefined) recordRejection(logout.fault, reply)
     const isOpen =
       session === undefined
-        ? wanted.redirectUri !== undefined && !wanted.isHinted
-        : wanted.sub !== session.userId
-    if (isOpen && !confirmed) return confirm(request, reply, parameters, session, wanted, hint)
-    if (session !== undefined) await end(session, wanted, { at: now, from: addressPrefix(request.ip) })
+        ? logout.redirectUri !== undefined && !logout.isHinted
+        : logout.sub !== session.userId
+    if (isOpen && !confirmed) return confirm(request, reply, parameters, session, logout, hint)
+    if (session !== undefined) await end(session, logout, { at: now, from: addressPrefix(request.ip) })
     app.browser.dropSession(reply)
-    const { redirectUri, state, client } = wanted
+    const { redirectUri, state, client } = logout
     if (redirectUri === undefined) {
-      const { clientUri: appUrl } = client && wanted.isHinted ? clientWords(client, request.language) : {}
+      const { clientUri: appUrl } = client && logout.isHinted ? clientWords(client, request.language) : {}
       const links = { againUrl: `${service.prefix}/account`, ...omitUndefined({ appUrl }) }
       // An app without a name is named by the host that the link leads to.
       const host = appUrl === undefined ? {} : { clientName: new URL(appUrl).host }
@@ -131,7 +131,7 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random' | '
   ) => {
     const secret = app.browser.ensureSecret(request, reply)
     const user = session && (await store.find('user', session.userId))
-    const kept = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state', 'ui_locales'].flatMap(
+    const fields = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state', 'ui_locales'].flatMap(
       (name) => {
         const value = single(parameters, name)
         return value === undefined ? [] : [[name, value] as const]
@@ -140,7 +140,7 @@ export const logout: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random' | '
     const model = {
       action,
       hidden: {
-        ...Object.fromEntries(kept),
+        ...Object.fromEntries(fields),
         // A hint that was held is in no form either.
         ...(hint && parameters['id_token_hint'] === undefined && (await held.hold({ parameters: {}, hint }))),
         csrf: csrfOf(secret, session),

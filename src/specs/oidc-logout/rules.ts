@@ -35,13 +35,13 @@ export function parseLogoutRequest(
   const state = single(parameters, 'state')
   const unusable = faultOf(() => assertIssued(hint, claims))
   const mismatch = faultOf(() => assertSameClient(clientId, claims))
-  const [hinted, known] = mismatch === undefined ? [claims, client] : []
+  const [hinted, named] = mismatch === undefined ? [claims, client] : []
   const unregistered =
-    redirectUri === undefined ? undefined : faultOf(() => assertRegistered(redirectUri, known))
+    redirectUri === undefined ? undefined : faultOf(() => assertRegistered(redirectUri, named))
   const fault = unusable ?? mismatch ?? unregistered
   return {
     ...(typeof hinted?.['sub'] === 'string' && { sub: hinted['sub'] }),
-    ...(known && { client: known }),
+    ...(named && { client: named }),
     ...(redirectUri !== undefined && unregistered === undefined && { redirectUri }),
     ...(state !== undefined && { state }),
     isHinted: hinted !== undefined,

@@ -49,13 +49,13 @@ export const authorizationRequests = fp<Needs<'service' | 'keys' | 'declared'>>(
           throw rejection ?? error
         }
       },
-      parse: async ({ parameters, extra: given = {}, ...proven }, client, redirect) => {
+      parse: async ({ parameters, extra = {}, ...proven }, client, redirect) => {
         const hint = parameters['id_token_hint']
         const hintedSub = typeof hint === 'string' ? await subOfHint(hint) : proven.hintedSub
         const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
-        const added = seams.requestReaders.collect(parameters, given, client)
-        const hasExtra = added !== undefined || Object.keys(given).length > 0
-        return hasExtra ? { ...request, extra: { ...given, ...added } } : request
+        const added = seams.requestReaders.collect(parameters, extra, client)
+        const hasExtra = added !== undefined || Object.keys(extra).length > 0
+        return hasExtra ? { ...request, extra: { ...extra, ...added } } : request
       },
       assert: (client, { parameters, extra = {}, rejection }) => {
         if (rejection !== undefined) throw rejection

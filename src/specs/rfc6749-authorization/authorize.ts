@@ -137,10 +137,10 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
   ): Promise<Step | 'inserted'> => {
     if (consentRule(parsed, client) === 'remembered') {
       // The consent is read once, where it cannot end before the grant is inserted.
-      const decide = (found?: SessionConsent): Decision<Step | 'inserted'> => {
-        const step = next(found?.consent)
-        if (found === undefined || step !== 'respond') return accept(step)
-        return accept('inserted', ...inserts({ owners: found.owners }))
+      const decide = (consented?: SessionConsent): Decision<Step | 'inserted'> => {
+        const step = next(consented?.consent)
+        if (consented === undefined || step !== 'respond') return accept(step)
+        return accept('inserted', ...inserts({ owners: consented.owners }))
       }
       const step = await store.transact('sessionConsent', sessionConsentKey(session, client.id), decide)
       if (step !== 'respond') return step
@@ -246,15 +246,15 @@ const form = 'application/x-www-form-urlencoded'
 /** How often a request is decided again if its session or consent ended in the meantime. */
 const attempts = 3
 
-function asHeld(found: HeldRequest | undefined): LoadedRequest {
+function asHeld(request: HeldRequest | undefined): LoadedRequest {
   check(
-    found !== undefined,
+    request !== undefined,
     'lychgate-held-request-once',
     'invalid_request',
     'this request was continued already, or too late; begin again at the app',
     { passed: 'the request is held' },
   )
-  const { parameters, extra, hint } = found
+  const { parameters, extra, hint } = request
   return { parameters, hintedSub: hint.sub, ...(extra && { extra }) }
 }
 

@@ -124,10 +124,10 @@ export function addGrantTypes(
     }
     const use = ahead?.use
     if (ahead !== undefined) ahead.use = undefined
-    const transact = (decide: DecideOnGrant, known?: Promise<Grant | undefined>) =>
+    const transact = (decide: DecideOnGrant, preread?: Promise<Grant | undefined>) =>
       use === undefined
-        ? store.transact('grant', grantId, decide, known)
-        : using(use, () => store.transact('grant', grantId, withUse(use, decide), known))
+        ? store.transact('grant', grantId, decide, preread)
+        : using(use, () => store.transact('grant', grantId, withUse(use, decide), preread))
     let issued: Issued
     try {
       const known = ahead?.handle.grantId === grantId ? ahead.grant : undefined

@@ -49,10 +49,10 @@ export const pushedRequests: FastifyPluginAsyncTypebox<
   })
 
   async function loadPushed(id: string, parameters: Parameters) {
-    const found = await store.find(pushedRequestKind, id)
-    assertUsable(found, parameters, clock())
+    const pushed = await store.find(pushedRequestKind, id)
+    assertUsable(pushed, parameters, clock())
     // RFC 9126 §4: other parameters that the browser sends with the reference do not count.
-    return { parameters: found.parameters, extra: { ...found.extra, ...extraOf(found) } }
+    return { parameters: pushed.parameters, extra: { ...pushed.extra, ...extraOf(pushed) } }
   }
 
   app.seams.requestChecks.add((client, extra) => assertPushed(client, extra, isRequired))

@@ -95,24 +95,24 @@ export function referredId(parameters: Parameters): Hash | undefined {
  * @throws {OAuthError} `invalid_request_uri`
  */
 export function assertUsable(
-  found: PushedRequest | undefined,
+  pushed: PushedRequest | undefined,
   parameters: Parameters,
   now: Seconds,
-): asserts found is PushedRequest {
+): asserts pushed is PushedRequest {
   check(
-    found !== undefined && now < found.expiresAt,
+    pushed !== undefined && now < pushed.expiresAt,
     'rfc9126-4-one-time',
     'invalid_request_uri',
     'request_uri is unknown, has expired or was used; push the request again',
-    { stored: found?.expiresAt, received: now, passed: 'request_uri is known and has not expired' },
+    { stored: pushed?.expiresAt, received: now, passed: 'request_uri is known and has not expired' },
   )
   const clientId = single(parameters, 'client_id')
   check(
-    clientId === found.clientId,
+    clientId === pushed.clientId,
     'rfc9126-2.2-unguessable-and-bound',
     'invalid_request_uri',
     'request_uri was pushed by another client, or client_id is missing',
-    { stored: found.clientId, received: clientId, passed: 'request_uri was pushed by this client' },
+    { stored: pushed.clientId, received: clientId, passed: 'request_uri was pushed by this client' },
   )
 }
 

@@ -99,13 +99,13 @@ export class DatabaseInUse extends Error {
 }
 
 /**
- * Replaces the database `file` with `fresh` in one step, and keeps the old one as `kept`, complete and in one file.
+ * Replaces the database `file` with `fresh` in one step, and keeps the old one as `replaced`, complete and in one file.
  * Every open store has SQLite's shared lock, so this gets the exclusive lock only if no store is open. It keeps the
  * lock until the new file is in place: a process that opens the database in between waits, and opens the new one.
  * @returns Whether there was one to keep.
  * @throws {DatabaseInUse}
  */
-export function replaceDatabase(fresh: string, file: string, kept: string): boolean {
+export function replaceDatabase(fresh: string, file: string, replaced: string): boolean {
   prepare(fresh, existsSync(file) ? file : dirname(file))
   if (!existsSync(file)) {
     placeFirst(fresh, file)
@@ -114,7 +114,7 @@ export function replaceDatabase(fresh: string, file: string, kept: string): bool
   const alone = takeAlone(file)
   try {
     rmSync(`${file}-shm`, { force: true })
-    linkSync(file, kept)
+    linkSync(file, replaced)
     renameSync(fresh, file)
     sync(dirname(file))
     return true

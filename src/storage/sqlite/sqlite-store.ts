@@ -69,16 +69,16 @@ export async function openSqliteStore(
 
 /** Reads each record once, until it is to forget: most requests of a turn are of the same few clients. */
 function remembering<T>(load: (key: string) => T) {
-  const known = new Map<string, T>()
+  const read = new Map<string, T>()
   return {
     load: (key: string): T => {
-      const remembered = known.get(key)
+      const remembered = read.get(key)
       if (remembered !== undefined) return remembered
       const found = load(key)
-      known.set(key, found)
+      read.set(key, found)
       return found
     },
-    forget: () => known.clear(),
+    forget: () => read.clear(),
   }
 }
 

@@ -111,16 +111,16 @@ export function applyRules(
   user: { readonly groups: readonly Group[]; readonly claims: UserClaims; readonly scope: Scope },
   groupNames: (claim: string) => Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
-  const found: Record<string, unknown> = {}
+  const claims: Record<string, unknown> = {}
   for (const { claim, groups, roles, value, copy } of rules) {
     if (groups && (target === 'access_token' || user.scope.includes('groups')))
-      Object.assign(found, groupNames(claim))
-    if (roles !== undefined) found[claim] = rolesOf(roles, user.groups)
-    if (value !== undefined) found[claim] = value
+      Object.assign(claims, groupNames(claim))
+    if (roles !== undefined) claims[claim] = rolesOf(roles, user.groups)
+    if (value !== undefined) claims[claim] = value
     if (copy !== undefined && Object.hasOwn(user.claims, copy) && user.claims[copy] !== '')
-      found[claim] = user.claims[copy]
+      claims[claim] = user.claims[copy]
   }
-  return found
+  return claims
 }
 
 /** Returns the roles that groups give, each once and in their order. */

@@ -25,10 +25,10 @@ export function withoutAttestation(attestationObject: Buffer): Buffer {
   const { item, end } = readItem(attestationObject, 0)
   const authData = item instanceof Map ? item.get('authData') : undefined
   if (!Buffer.isBuffer(authData) || end !== attestationObject.length) throw new RangeError('no attestation')
-  const kept = Buffer.from(authData.subarray(0, endOfCredential(authData)))
-  kept.writeUInt8((kept[flagsAt] ?? 0) & ~extended, flagsAt)
+  const data = Buffer.from(authData.subarray(0, endOfCredential(authData)))
+  data.writeUInt8((data[flagsAt] ?? 0) & ~extended, flagsAt)
   const length = Buffer.alloc(2)
-  length.writeUInt16BE(kept.length)
+  length.writeUInt16BE(data.length)
   const text = (value: string) => Buffer.from([0x60 + value.length, ...Buffer.from(value)])
   return Buffer.concat([
     Buffer.from([0xa3]),
@@ -37,7 +37,7 @@ export function withoutAttestation(attestationObject: Buffer): Buffer {
     text('authData'),
     Buffer.from([0x59]),
     length,
-    kept,
+    data,
   ])
 }
 

@@ -156,44 +156,44 @@ const toleratedSeconds: Seconds = 1
  * `slow_down`.
  */
 export function pollDevice(
-  found: DeviceAuthorization | undefined,
+  device: DeviceAuthorization | undefined,
   { deviceCode, client, codeVerifier }: Poll,
   now: Seconds,
 ): Decision<DeviceAuthorization & { readonly grantId: string }> {
   check(
-    found !== undefined && secretMatches(deviceCode, found.deviceHash),
+    device !== undefined && secretMatches(deviceCode, device.deviceHash),
     'rfc8628-3.4-grant',
     'invalid_grant',
     'device_code is unknown',
     { passed: 'device_code is known' },
   )
   check(
-    found.clientId === client.id,
+    device.clientId === client.id,
     'rfc8628-3.4-grant',
     'invalid_grant',
     'device_code was issued to another client',
-    { stored: found.clientId, received: client.id, passed: 'device_code was issued to this client' },
+    { stored: device.clientId, received: client.id, passed: 'device_code was issued to this client' },
   )
-  verifyCodeVerifier(codeVerifier, found.request.codeChallenge)
-  assertNotRedeemed(found.state === 'redeemed')
+  verifyCodeVerifier(codeVerifier, device.request.codeChallenge)
+  assertNotRedeemed(device.state === 'redeemed')
   check(
-    found.state !== 'denied',
+    device.state !== 'denied',
     'rfc8628-3.5-denied-expired',
     'access_denied',
     'the user denied the request',
     { status: 400, passed: 'the user did not deny the request' },
   )
   check(
-    now < found.expiresAt,
+    now < device.expiresAt,
     'rfc8628-3.5-denied-expired',
     'expired_token',
     'device_code has expired; start a new device authorization',
-    { stored: found.expiresAt, received: now, passed: 'device_code has not expired' },
+    { stored: device.expiresAt, received: now, passed: 'device_code has not expired' },
   )
-  const { grantId } = found
-  if (grantId === undefined) return rejectPoll(found, now)
+  const { grantId } = device
+  if (grantId === undefined) return rejectPoll(device, now)
   recordCheck('rfc8628-3.3-interaction', 'the user approved')
-  return accept({ ...found, grantId })
+  return accept({ ...device, grantId })
 }
 
 function rejectPoll(device: DeviceAuthorization, now: Seconds): Decision<never> {
