@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 
 import { coreMembers, type DeclaredClientMember } from '../clients/core-members.ts'
 import { readFlag } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
+import type { Client } from '../domain/model.ts'
 import type { AppDeps, Declared, PublishedClientDeps, PublishedClients, Schemas } from './deps.ts'
 
 /**
@@ -68,6 +69,8 @@ export interface Feature {
   readonly clientProfiles?: Declared['clientProfiles']
   /** The URLs that its settings have the server fetch: `lychgate doctor` tries them if an operator set any of these. */
   readonly fetches?: (config: Config) => readonly string[]
+  /** What `lychgate doctor` sends through the proxy in front of the app of a client that an operator added. */
+  readonly clientProbe?: ClientProbe
   /** Its pages, if it has both endpoints for clients and pages for browsers. */
   loadPages?(): Promise<FeaturePlugin>
   /** What it adds to a development server below `/_dev`, where bodies are JSON. */
@@ -85,6 +88,18 @@ export async function registerAll<Options extends object>(
 ): Promise<void> {
   // `as`: one of both kinds, which Fastify tells apart.
   for (const plugin of plugins) await scope.register(plugin as FastifyPluginAsync<Options>, options)
+}
+
+/** A request that shows whether a proxy does what this server relies on. */
+export interface ClientProbe {
+  /** Returns undefined for a client without such a proxy. */
+  requestOf(
+    client: Client,
+  ): { readonly url: string; readonly headers: Readonly<Record<string, string>> } | undefined
+  /** Returns what is wrong with the JSON of the response, which is undefined if it has none or is an error. */
+  faultOf(json: unknown): { readonly said: string; readonly found: string } | undefined
+  /** Where it is written how to configure the proxy. */
+  readonly change: string
 }
 
 /** How a section of the configuration is described: it is optional, and accepts no other option. */

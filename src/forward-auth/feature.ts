@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { parseJson } from '../domain/strict-json.ts'
 import type { Feature } from '../feature/feature.ts'
+import { clientProbe } from './probe.ts'
 import { hostRecords, member, readProtectedHost } from './rules.ts'
 
 /**
@@ -37,6 +38,7 @@ export const forwardAuth: Feature = {
       recordsOf: hostRecords,
     },
   },
+  clientProbe,
   callers: 'browsers',
   atOrigin: true,
   load: async () => (await import('./plugin.ts')).forwardAuth,

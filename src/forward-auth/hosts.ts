@@ -3,7 +3,7 @@ import { check } from '../domain/check.ts'
 import type { Client } from '../domain/model.ts'
 import type { Needs } from '../feature/deps.ts'
 import { addressesIn } from '../outbound/public-address.ts'
-import { hostKind, type ProtectedHost, protectedHostOf } from './rules.ts'
+import { hostKind, nameOf, type ProtectedHost, protectedHostOf } from './rules.ts'
 
 /** A protected host, and the client that it is. */
 export interface HostClient {
@@ -15,7 +15,7 @@ export interface HostClient {
 export function protectedHosts({ config, store, service }: Needs<'config' | 'store' | 'service'>) {
   const isProxy = addressesIn(config.trustProxy)
   const issuerHost = new URL(service.issuer).host
-  // A host keeps its client until an operator changes that: then what is remembered does not fit, and is read again.
+  // A name keeps its client until an operator changes that: then what is remembered does not fit, and is read again.
   const clientIds = new Map<string, string>()
 
   const hostOfClient = async (clientId: string, host: string): Promise<HostClient | undefined> => {
@@ -36,12 +36,13 @@ export function protectedHosts({ config, store, service }: Needs<'config' | 'sto
       )
     },
     async find(host: string): Promise<HostClient | undefined> {
-      const known = clientIds.get(host)
-      const found = known === undefined ? undefined : await hostOfClient(known, host)
-      if (found !== undefined) return found
-      const record = await store.find(hostKind, host)
+      const name = nameOf(host)
+      const lastClientId = clientIds.get(name)
+      const last = lastClientId === undefined ? undefined : await hostOfClient(lastClientId, host)
+      if (last !== undefined) return last
+      const record = await store.find(hostKind, name)
       if (record === undefined) return undefined
-      clientIds.set(host, record.clientId)
+      clientIds.set(name, record.clientId)
       return hostOfClient(record.clientId, host)
     },
     /** @throws {OAuthError} for a host that no client protects, or the server itself, whose sign-in would need one. */

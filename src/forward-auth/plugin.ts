@@ -15,7 +15,17 @@ import { cookiesOfApp } from './cookies.ts'
 import { endGrantsWithSession, signedInReader } from './host-session.ts'
 import { type HostClient, protectedHosts } from './hosts.ts'
 import { type HostUser, type IdentityHeaders, identities, noIdentity } from './identity.ts'
-import { type Forwarded, isPage, type Needs, needsOf, ownPath, readForwarded } from './rules.ts'
+import { probeIdentity, probeResult } from './probe.ts'
+import {
+  type Forwarded,
+  isPage,
+  type Needs,
+  needsOf,
+  ownPath,
+  probePath,
+  protectedHostOf,
+  readForwarded,
+} from './rules.ts'
 import { signInRoutes, signInUrl } from './sign-in.ts'
 
 /**
@@ -32,6 +42,15 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
   const readAccessToken = tokenReader(deps)
   const identityOf = identities(app.seams, deps)
   endGrantsWithSession(app, deps)
+  // Scripts of the app can read the URL of the callback. A code that they got there would be worth tokens.
+  app.seams.authenticatedClient.add(({ client }) =>
+    check(
+      protectedHostOf(client) === undefined,
+      'lychgate-forward-auth-no-tokens',
+      'unauthorized_client',
+      'the client is a protected host, which gets no tokens',
+    ),
+  )
   await app.register(signInRoutes, { ...deps, hosts })
 
   app.setErrorHandler((error, request, reply) => {
@@ -40,7 +59,8 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
     return isPage(method, request.headers) ? errorPage(rejection, reply) : sendError(rejection, reply)
   })
 
-  app.get(`${service.prefix}/forward-auth`, { schema: { hide: true } }, async (request, reply) => {
+  // Envoy asks by the method of the request.
+  app.all(`${service.prefix}/forward-auth`, { schema: { hide: true } }, async (request, reply) => {
     hosts.assertProxy(request)
     const asked = readForwarded(request.headers)
     check(
@@ -50,6 +70,9 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
       'X-Forwarded-Host, X-Forwarded-Method and X-Forwarded-Uri are needed, each once',
     )
     const found = hosts.require(asked.host, await hosts.find(asked.host))
+    const pass = (identity: IdentityHeaders) =>
+      reply.headers({ ...identity, cookie: cookiesOfApp(request) }).send('')
+    if (asked.uri === probePath) return pass(probeIdentity)
     check(
       !asked.uri.startsWith(ownPath),
       'lychgate-forward-auth-own-path',
@@ -57,8 +80,6 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
       `the proxy must send requests below ${ownPath} to this server instead of asking about them`,
     )
     const needs = needsOf(found.protectedHost, asked)
-    const pass = (identity: IdentityHeaders) =>
-      reply.headers({ ...identity, cookie: cookiesOfApp(request) }).send('')
     if (needs.access === 'public') return pass(noIdentity)
     const { authorization } = request.headers
     const token = parseBearer(needs.access === 'bearer' ? authorization : undefined)
@@ -69,6 +90,11 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
     const acr = needs.secondFactor ? { values: [multiFactor], essential: true } : undefined
     if (remedy !== undefined || lacksAcr(use.methods, acr)) return stepUpFirst(request, reply, asked)
     return pass(await identityOf(use))
+  })
+
+  app.get(probePath, { schema: { hide: true } }, async (request) => {
+    hosts.assertProxy(request)
+    return probeResult(request)
   })
 
   /**

@@ -9,6 +9,8 @@ export const member = 'forward_auth'
 /** Where a proxy routes requests for a protected host to this server. */
 export const ownPath = '/.lychgate/'
 export const callbackPath = `${ownPath}callback`
+/** The one path there that a proxy asks about, so that what it does to an app's requests can be seen. */
+export const probePath = `${ownPath}probe`
 
 /** What some paths of a host need; the first rule that matches decides. */
 export interface AccessRule {
@@ -111,16 +113,24 @@ export function protectedHostOf({ extra }: Pick<Client, 'extra'>): ProtectedHost
   return extra?.[member] as ProtectedHost | undefined
 }
 
-/** The record by which the client of a host is found: a host has one. */
-export const hostKind = recordKind<{ readonly host: string; readonly clientId: string }>('protectedHost', {
-  id: ({ host }) => host,
+/**
+ * The record by which the client of a host is found. A name has one, whatever the port: browsers send the cookies of a
+ * name to all of its ports, and a client of a proxy may write any port into Host.
+ */
+export const hostKind = recordKind<{ readonly name: string; readonly clientId: string }>('protectedHost', {
+  id: ({ name }) => name,
   clientId: ({ clientId }) => clientId,
 })
+
+/** Returns the name of a host, without its port. */
+export function nameOf(host: string): string {
+  return host.replace(/:\d{1,5}$/, '')
+}
 
 /** Returns the records by which the client of a protected host is found. */
 export function hostRecords(clientId: string, value: unknown): readonly RecordRow[] {
   const host = protectedHostOf({ extra: { [member]: value } })?.host
-  return host === undefined ? [] : [hostKind.rowOf({ host, clientId })]
+  return host === undefined ? [] : [hostKind.rowOf({ name: nameOf(host), clientId })]
 }
 
 /**
@@ -164,11 +174,13 @@ function joined(rules: readonly AccessRule[]): Needs {
 function matches({ path, methods, access }: AccessRule, method: string, asked: string): boolean {
   const isOfMethod = methods?.some((one) => one === method || (one === 'GET' && method === 'HEAD')) ?? true
   if (!isOfMethod) return false
-  const [pattern, text] = access === undefined ? [path.toLowerCase(), asked.toLowerCase()] : [path, asked]
-  if (!pattern.endsWith('*')) return text === pattern
+  const isStrict = access === undefined
+  const [pattern, text] = isStrict ? [path.toLowerCase(), asked.toLowerCase()] : [path, asked]
+  // Many servers read `/upload/` as `/upload`.
+  if (!pattern.endsWith('*')) return text === pattern || (isStrict && text === `${pattern}/`)
   const prefix = pattern.slice(0, -1)
   // `/admin/*` includes `/admin`.
-  return text.startsWith(prefix) || (access === undefined && `${text}/` === prefix)
+  return text.startsWith(prefix) || (isStrict && `${text}/` === prefix)
 }
 
 /** Whether a browser waits for a page: everything else gets a status that a program understands, and no redirect. */

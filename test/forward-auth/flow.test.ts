@@ -153,6 +153,73 @@ t.test('a callback is for the browser that began, once, and on its host', async 
   t.equal((await browser.ask()).status, 302, 'and what came of it is revoked, RFC 6749 section 4.1.2')
 })
 
+t.test('a code of the client is worth nothing at the token endpoint', async (t) => {
+  const browser = new HostBrowser(server, host)
+  const callback = await browser.reach('/x')
+  const response = await fetch(`${server.issuer}/api/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      code: callback.searchParams.get('code') ?? '',
+      redirect_uri: `https://${host}/.lychgate/callback`,
+      client_id: clientId,
+      code_verifier: 'x'.repeat(43),
+    }),
+  })
+  t.equal(response.status, 400)
+  t.match(await response.json(), { error: 'unauthorized_client' })
+  t.equal((await browser.route(callback)).status, 303, 'and the code is still there for the host')
+})
+
+t.test('a name has one client, whatever its port', async (t) => {
+  await t.rejects(protect(server, `${host}:8443`))
+  await protect(server, 'port.example.com:8443')
+  t.equal((await new HostBrowser(server, 'port.example.com:8443').ask()).status, 302)
+  for (const other of ['port.example.com', 'port.example.com:443', 'port.example.com:8444'])
+    t.equal((await new HostBrowser(server, other).ask()).status, 403, other)
+})
+
+t.test('a proxy may ask by any method; the one that counts is forwarded', async (t) => {
+  for (const method of ['POST', 'DELETE', 'OPTIONS']) {
+    const response = await fetch(`${server.origin}/forward-auth`, {
+      method,
+      headers: {
+        'x-forwarded-host': host,
+        'x-forwarded-method': 'GET',
+        'x-forwarded-uri': '/',
+        accept: 'text/html',
+        'sec-fetch-mode': 'navigate',
+      },
+      redirect: 'manual',
+    })
+    // `fetch` has a mode of its own.
+    t.equal(response.status, 401, method)
+  }
+})
+
+t.test('the probe tells what of a forged request arrives', async (t) => {
+  const asked = await new HostBrowser(server, host).ask({ uri: '/.lychgate/probe' })
+  t.equal(asked.status, 200)
+  const probe = async (headers: Readonly<Record<string, string>>) =>
+    (await fetch(`${server.origin}/.lychgate/probe`, { headers })).json()
+  t.strictSame(await probe({}), { asked: false, forged: [] })
+  const taken = Object.fromEntries(
+    ['remote-user', 'x-lychgate-assertion', 'cookie'].map((name) => [name, asked.headers.get(name) ?? '-']),
+  )
+  t.strictSame(await probe(taken), { asked: true, forged: [] })
+  t.strictSame(await probe({ ...taken, Remote_User: 'admin', cookie: '__Host-lychgate_host=x' }), {
+    asked: true,
+    forged: ['cookie', 'remote_user'],
+  })
+  t.strictSame(
+    await probe({ 'x-lychgate-assertion': 'forged', 'remote-name': 'x', 'x_lychgate-assertion': '1' }),
+    {
+      asked: false,
+      forged: ['x-lychgate-assertion', 'remote-name', 'x_lychgate-assertion'],
+    },
+  )
+})
+
 t.test('only a proxy of trustProxy may ask, about a host that is protected, as text', async (t) => {
   for (const odd of [
     'APP.example.com',

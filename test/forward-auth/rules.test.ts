@@ -38,6 +38,8 @@ t.test('the first rule that matches decides; without one the user is signed in',
     ['GET /administrators', user],
     ['GET /audit', user],
     ['POST /audit', { ...user, groups: [[admins]] }],
+    ['POST /AUDIT/', { ...user, groups: [[admins]] }],
+    ['POST /audit/x', user],
     ['GET /', user],
   ]
   for (const [asked, needs] of table) {

@@ -38,9 +38,9 @@ interface NewClient extends Replaced {
 /** What the operations on clients have in common. */
 export const common = { area: 'clients', delegates: false, response: ClientResource } as const
 export const clientUrl = '/clients/:client_id'
-/** What is wrong if two clients would trust the same. */
+/** What is wrong if two clients would be found by the same. */
 export const taken =
-  'another client trusts this issuer, subject and audience; an audience of its own tells them apart'
+  'another client protects this host, or trusts this issuer, subject and audience; an audience of its own tells them apart'
 
 /** What an operator does with clients; client-acts.ts has what changes no metadata by its members. */
 export function clientOperations(declared: Declared) {
@@ -54,7 +54,8 @@ export function clientOperations(declared: Declared) {
     kind: 'create',
     url: '/clients',
     summary: 'Add a client; the response has a secret that was made, which is shown once',
-    taken: 'another client trusts this issuer, subject and audience, or has this client_id',
+    taken:
+      'another client protects this host, trusts this issuer, subject and audience, or has this client_id',
     body: clientMembers<NewClient>(declared, 'NewClient', ['client_name'], {
       client_id: Type.String({ pattern: clientIdPattern, description: 'The client id, if you choose one.' }),
       client_secret: secretMember,

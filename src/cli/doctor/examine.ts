@@ -13,6 +13,7 @@ import { examineFetches } from './fetches.ts'
 import { headerOf, NoResponse, type Reference, startReference } from './http.ts'
 import { examineIssuer, examinePublishedKeys, examineServer } from './issuer.ts'
 import { examineLoad } from './load.ts'
+import { examineProbes } from './probes.ts'
 import { examineProxy } from './proxy.ts'
 import { compareClocks, examineDatabase, examineKeys } from './store.ts'
 
@@ -64,6 +65,7 @@ export async function examine(examination: Examination): Promise<readonly Findin
         ...(await examineFetches(setup)),
         ...(await examineNetwork(setup, facts?.keys ?? [])),
         ...(await examineLoad(setup)),
+        ...(await examineProbes(facts?.operatorClients ?? [])),
       ]
   const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
   return [
