@@ -1,5 +1,3 @@
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { quickStartOption } from '../../scripts/quick-start.ts'
 import { ended, entry, newFolder, spawnFile } from '../helpers/command.ts'
@@ -7,38 +5,12 @@ import { callApi, obtainTokens, postAs, refresh, register, type Tokens } from '.
 import { freePort } from '../helpers/free-port.ts'
 import type { TestServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
+import { versionAfter } from '../helpers/versions.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
 
 // The next version, made here: this one, and a migration that adds a table and two columns.
-const root = fileURLToPath(new URL('../../', import.meta.url))
 const postgres = await startPostgres(t)
 const user = { username: 'ada', password: 'a password nobody else has' }
-
-/** Copies what runs, with one migration more. Returns its entry. */
-function nextVersion(t: Test, comment: string): string {
-  const folder = newFolder(t)
-  for (const path of ['src', 'views', 'drizzle', 'openapi', 'package.json'])
-    cpSync(`${root}${path}`, `${folder}/${path}`, { recursive: true })
-  symlinkSync(`${root}node_modules`, `${folder}/node_modules`)
-  mkdirSync(`${folder}/dist`)
-  for (const dialect of ['sqlite', 'postgres']) {
-    const file = `${folder}/drizzle/${dialect}/meta/_journal.json`
-    const journal = JSON.parse(readFileSync(file, 'utf8'))
-    const last = journal.entries.at(-1)
-    journal.entries.push({ ...last, idx: last.idx + 1, when: last.when + 1000, tag: '9999_next' })
-    writeFileSync(file, JSON.stringify(journal))
-    const statements = [
-      'create table badges (id text primary key, user_id text)',
-      'alter table users add column badge text',
-      "alter table grants add column colour text not null default 'blue'",
-    ]
-    writeFileSync(
-      `${folder}/drizzle/${dialect}/9999_next.sql`,
-      `${comment}${statements.join(';--> statement-breakpoint\n')}`,
-    )
-  }
-  return `${folder}/src/lychgate.js`
-}
 
 async function site(t: Test, store: string) {
   const data = newFolder(t)
@@ -83,7 +55,7 @@ async function site(t: Test, store: string) {
 }
 
 async function assertServe(t: Test, store: string) {
-  const next = nextVersion(t, '-- compatible: it only adds\n')
+  const { entry: next } = versionAfter(t, '-- compatible: it only adds\n')
   const { run, serve, issuer } = await site(t, store)
   let old = await serve(entry, 0)
   t.equal((await run(entry, 'user', 'add', 'ada', '--email', 'ada@example.org')).code, 0)
@@ -127,7 +99,7 @@ t.test('two versions serve one store, and one goes back to the version before: P
 
 t.test('a migration that does not say so is for the newer version alone', async (t) => {
   const { run } = await site(t, 'sqlite:DATA/lychgate.db')
-  const next = nextVersion(t, '')
+  const { entry: next } = versionAfter(t, '')
   t.equal((await run(entry, 'user', 'add', 'ada', '--email', 'ada@example.org')).code, 0)
   t.equal((await run(next, 'user', 'list')).code, 0)
   t.match(await run(entry, 'user', 'list'), { code: 1, stderr: /made by a newer version[^\n]*\n$/ })
