@@ -50,12 +50,12 @@ export function openPool({
     throw failure ?? new NotTestable('no client can be registered (--client FILE)')
   }
 
-  /** A client that authenticates, by the first method that the server registers. */
-  function confidential(): Promise<Client> {
+  /** A client that authenticates, by the first method that the server registers. With metadata it is one that has them. */
+  function confidential(more: Values = {}): Promise<Client> {
     const method = authMethods
       .slice(1)
       .find((one) => server.supports('token_endpoint_auth_methods_supported', one))
-    return client(traits.methods.includes('none') ? (method ?? 'client_secret_basic') : 'main')
+    return client(traits.methods.includes('none') ? (method ?? 'client_secret_basic') : 'main', more)
   }
 
   /**

@@ -1,4 +1,5 @@
 import { type Check, checksBy } from '../check.ts'
+import { redirectUri } from '../clients.ts'
 import { denies, noToken, observe, rejected } from '../expect.ts'
 import { judge, judgeEach, NotApplicable } from '../observation.ts'
 import { noChallenge } from '../params.ts'
@@ -7,12 +8,15 @@ import { membersOf } from '../server.ts'
 /** RFC 6749 §4.1.2 and §4.1.3: what a code is bound to, and that it works once. */
 export const codeChecks: readonly Check[] = checksBy({
   'rfc6749-4.1.3-redirect-uri-required': async (lab) => {
-    const client = await lab.confidential()
+    // OpenID Connect lets a client with one redirect URI leave it out: this one has two, unless it is the operator's.
+    const registers = lab.server.metadata['registration_endpoint'] !== undefined && !lab.traits.pushes
+    const uris = { redirect_uris: [redirectUri, `${redirectUri}/second`] }
+    const client = await lab.confidential(registers ? uris : {})
     const { asked, ...ended } = await lab.authorize(noChallenge, { client })
     const code = ended.kind === 'callback' ? ended.params.get('code') : null
     const got = code === null ? await lab.code({}, { client }) : { ...asked, code, ended }
     const seen = await lab.redeem(got, { redirect_uri: undefined })
-    // OAuth 2.1 §10.2 leaves it out where a challenge binds the code, OpenID Connect where one URI is registered.
+    // OAuth 2.1 §10.2 leaves it out where a challenge binds the code.
     const isOne = [client.metadata['redirect_uris']].flat().length === 1 && lab.server.openid !== undefined
     if (membersOf(seen)?.['access_token'] !== undefined && (code === null || isOne))
       throw new NotApplicable(

@@ -98,6 +98,19 @@ export const refreshChecks: readonly Check[] = checksBy({
       ...live.slice(0, 2),
     )
   },
+  'rfc7662-4-all-state-checks/rotated': async (lab) => {
+    const { first, second } = await rotated(lab)
+    if (second === undefined || second === first.refreshToken)
+      throw new NotApplicable('refresh tokens are not replaced')
+    // A second rotation: some servers forgive a retry of the first.
+    await lab.refresh(first.client, second)
+    const asked = { token: first.refreshToken, token_type_hint: 'refresh_token' }
+    const seen = await lab.post('introspection_endpoint', asked, { client: first.client })
+    const used = await lab.refresh(first.client, first.refreshToken)
+    if (used.status === 200) throw new NotApplicable('a refresh token works after its replacement')
+    if (seen.status !== 200) throw new NotTestable(`introspection ends with status ${seen.status}`)
+    return observe(membersOf(seen)?.['active'] === false, 'a replaced refresh token is active', seen, used)
+  },
   'fapi2-5.3.2.1-no-rotation': async (lab) => {
     const { client, refreshToken } = await lab.refreshable()
     const seen = await lab.refresh(client, refreshToken)
