@@ -103,7 +103,9 @@ function whyNot(path: string, target: string): string | undefined {
   )
   if (wall !== undefined) return wall.why
   const [own, other] = [partOf(path), partOf(target)]
-  if (own !== undefined && other !== undefined && own !== other) return `${own} and ${other} are neighbours`
+  const isInRoom = roomOf(path) === roomOf(target)
+  if (isInRoom && own !== undefined && other !== undefined && own !== other)
+    return `${own} and ${other} are neighbours`
   return undefined
 }
 

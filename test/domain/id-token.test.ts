@@ -1,4 +1,5 @@
 import t from 'tap'
+import { accessTokenHash } from '../../src/domain/jws.ts'
 import {
   endingOf,
   grantIdOfJwt,
@@ -6,7 +7,7 @@ import {
   tokenIdOfJwt,
   verifyJwtAccessToken,
 } from '../../src/domain/jwt-access-token.ts'
-import { accessTokenHash, idTokenPayload } from '../../src/specs/oidc-core/rules.ts'
+import { idTokenPayload } from '../../src/specs/oidc-core/rules.ts'
 import { active, approvedAt, bytesOf, policy, signedApi } from '../helpers/samples.ts'
 
 const grant = active(1, { nonce: 'n-1', resource: [signedApi.identifier] })

@@ -24,14 +24,14 @@ export const openidFaults = [
   {
     id: 'at-hash-of-the-whole-hash',
     rule: 'oidc-core-3.1.3.6-at-hash',
-    file: idToken,
+    file: 'src/domain/jws.ts',
     find: 'digest.length / 2',
     replace: 'digest.length',
   },
   {
     id: 'at-hash-of-one-algorithm',
     rule: 'oidc-core-3.1.3.6-at-hash',
-    file: idToken,
+    file: 'src/domain/jws.ts',
     find: "algorithm === 'EdDSA' ? 'sha512' : 'sha256'",
     replace: "algorithm === 'ES256' ? 'sha512' : 'sha256'",
   },
