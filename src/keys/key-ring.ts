@@ -47,7 +47,7 @@ export interface KeyRing {
    */
   sign(
     algorithm: SigningAlgorithm,
-    type: 'JWT' | 'at+jwt' | 'logout+jwt' | 'lychgate-assertion+jwt',
+    type: 'JWT' | 'at+jwt' | 'logout+jwt' | 'lychgate-assertion+jwt' | 'client-authentication+jwt',
     claims: Readonly<Record<string, unknown>>,
   ): Promise<string>
   /**

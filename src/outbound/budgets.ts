@@ -15,6 +15,8 @@ const places = {
   unknown: { atOnce: 16, share: 4 },
   /** Request objects: the client says where from, a stranger when. */
   requestObject: { atOnce: 16, share: 4 },
+  /** Requests to an upstream where users sign in: an operator named it, a stranger says when. */
+  upstream: { atOnce: 32, share: 32 },
   /** Forms that are sent to clients. */
   form: { atOnce: 64, share: 64 },
 } as const
@@ -25,7 +27,7 @@ export const purposes: readonly string[] = Object.keys(places)
 /** Who a fetch is for. `from` is the network of a stranger who caused it, see address-prefix.ts. */
 export type Spender =
   | { readonly purpose: 'operator' | 'known' | 'form' }
-  | { readonly purpose: 'unknown' | 'requestObject'; readonly from: string }
+  | { readonly purpose: 'unknown' | 'requestObject' | 'upstream'; readonly from: string }
 
 export type BudgetLimits = Pick<Config['fetch'], 'perOriginPerMinute' | 'perNetworkPerMinute'>
 
@@ -72,11 +74,13 @@ export function createBudgets(limits: BudgetLimits, clock: Clock): Budgets {
 
       const counts = countsOf(purpose)
       const ofDocument = Math.ceil(perOrigin * partOfDocument)
+      // A network may be that of a whole office, and its users have proven a state of their browsers.
+      const ofNetwork = purpose === 'upstream' ? ofDocument : limits.perNetworkPerMinute
       const isDocument = purpose === 'known' || purpose === 'unknown'
       const due: readonly (readonly [key: string, most: number, setting: string])[] = [
         [origin, perOrigin, 'perOriginPerMinute'],
         ...(isDocument ? ([[href, ofDocument, 'perOriginPerMinute']] as const) : []),
-        ...(from === undefined ? [] : ([[from, limits.perNetworkPerMinute, 'perNetworkPerMinute']] as const)),
+        ...(from === undefined ? [] : ([[from, ofNetwork, 'perNetworkPerMinute']] as const)),
       ]
       const over = due.find(([key, most]) => (counts.get(key) ?? 0) >= most || counts.size >= mostCounted)
       if (over !== undefined) return `more than ${over[1]} fetches a minute (fetch.${over[2]})`

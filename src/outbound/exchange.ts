@@ -60,6 +60,8 @@ export interface ExchangeOptions {
   readonly responseBytes: number
   /** A form to be sent with POST. Absent: GET. */
   readonly form?: URLSearchParams | undefined
+  /** The `Authorization` header. */
+  readonly authorization?: string | undefined
   /** Finds the addresses of a host name. Absent: as the operating system does. */
   readonly resolve?: Resolve | undefined
   /** Certificates, as PEM, that are trusted instead of those of Node. */
@@ -96,7 +98,7 @@ export async function fetchOnce(url: URL, options: ExchangeOptions): Promise<Fet
 /** @param signal Aborted at the end of the fetch: it closes what is open. */
 async function exchange(url: URL, options: ExchangeOptions, signal: AbortSignal): Promise<Fetched> {
   const socket = await connect(url, options, signal)
-  const response = await send(url, socket, options.form)
+  const response = await send(url, socket, options)
   const { statusCode: status = 0, headers } = response
   return { status, headers, body: await readBody(response, options.responseBytes) }
 }
@@ -149,7 +151,11 @@ function notAllowed(): FetchFailed {
   return new FetchFailed('address', 'the host has no public address (fetch.privateNetworks)')
 }
 
-async function send(url: URL, socket: Socket, form?: URLSearchParams): Promise<IncomingMessage> {
+async function send(
+  url: URL,
+  socket: Socket,
+  { form, authorization }: Pick<ExchangeOptions, 'form' | 'authorization'>,
+): Promise<IncomingMessage> {
   const body = form?.toString()
   const request = httpRequest({
     method: body === undefined ? 'GET' : 'POST',
@@ -161,6 +167,7 @@ async function send(url: URL, socket: Socket, form?: URLSearchParams): Promise<I
       'accept-encoding': 'identity',
       'user-agent': 'lychgate',
       connection: 'close',
+      ...(authorization !== undefined && { authorization }),
       ...(body !== undefined && {
         'content-type': 'application/x-www-form-urlencoded',
         'content-length': Buffer.byteLength(body),

@@ -5,19 +5,21 @@ import { type BudgetLimits, createBudgets, type Spender } from './budgets.ts'
 import { type Fetched, FetchFailed, fetchOnce, type Resolve } from './exchange.ts'
 import { type AddressRule, addressesIn, isLoopbackAddress, isPublicAddress } from './public-address.ts'
 
-/** A form to be sent, and its own limits. */
-export interface FormPost {
-  readonly form: URLSearchParams
+/** A request that is sent as often as asked for, with its own limits: POST of a form, or GET with credentials. */
+export interface OwnRequest {
+  readonly form?: URLSearchParams
+  /** The `Authorization` header. */
+  readonly authorization?: string
   readonly timeoutSeconds: number
   readonly perOriginPerMinute: number
 }
 
 /**
- * Fetches a URL that a client named: with GET, or with POST of a form. The spender says which places and budgets it
+ * Fetches a URL that a client or an operator named: with GET, or with POST of a form. The spender says which places and budgets it
  * takes.
  * @throws {FetchFailed}
  */
-export type GuardedFetch = (url: string, spender: Spender, post?: FormPost) => Promise<Fetched>
+export type GuardedFetch = (url: string, spender: Spender, own?: OwnRequest) => Promise<Fetched>
 
 export interface GuardedFetchOptions {
   readonly limits: BudgetLimits &
@@ -35,7 +37,7 @@ const longestUrl = 2048
 
 /**
  * Makes the one way in which this server fetches what a client names. It connects to public addresses only, which it
- * checks on the socket before anything is sent; follows no redirect; sends no credentials and uses no proxy; reads a
+ * checks on the socket before anything is sent; follows no redirect; sends no credentials but those of the caller, and uses no proxy; reads a
  * limited number of bytes, uncompressed, in a limited time; fetches a URL once for all who want it for the same
  * purpose at the same time; and has places and budgets for each purpose.
  */
@@ -46,19 +48,27 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     isPublicAddress(address) || isPrivateAllowed(address) || (isDevelopment && isLoopbackAddress(address))
   const budgets = createBudgets(limits, clock)
   const inFlight = new Map<unknown, Promise<Fetched>>()
-  return async (text, spender, post) => {
+  return async (text, spender, own) => {
     const url = targetOf(text, isDevelopment)
-    // A form is sent as often as asked for; only documents are shared.
-    const key = post ?? `${spender.purpose} ${url.href}`
+    // Only documents are shared.
+    const key = own ?? `${spender.purpose} ${url.href}`
     const running = inFlight.get(key)
     if (running !== undefined) return running
-    const place = budgets.take(url, spender, (post ?? limits).perOriginPerMinute)
+    const place = budgets.take(url, spender, (own ?? limits).perOriginPerMinute)
     if (typeof place === 'string') throw new FetchFailed('budget', place)
     // Unencrypted responses come from this computer only.
     const rule = url.protocol === 'http:' ? isLoopbackAddress : mayConnect
-    const { timeoutSeconds } = post ?? limits
+    const { timeoutSeconds } = own ?? limits
     const { responseBytes } = limits
-    const exchange = { rule, timeoutSeconds, responseBytes, form: post?.form, resolve, authorities }
+    const exchange = {
+      rule,
+      timeoutSeconds,
+      responseBytes,
+      form: own?.form,
+      authorization: own?.authorization,
+      resolve,
+      authorities,
+    }
     const ended = countOngoing('fetches_in_flight', 'Fetches that go on now, by purpose.', {
       purpose: spender.purpose,
     })

@@ -186,7 +186,7 @@ export const backchannelLogoutFaults = [
   {
     id: 'one-form-for-two',
     file: 'src/outbound/guarded-fetch.ts',
-    find: 'const key = post ?? `${spender.purpose} ${url.href}`',
+    find: 'const key = own ?? `${spender.purpose} ${url.href}`',
     replace: 'const key = url.href',
     tests: ['test/outbound/guarded-fetch.test.ts'],
   },

@@ -156,7 +156,7 @@ export const clientDocumentFaults = [
     id: 'documents-of-one-network-without-budget',
     tests: ['test/outbound/budgets.test.ts'],
     file: budgets,
-    find: "...(from === undefined ? [] : ([[from, limits.perNetworkPerMinute, 'perNetworkPerMinute']] as const)),",
+    find: "...(from === undefined ? [] : ([[from, ofNetwork, 'perNetworkPerMinute']] as const)),",
     replace: '',
   },
   {

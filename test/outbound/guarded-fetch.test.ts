@@ -6,8 +6,8 @@ import t from 'tap'
 import type { FetchFailed, FetchFault } from '../../src/outbound/exchange.ts'
 import {
   createGuardedFetch,
-  type FormPost,
   type GuardedFetchOptions,
+  type OwnRequest,
 } from '../../src/outbound/guarded-fetch.ts'
 import { type Counted, countChannel } from '../../src/system/count.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
@@ -146,7 +146,7 @@ function fetcher(options: Partial<Omit<GuardedFetchOptions, 'limits'>> & { limit
     ...options,
     limits: { ...limits, ...options.limits },
   })
-  return (url: string, post?: FormPost) =>
+  return (url: string, post?: OwnRequest) =>
     fetchUrl(url, post === undefined ? { purpose: 'operator' } : { purpose: 'form' }, post)
 }
 
