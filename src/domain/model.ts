@@ -284,6 +284,14 @@ export interface PendingSecondFactor {
   /** Hash of the password hash that was verified: a new password voids it. */
   readonly password: Hash
   readonly at: Seconds
+  /** The sign-in at an upstream that took the place of a password. */
+  readonly elsewhere?: SignInElsewhere
+}
+
+/** A sign-in at an upstream, of a user who is linked to it. */
+export interface SignInElsewhere extends Pick<Session, 'methods' | 'authenticatedAt' | 'expiresAt'> {
+  readonly upstream: string
+  readonly linkId: Hash
 }
 
 /** The pending request in one browser: a client's authorization request, or an account page. */
@@ -471,6 +479,8 @@ export const auditEventNames = [
   'recovery-code-used',
   'second-factor-added',
   'second-factor-removed',
+  'upstream-linked',
+  'upstream-unlinked',
   'group-created',
   'group-changed',
   'group-deleted',

@@ -5,6 +5,7 @@ import type { Store, UserRead } from '../storage/store.ts'
 import { passkeyKind } from './rules/passkey.ts'
 import { secondFactorKind } from './rules/second-factor.ts'
 import { failuresOf, rowKeys, throttleKind } from './rules/throttle.ts'
+import { upstreamLinkKind, type WaysToSignIn } from './rules/upstream-link.ts'
 
 /** A user with everything that signs them in, by user id. Decisions about a user's credentials wait for each other. */
 export const userCredentials: UserRead<UserCredentials> = {
@@ -19,6 +20,17 @@ export const userCredentials: UserRead<UserCredentials> = {
       sessions,
     }
   },
+}
+
+/** What signs a user in without a second step, by user id. Decisions about it wait for the others about the user. */
+export const waysToSignIn: UserRead<WaysToSignIn> = {
+  name: 'waysToSignIn',
+  kinds: [passkeyKind, upstreamLinkKind],
+  compose: (user, _sessions, recordsOf) => ({
+    user,
+    passkeys: recordsOf(passkeyKind),
+    links: recordsOf(upstreamLinkKind),
+  }),
 }
 
 /** Where a user's ways to sign in are found. */

@@ -63,7 +63,7 @@ t.test('what clients and the audit log are stored with stays, too', async (t) =>
     'user-added user-invited user-changed user-exported user-email-verified user-password-changed',
     'user-locked user-unlocked user-removed link-made link-deleted session-ended',
     'passkey-added passkey-removed passkeys-removed passkey-copied recovery-codes-made recovery-code-used',
-    'second-factor-added second-factor-removed',
+    'second-factor-added second-factor-removed upstream-linked upstream-unlinked',
     'group-created group-changed group-deleted group-member-added group-member-removed',
     'key-made key-rotated key-changed key-retired key-reseal-begun key-resealed store-moved store-resumed',
   ]

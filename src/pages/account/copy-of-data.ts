@@ -9,6 +9,7 @@ import { isoInstant } from '../../system/system.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
+import { upstreamLinkKind } from '../../users/rules/upstream-link.ts'
 import { everyApp } from './apps.ts'
 
 /** How many events are read at once, and how many clients. */
@@ -64,6 +65,11 @@ export async function copyOfData(
     account: { ...describeUser(user), attributes: attributesOf(visible, user) },
     sessions: (await store.listOf('session', id)).map(describeSession),
     passkeys: (await store.listOf(passkeyKind, id)).map(describePasskey),
+    linked_accounts: (await store.listOf(upstreamLinkKind, id)).map(({ issuer, sub, createdAt }) => ({
+      issuer,
+      sub,
+      linked_at: isoInstant(createdAt),
+    })),
     ...(codes && {
       one_time_codes: {
         set_up_at: isoInstant(codes.createdAt),

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
-import { methodsOf } from '../../domain/authentication-context.ts'
+import { type Factors, methodsOf } from '../../domain/authentication-context.ts'
 import { withWrites } from '../../domain/decision.ts'
 import { interactionKind, mustAuthenticate } from '../../domain/interaction.ts'
-import type { Session, User } from '../../domain/model.ts'
+import type { Session, SignInElsewhere, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
@@ -48,8 +48,8 @@ declare module '../pages.ts' {
 export interface PendingFactor {
   readonly user: User
   readonly step: SecondStep
-  /** The session that is stepped up. */
-  readonly from?: Pick<Session, 'methods' | 'authenticatedAt' | 'expiresAt'>
+  /** The session that is stepped up, or the sign-in that took the place of a password. */
+  readonly from?: Pick<Session, 'methods' | 'authenticatedAt' | 'expiresAt'> | SignInElsewhere
 }
 
 interface Shown {
@@ -67,9 +67,15 @@ export function secondStep(
 ) {
   const { config, store, keys } = deps
 
-  const begin = async (pending: Pending, user: User): Promise<void> => {
+  /** @param elsewhere The sign-in that took the place of a password. */
+  const begin = async (pending: Pending, user: User, elsewhere?: SignInElsewhere): Promise<void> => {
     const password = hashSecret(user.passwordHash ?? '')
-    const pendingSecondFactor = { userId: user.id, password, at: pending.now }
+    const pendingSecondFactor = {
+      userId: user.id,
+      password,
+      at: pending.now,
+      ...(elsewhere && { elsewhere }),
+    }
     await changeInteraction(store, pending, (current) => ({ ...current, pendingSecondFactor }))
   }
 
@@ -79,7 +85,7 @@ export function secondStep(
       return undefined
     const user = await store.find('user', pendingSecondFactor.userId)
     return user !== undefined && hashSecret(user.passwordHash ?? '') === pendingSecondFactor.password
-      ? { user }
+      ? { user, ...(pendingSecondFactor.elsewhere && { from: pendingSecondFactor.elsewhere }) }
       : undefined
   }
 
@@ -157,8 +163,8 @@ export function secondStep(
         return { recovery, problem, status: await fail(pending, user, problem) }
       }
       const passkey = from?.methods.includes('pop') ?? false
-      const methods = methodsOf({ password: true, codes: true, passkey })
-      return { user, methods, sealedSecret, ...(from && { continues: from }) }
+      const methods = withFirst(from, { codes: true, passkey })
+      return { user, methods, sealedSecret, ...beginningOf(user, from) }
     } catch (error) {
       return { recovery, ...comeBack(error, pending) }
     }
@@ -172,8 +178,8 @@ export function secondStep(
     if (!('passkey' in shown))
       return { recovery: false, problem: shown, status: await fail(pending, user, shown) }
     const codes = from?.methods.includes('otp') ?? false
-    const methods = methodsOf({ password: true, codes, passkey: true }, shown.ownerChecked)
-    return { user, methods, passkeyId: shown.passkey.id, ...(from && { continues: from }) }
+    const methods = withFirst(from, { codes, passkey: true }, shown.ownerChecked)
+    return { user, methods, passkeyId: shown.passkey.id, ...beginningOf(user, from) }
   }
 
   /** Logs a factor that was wrong. Returns the status of the page. */
@@ -199,4 +205,23 @@ export function secondStep(
       return undefined
     },
   }
+}
+
+/** Returns the methods of a sign-in with a second factor; what came before it is a factor, but not always a password. */
+function withFirst(
+  from: PendingFactor['from'],
+  factors: Omit<Factors, 'password'>,
+  ownerChecked?: boolean,
+): readonly string[] {
+  const methods = methodsOf({ ...factors, password: true }, ownerChecked)
+  return methods.filter((method) => method !== 'pwd' || from === undefined || from.methods.includes(method))
+}
+
+/** Returns what the session continues, or begins with. */
+function beginningOf(
+  { id: userId }: User,
+  from: PendingFactor['from'],
+): Pick<LoginProof, 'continues' | 'elsewhere'> {
+  if (from === undefined) return {}
+  return { continues: from, ...('upstream' in from && { elsewhere: { ...from, userId } }) }
 }

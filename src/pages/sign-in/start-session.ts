@@ -2,13 +2,14 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, endSession, insert, reject, update } from '../../domain/decision.ts'
 import { interactionKind } from '../../domain/interaction.ts'
-import type { Session, User, UserCredentials } from '../../domain/model.ts'
+import type { Session, SignInElsewhere, User, UserCredentials } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { keyOfParts, keysOf } from '../../storage/store.ts'
 import { userCredentials } from '../../users/factors.ts'
 import type { CounterChange } from '../../users/rules/attempts.ts'
 import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
+import { noteSignInElsewhere } from '../../users/rules/upstream-link.ts'
 import { browserName } from '../../users/sessions.ts'
 import { throttles } from '../../users/throttling.ts'
 import { clientOf, interactionExpired, type Pending } from './pending.ts'
@@ -26,6 +27,8 @@ export interface LoginProof {
   readonly counters?: CounterChange
   /** The session in which the password was typed, if it is stepped up: the new one ends with it at the latest. */
   readonly continues?: Pick<Session, 'authenticatedAt' | 'expiresAt'>
+  /** The sign-in at an upstream that it is based on: the link to it must still be there. */
+  readonly elsewhere?: SignInElsewhere & { readonly userId: string }
 }
 
 /**
@@ -38,7 +41,7 @@ export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'sto
 
   return async (pending: Pending, proof: LoginProof): Promise<boolean> => {
     const { reply, now } = pending
-    const { user, methods, continues, counters = noChange } = proof
+    const { user, methods, continues, elsewhere, counters = noChange } = proof
     const { secret, id } = app.browser.mintSession()
     const fresh = beginSession(id, user.id, methods, config.lifetimes, now, await placeOf(reply))
     const session = continues === undefined ? fresh : continueSession(fresh, continues)
@@ -47,7 +50,8 @@ export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'sto
     const context = userContext(reply.request, now)
     const who = { userId: user.id, ...clientOf(pending) }
     const isNew = (await app.browser.knownBrowser(reply.request, user)) === undefined
-    const facts = { ...who, methods: methods.join(' '), ...(isNew && { browser: 'new' }) }
+    const upstream = elsewhere && { upstream: elsewhere.upstream }
+    const facts = { ...who, methods: methods.join(' '), ...(isNew && { browser: 'new' }), ...upstream }
     const key = keyOfParts(signIn, {
       counters: keysOf(counters.keys),
       interaction: pending.interaction.id,
@@ -69,6 +73,7 @@ export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'sto
         // A session of the same user goes on in the new one: signing in again signs them out of no app.
         ...over.map((ended) => endSession(ended.id, now, ended.userId === user.id ? session : undefined)),
         auditEvent('sign-in', context, facts),
+        ...(elsewhere === undefined ? [] : noteSignInElsewhere(elsewhere)),
       )
     })
     if (current === undefined) return false

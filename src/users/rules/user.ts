@@ -20,6 +20,7 @@ import { passkeyKind } from './passkey.ts'
 import { secondFactorKind } from './second-factor.ts'
 import { forgetFailures } from './throttle.ts'
 import { westernDigits } from './typed-code.ts'
+import { upstreamLinkKind } from './upstream-link.ts'
 
 /** The data of a new user. */
 export interface NewUser {
@@ -218,7 +219,7 @@ const suspectSeconds = 86_400
 
 /**
  * Returns an account to the owner of its previous address: restores that address, sets a new password, ends all access,
- * and removes the passkeys and one-time codes added since the day before the change.
+ * and removes the passkeys and one-time codes added since the day before the change, and every link to an upstream.
  * @param since When the address was changed.
  * @throws {OAuthError} `invalid_request` as `changeProfile`.
  */
@@ -244,6 +245,7 @@ export function undoEmailChange(
     ...endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),
     ...added.map(({ id }): Write => remove(passkeyKind, id)),
     ...(hasNewCodes ? [remove(secondFactorKind, userId)] : []),
+    removeAll(upstreamLinkKind, userId),
   )
 }
 
