@@ -8,6 +8,7 @@ import { clientIdMetadata } from './specs/client-id-metadata/feature.ts'
 import { securityProfile } from './specs/fapi2-security-profile/feature.ts'
 import { signedResponses } from './specs/jarm/feature.ts'
 import { backchannelLogout } from './specs/oidc-backchannel-logout/feature.ts'
+import { upstreamSignIn } from './specs/oidc-client/feature.ts'
 import { openidConnect } from './specs/oidc-core/feature.ts'
 import { logout } from './specs/oidc-logout/feature.ts'
 import { authorizationFramework } from './specs/rfc6749-authorization/feature.ts'
@@ -50,6 +51,7 @@ export const features: readonly Feature[] = [
   dpop,
   securityProfile,
   openidConnect,
+  upstreamSignIn,
   groups,
   forwardAuth,
   signInPolicy,

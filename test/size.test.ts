@@ -14,9 +14,10 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    lines: 19_640,
+    // 1,300 of them are the client side: sign-in with an upstream.
+    lines: 21_040,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 10_150 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 10_400 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 17_900 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 960 },
@@ -75,6 +76,7 @@ const short = {
 
 /** Specifications over the limit, and what takes the place. */
 const largeSpecs = {
+  'oidc-client': 'the client side of discovery, code flow, ID Token and UserInfo, and the links of users',
   'rfc6749-authorization': 'the core that the others extend',
   'rfc7591-registration': 'with RFC 7592, which reads and changes what it registers',
   'rfc8628-device-grant': 'three pages for users, a page for developers, and the limits of guessing',

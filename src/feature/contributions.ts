@@ -97,6 +97,16 @@ export type UserCheck = (
   signIn: Pick<Session, 'userId' | 'methods'>,
 ) => undefined | Promise<UserDenial | undefined>
 
+/** Where else users may sign in. */
+export interface OtherSignIns {
+  readonly ways: readonly { readonly name: string; readonly url: string }[]
+  /** The page on which users link their accounts there. */
+  readonly accountUrl: string
+}
+
+/** Returns where else a user may sign in; `handle` names the pending request. */
+export type SignInWays = (handle: Readonly<Record<string, string>>) => OtherSignIns | undefined
+
 /** What is approved. */
 export interface Approved {
   readonly request: AuthorizationRequest

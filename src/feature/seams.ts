@@ -11,6 +11,7 @@ import type {
   GrantedClaims,
   GrantHandler,
   Members,
+  OtherSignIns,
   PreviewOf,
   PushReader,
   RequestCheck,
@@ -20,6 +21,7 @@ import type {
   RequestReader,
   ResponseEncoder,
   SignInClaim,
+  SignInWays,
   TokenBinding,
   TokenConditions,
   TokenMembersOf,
@@ -73,6 +75,8 @@ export function createSeams(declared: Declared) {
     /** Checks a request whose client and redirect URI are proven. Its errors are redirects. */
     requestChecks: condition<RequestCheck>('request check'),
     requestReaders: contribution<RequestReader, RequestExtra>('request reader', merged),
+    /** Where else users may sign in, for the sign-in page. */
+    signInWays: contribution<SignInWays, OtherSignIns | undefined>('way to sign in', ([first]) => first),
     userChecks: contribution<UserCheck, UserDenial | undefined>('user check', ([first]) => first),
     approvals: contribution<ApprovalHook, Required<ApprovalAddition>>('addition to grants', joinApprovals),
     requestEnds: contribution<RequestEnd, readonly Write[]>('request end', (all) => all.flat()),

@@ -63,7 +63,11 @@ export function sentenceOf(event: AuditEvent, clientName?: string): Text {
   if (sentence === undefined) return msg('activity.other', { event: { code: name } })
   const app: Value = clientName ?? { code: clientId ?? '' }
   const key = typeof sentence === 'string' ? sentence : sentence(event)
-  return msg(key, { app, group: `${event.facts['name'] ?? ''}` })
+  return msg(key, {
+    app,
+    group: `${event.facts['name'] ?? ''}`,
+    upstream: `${event.facts['upstream'] ?? ''}`,
+  })
 }
 
 /** The events that a user can still read about. */
@@ -102,6 +106,8 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'recovery-code-used': 'activity.recoveryCodeUsed',
   'group-member-added': 'activity.groupAdded',
   'group-member-removed': 'activity.groupRemoved',
+  'upstream-linked': 'activity.upstreamLinked',
+  'upstream-unlinked': 'activity.upstreamUnlinked',
   'second-factor-added': 'activity.codesAdded',
   'second-factor-removed': bySelf('activity.codesRemoved', 'activity.codesRemovedByOperator'),
 }

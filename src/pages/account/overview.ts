@@ -28,6 +28,8 @@ declare module '../pages.ts' {
     'account-security': AccountModel & {
       readonly waysIn: WaysIn
       readonly urls: Readonly<Record<'password' | 'passkeys' | 'codes', string>>
+      /** The page of accounts elsewhere; absent if there are none to sign in with. */
+      readonly upstreamsUrl?: string
     }
   }
 }
@@ -77,7 +79,7 @@ export function overviewPage(app: FastifyInstance, { config, service, store }: P
 }
 
 /** The ways to sign in, each with a page of its own. */
-export function securityPage(_app: FastifyInstance, { service, store }: PageDeps): AccountPage {
+export function securityPage(app: FastifyInstance, { service, store }: PageDeps): AccountPage {
   const urls = {
     password: `${service.prefix}/account/password`,
     passkeys: `${service.prefix}/account/passkeys`,
@@ -86,8 +88,11 @@ export function securityPage(_app: FastifyInstance, { service, store }: PageDeps
   return {
     path: '/account/security',
     section: 'security',
-    show: async ({ user, render }) =>
-      render('account-security', { waysIn: await waysInto(store, user), urls }),
+    show: async ({ user, render }) => {
+      const upstreamsUrl = app.seams.signInWays.collect({})?.accountUrl
+      const waysIn = await waysInto(store, user)
+      return render('account-security', { waysIn, urls, ...(upstreamsUrl !== undefined && { upstreamsUrl }) })
+    },
   }
 }
 

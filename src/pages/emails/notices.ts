@@ -19,6 +19,8 @@ const kinds: Readonly<Partial<Record<AuditEventName, NoticeKind>>> = {
   'passkey-added': 'passkey',
   'passkey-removed': 'passkey',
   'passkeys-removed': 'passkey',
+  'upstream-linked': 'upstream',
+  'upstream-unlinked': 'upstream',
 }
 
 /** Returns what an event means to its user; undefined for events without an email. */

@@ -4,6 +4,7 @@ import { clientWords } from '../../domain/localized.ts'
 import type { AuthorizationRequest, PageRequest, Passkey, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import type { Text } from '../../domain/text.ts'
+import type { OtherSignIns } from '../../feature/contributions.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { recordNotSignedIn } from '../../users/failed-sign-ins.ts'
 import { assertionOptions } from '../../users/passkeys/passkeys.ts'
@@ -41,6 +42,8 @@ declare module '../pages.ts' {
       readonly forgotUrl?: string
       /** The logo and the links of the client; absent if it names none. */
       readonly client?: { readonly logoUrl?: string; readonly links: readonly ClientLink[] }
+      /** Where else users may sign in. */
+      readonly elsewhere?: OtherSignIns['ways']
       /** Users that a button signs in, on a development server. */
       readonly users?: readonly NamedUser[]
     }
@@ -109,6 +112,7 @@ export function loginForms(app: FastifyInstance, deps: Needs<'store' | 'clock' |
 
   const showLogin = async (pending: Pending, shown: Shown = {}): Promise<FastifyReply> => {
     const { username, problem, status = 200 } = shown
+    const elsewhere = app.seams.signInWays.collect(handleOf(pending.interaction))
     const model = {
       ...frameOf(pending),
       ...(username !== undefined && { username }),
@@ -116,6 +120,7 @@ export function loginForms(app: FastifyInstance, deps: Needs<'store' | 'clock' |
       again: mustConfirm(pending),
       ...(await clientOf(pending)),
       ...(isPasskeyEnough(pending) && (await passkeyOf(pending))),
+      ...(elsewhere && { elsewhere: elsewhere.ways }),
       ...(app.shortcuts && { users: (await app.shortcuts.users()).map(displayName) }),
       ...(app.emails.canSend && {
         forgotUrl: `${prefix}/forgot-password?${new URLSearchParams(handleOf(pending.interaction))}`,

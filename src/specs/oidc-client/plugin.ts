@@ -1,0 +1,276 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { auditEvent } from '../../domain/audit.ts'
+import { check } from '../../domain/check.ts'
+import { accept, put, remove } from '../../domain/decision.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import type { Grant, Session, SignInElsewhere } from '../../domain/model.ts'
+import { assertNoneRepeated } from '../../domain/parameters.ts'
+import { hashSecret } from '../../domain/secret.ts'
+import type { AppDeps } from '../../feature/deps.ts'
+import { addressPrefix, userContext } from '../../http/address-prefix.ts'
+import { nothingHere, recordRejection } from '../../http/errors.ts'
+import { parametersOf } from '../../http/parameters.ts'
+import { addAccountPage } from '../../pages/account/account-page.ts'
+import { acceptOwnForms } from '../../pages/forms.ts'
+import { msg } from '../../pages/i18n/i18n.ts'
+import { loginForms } from '../../pages/sign-in/login-forms.ts'
+import { passkeyProof } from '../../pages/sign-in/passkey-proof.ts'
+import { clientOf, type Pending, pendingLoader } from '../../pages/sign-in/pending.ts'
+import { secondStep } from '../../pages/sign-in/second-step.ts'
+import { sessionStarter } from '../../pages/sign-in/start-session.ts'
+import { RecordExists } from '../../storage/store.ts'
+import { factorsOf } from '../../users/factors.ts'
+import { secondStepOf } from '../../users/rules/second-factor.ts'
+import { recentSeconds } from '../../users/rules/session.ts'
+import {
+  insertUpstreamLink,
+  signInElsewhereId,
+  signInElsewhereKind,
+  type UpstreamLink,
+  upstreamLinkId,
+  upstreamLinkKind,
+} from '../../users/rules/upstream-link.ts'
+import { addUser, createUser } from '../../users/rules/user.ts'
+import { upstreamsPage } from './account.ts'
+import { linker } from './link.ts'
+import { newUserOf } from './rules/first-sign-in.ts'
+import type { UpstreamClaims } from './rules/id-token.ts'
+import {
+  type Attempt,
+  assertOwnResponse,
+  attemptIdOf,
+  attemptKind,
+  authorizationUrl,
+  bindingOf,
+  readResponse,
+} from './rules/requests.ts'
+import { assertUsable, type Upstream } from './schema.ts'
+import { upstreamRequests } from './upstreams.ts'
+
+/** Where the user comes back to who links an upstream. */
+const accountPath = '/account/upstreams'
+
+/**
+ * OpenID Connect Core §3.1 as a Relying Party: users sign in with an upstream that the operator configured, or link their
+ * account there to the one here. Nothing is added to a server without upstreams but the rule that ends grants which came
+ * through one.
+ */
+export const upstreamSignIn: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { config, service, store, clock, random } = deps
+  const { prefix, issuer } = service
+  const upstreams = new Map(config.upstreams.map((one) => [one.id, one]))
+  const enabled = config.upstreams.filter((one) => one.enabled)
+  const isEnabled = (id: unknown) => enabled.some((one) => one.id === id)
+
+  app.seams.tokenConditions.add(({ extra }: Grant) =>
+    extra?.['upstream'] === undefined || isEnabled(extra['upstream'])
+      ? undefined
+      : [{ op: 'require', condition: ended }],
+  )
+  if (config.upstreams.length === 0) return
+  assertUsable(config.upstreams)
+
+  const redirectUriOf = ({ id }: Upstream) => `${issuer}/login/upstream/${id}/callback`
+  const requests = upstreamRequests(deps, redirectUriOf)
+  await acceptOwnForms(app, deps)
+  const load = pendingLoader(app, deps)
+  const forms = loginForms(app, deps)
+  const startSession = sessionStarter(app, deps)
+  const link = linker(app, deps, prefix + accountPath)
+  const second = secondStep(app, deps, forms, passkeyProof(deps, forms))
+
+  app.seams.signInWays.add((handle) => ({
+    ways: enabled.map(({ id, name }) => ({
+      name,
+      url: `${prefix}/login/upstream/${id}?${new URLSearchParams(handle)}`,
+    })),
+    accountUrl: prefix + accountPath,
+  }))
+  app.seams.approvals.add(async ({ session }) => {
+    const upstream = await upstreamOf(session)
+    if (upstream === undefined) return undefined
+    check(isEnabled(upstream), ended.rule, 'access_denied', ended.why, { stored: upstream })
+    return { extra: { upstream } }
+  })
+  /** Returns where a session began; undefined if that was here. A token of the development server's page has none. */
+  const upstreamOf = async (session: Session): Promise<string | undefined> =>
+    session.id === ''
+      ? undefined
+      : (await store.find(signInElsewhereKind, signInElsewhereId(session)))?.upstream
+
+  const named = ({ params }: FastifyRequest): Upstream => {
+    const upstream = upstreams.get((params as { upstream: string }).upstream) // of both routes
+    if (!upstream?.enabled) throw nothingHere()
+    return upstream
+  }
+  const options = { config: { limit: 'authorization' }, schema: { hide: true } } as const
+
+  app.get('/login/upstream/:upstream', options, async (request, reply) => {
+    const upstream = named(request)
+    const pending = await load(request.query, reply)
+    const { interaction, browserSecret } = pending
+    const { prompt, maxAgeSeconds } = pending.request
+    const maxAge = prompt.includes('login') ? 0 : maxAgeSeconds
+    try {
+      return await begin(reply, upstream, browserSecret, {
+        id: hashSecret(`upstream ${interaction.id}`),
+        interaction: interaction.id,
+        ...(maxAge !== undefined && { maxAgeSeconds: maxAge }),
+      })
+    } catch (error) {
+      return failed(pending, upstream, error)
+    }
+  })
+
+  app.get('/login/upstream/:upstream/callback', options, async (request, reply) => {
+    const upstream = named(request)
+    const response = parametersOf(request.query)
+    assertNoneRepeated(response)
+    const browserSecret = app.browser.secret(request)
+    const id = attemptIdOf(response)
+    const found = id === undefined ? undefined : await store.find(attemptKind, id)
+    assertOwnResponse(response, found, upstream.id, browserSecret, clock())
+    const attempt = await store.transact(attemptKind, found.id, (current) =>
+      current?.key === found.key ? accept(current, remove(attemptKind, found.id)) : accept(undefined),
+    )
+    assertOwnResponse(response, attempt, upstream.id, browserSecret, clock())
+    const claims = async () => {
+      const provider = await requests.providerOf(upstream)
+      return requests.claimsOf(upstream, provider, {
+        ...bindingOf(attempt, browserSecret ?? ''),
+        code: readResponse(response, provider),
+        maxAgeSeconds: attempt.maxAgeSeconds,
+        begunAt: attempt.createdAt,
+        from: addressPrefix(request.ip),
+      })
+    }
+    if (attempt.links !== undefined) return link(reply, upstream, attempt.links, claims)
+    const pending = await load({ interaction: attempt.interaction }, reply)
+    try {
+      return await signIn(pending, upstream, await claims())
+    } catch (error) {
+      return failed(pending, upstream, error)
+    }
+  })
+
+  const page = upstreamsPage(deps, enabled, accountPath, ({ reply, session, request }, upstream) =>
+    begin(reply, upstream, app.browser.ensureSecret(request, reply), {
+      id: hashSecret(`upstream ${session.id}`),
+      links: { userId: session.userId, sessionId: session.id },
+    }),
+  )
+  addAccountPage(app, deps, page)
+
+  /** Redirects to the upstream. An attempt replaces the one before it. */
+  const begin = async (
+    reply: FastifyReply,
+    upstream: Upstream,
+    browserSecret: string,
+    wanted: Pick<Attempt, 'id' | 'interaction' | 'links' | 'maxAgeSeconds'>,
+  ): Promise<FastifyReply> => {
+    const provider = await requests.providerOf(upstream)
+    const createdAt = clock()
+    const attempt: Attempt = {
+      ...wanted,
+      upstream: upstream.id,
+      key: random(16).toString('base64url'),
+      createdAt,
+      expiresAt: createdAt + config.lifetimes.interactionSeconds,
+    }
+    await store.write(put(attemptKind, attempt))
+    const binding = bindingOf(attempt, browserSecret)
+    return reply.redirect(
+      authorizationUrl(provider, upstream, redirectUriOf(upstream), binding, attempt.maxAgeSeconds),
+      303,
+    )
+  }
+
+  /** Signs in the user of a link, with the second factor that they have here. */
+  const signIn = async (
+    pending: Pending,
+    upstream: Upstream,
+    claims: UpstreamClaims,
+  ): Promise<FastifyReply> => {
+    const { reply, now, request } = pending
+    const linked = await linkOf(pending, upstream, claims)
+    if (linked === 'unknown' || linked === 'exists') return rejected(pending, upstream, linked)
+    const user = await store.find('user', linked.userId)
+    if (user === undefined) return rejected(pending, upstream, 'unknown')
+    if (user.lockedAt !== undefined) return forms.reject(pending, msg('login.locked'))
+    const isMulti = upstream.multiFactor === 'accept' && claims.methods.includes('mfa')
+    const elsewhere: SignInElsewhere = {
+      upstream: upstream.id,
+      linkId: linked.id,
+      methods: isMulti ? ['mfa'] : [],
+      // One that does not say when never counts as a recent sign-in.
+      authenticatedAt: claims.authenticatedAt ?? now - recentSeconds - 1,
+      expiresAt: now + Math.min(upstream.maxAgeSeconds, config.lifetimes.sessionAbsoluteSeconds),
+    }
+    if (!isMulti && secondStepOf(await factorsOf(deps, user.id), request.acr) !== undefined) {
+      await second.begin(pending, user, elsewhere)
+      return reply.redirect(forms.pageUrl(pending), 303)
+    }
+    const { methods } = elsewhere
+    const proof = { user, methods, continues: elsewhere, elsewhere: { ...elsewhere, userId: user.id } }
+    if (await startSession(pending, proof)) return forms.continueFlow(pending)
+    return forms.reject(pending, msg('login.changed'))
+  }
+
+  /** Returns the link of a user of the upstream; adds a user if the policy says so. */
+  const linkOf = async (
+    { reply, now }: Pending,
+    upstream: Upstream,
+    claims: UpstreamClaims,
+  ): Promise<UpstreamLink | 'unknown' | 'exists'> => {
+    const id = upstreamLinkId(upstream.issuer, claims.sub)
+    const before = await store.find(upstreamLinkKind, id)
+    if (before !== undefined) return before
+    const described = newUserOf(claims, upstream, random(6).toString('hex'))
+    if (described === undefined) return 'unknown'
+    const user = createUser(described, random(16), now)
+    const context = userContext(reply.request, now)
+    const owned = { userId: user.id, issuer: upstream.issuer, sub: claims.sub }
+    try {
+      await store.write(
+        ...addUser(user, false, context),
+        ...insertUpstreamLink(owned, upstream.name, context),
+      )
+    } catch (error) {
+      // Its name or address belongs to a user here, or another tab was first.
+      if (!(error instanceof RecordExists)) throw error
+      return (await store.find(upstreamLinkKind, id)) ?? 'exists'
+    }
+    return { ...owned, id, createdAt: now }
+  }
+
+  /** Shows the sign-in page again, and logs the rule. Other errors than those about the upstream are thrown. */
+  const failed = async (pending: Pending, upstream: Upstream, error: unknown): Promise<FastifyReply> => {
+    const isExpected =
+      error instanceof OAuthError && ['upstream_rejected', 'access_denied'].includes(error.code)
+    if (!isExpected) throw error
+    const { reply, now } = pending
+    const { rule } = error.detail
+    recordRejection(error, reply)
+    const facts = { ...clientOf(pending), upstream: upstream.id, rule }
+    await store.write(auditEvent('sign-in-failed', userContext(reply.request, now), facts))
+    const isDenied = error.code === 'access_denied'
+    const problem = msg(isDenied ? 'upstream.denied' : 'upstream.failed', { upstream: upstream.name })
+    return forms.showLogin(pending, { problem, status: error.status })
+  }
+
+  const rejected = async (pending: Pending, { id, name }: Upstream, why: 'unknown' | 'exists') => {
+    const facts = { ...clientOf(pending), upstream: id, why }
+    await store.write(auditEvent('sign-in-failed', userContext(pending.reply.request, pending.now), facts))
+    return forms.reject(pending, msg(`upstream.${why}`, { upstream: name }))
+  }
+}
+
+/** What came through an upstream ends with it. */
+const ended = {
+  rule: 'lychgate-upstream-enabled',
+  why: 'the upstream of the sign-in is not enabled any more',
+  // biome-ignore lint/correctness/useYield: it reads nothing.
+  *holds() {
+    return false
+  },
+}
