@@ -45,6 +45,7 @@ import { textFaults } from './texts.ts'
 import { tokenFaults } from './token.ts'
 import { tokenExchangeFaults } from './token-exchange.ts'
 import { trustedIssuerFaults } from './trusted-issuers.ts'
+import { upstreamFaults } from './upstreams.ts'
 import { workerFaults } from './workers.ts'
 
 /** Every deliberate fault, by area. `npm run mutants` shows that each is detected. */
@@ -59,6 +60,7 @@ export const faults: readonly Fault[] = [
   ...clientDocumentFaults,
   ...clientCredentialsFaults,
   ...tokenExchangeFaults,
+  ...upstreamFaults,
   ...deviceGrantFaults,
   ...adminFaults,
   ...adminPageFaults,

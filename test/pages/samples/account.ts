@@ -178,6 +178,7 @@ export const accountPages = {
       hidden,
       waysIn,
       urls: securityUrls,
+      upstreamsUrl: '/account/upstreams',
     },
   },
   'account-security-bare': {
@@ -223,6 +224,27 @@ export const accountPages = {
       passkeys: [],
       isFull: false,
       problem: msg('passkeys.refused'),
+    },
+  },
+  'account-upstreams': {
+    page: 'account-upstreams',
+    model: {
+      frame: { ...frameOf('security'), done: 'upstream-linked' },
+      action: '/account/upstreams',
+      hidden,
+      links: [{ handle: 'u1', name: 'Riverside School District', linkedAgoSeconds: 8_000_000 }],
+      others: [{ id: 'work', name: 'Work' }],
+    },
+  },
+  'account-upstreams-last': {
+    page: 'account-upstreams',
+    model: {
+      frame: frameOf('security'),
+      action: '/account/upstreams',
+      hidden,
+      links: [{ handle: 'u1', name: 'Work', linkedAgoSeconds: 60 }],
+      others: [],
+      problem: msg('upstreams.last', { upstream: 'Work' }),
     },
   },
   'account-one-time-codes': {
@@ -460,6 +482,17 @@ export const hostileAccountPages = {
       passkeys: [{ handle: hostileText, name: hostileText, addedAgoSeconds: 1, synced: true }],
       isFull: false,
       creation: { options: hostileText, name: hostileText },
+    },
+  },
+  'hostile-account-upstreams': {
+    page: 'account-upstreams',
+    model: {
+      frame: hostileFrame('security'),
+      action: hostileText,
+      hidden: hostileHidden,
+      links: [{ handle: hostileText, name: hostileText, linkedAgoSeconds: 1 }],
+      others: [{ id: hostileText, name: hostileText }],
+      problem: msg('upstreams.last', { upstream: hostileText }),
     },
   },
   'hostile-account-password': {

@@ -96,6 +96,7 @@ export const ordinary = {
       clientName: 'Verwaltungsprogramm für die Stundenpläne der Realschule am Flussufer, Nord',
       again: false,
       forgotUrl: '/forgot-password?interaction=lyi_3vQ8',
+      elsewhere: [{ name: 'Riverside School District', url: '/login/upstream/work?interaction=lyi_3vQ8' }],
       passkey,
       client: {
         logoUrl: '/assets/icon.svg',
