@@ -97,6 +97,7 @@ export const upstreamFaults = [
     file: 'src/users/rules/upstream-link.ts',
     find: 'return (yield* read.find(upstreamLinkKind, linkId))?.userId === userId',
     replace: 'return (yield* read.find(upstreamLinkKind, linkId))?.userId !== `no ${userId}`',
+    tests: links,
   },
   {
     id: 'upstream-without-the-second-factor-of-here',
