@@ -50,6 +50,9 @@ export const formsTowardClients = [
   'select-account.eta 1',
 ]
 
+/** The forms on the page that leads to an upstream. */
+export const formsTowardUpstreams = ['account-upstreams.eta 1', 'account-upstreams.eta 2']
+
 const mark = (name: string) => `data-view="${name}`
 const formsOf = (text: string) => text.matchAll(/<form\b/g)
 

@@ -11,6 +11,7 @@ import type { User } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { insertUpstreamLink } from '../../src/users/rules/upstream-link.ts'
 import { Authenticator, askedOf } from '../helpers/authenticator.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
 import { addDeviceClient, startDevice } from '../helpers/device.ts'
@@ -21,18 +22,24 @@ import {
   decode,
   everyMark,
   formsTowardClients,
+  formsTowardUpstreams,
   markViews,
   type PageForm,
 } from '../helpers/page-forms.ts'
 import { walkPages } from '../helpers/page-walk.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
+import { startStandInUpstream, upstreamOf } from '../helpers/stand-in-upstream.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 
 markViews()
 const mailbox = await startMailbox(t)
 const own = { visible: 'user', editable: 'user' } as const
+const upstreams = [await startStandInUpstream(t), await startStandInUpstream(t)].map(({ issuer }, at) =>
+  upstreamOf(t, issuer, { id: `work-${at}`, name: `Work ${at}` }),
+)
 const server = await startServer(t, {
   mode: 'dev',
+  upstreams,
   mail: { url: mailbox.url, from: 'id@example.test' },
   accounts: {
     attributes: [
@@ -74,6 +81,8 @@ async function enter(user: typeof alice): Promise<UserAgent> {
 }
 const authenticator = new Authenticator(server.issuer)
 const ofAlice = await enter(alice)
+for (const { issuer, id } of upstreams.slice(0, 1))
+  await store.write(...insertUpstreamLink({ userId: ids.alice, issuer, sub: 'alice' }, id, operator()))
 const passkeys = pageOf(await ofAlice.open(`${server.issuer}/account/passkeys`))
 const credential = JSON.stringify(authenticator.create(askedOf(passkeys)))
 const creation = passkeys.forms.find(({ fields }) => fields.some(({ name }) => name === 'credential'))
@@ -183,5 +192,8 @@ t.test('the server accepts what the forms of its pages send', async (t) => {
     'every form of every view was submitted',
   )
   // The choice of a language leads back to the page.
-  t.strictSame([...towardClients].toSorted(), [...formsTowardClients, 'layout.eta 1'].toSorted())
+  t.strictSame(
+    [...towardClients].toSorted(),
+    [...formsTowardClients, ...formsTowardUpstreams, 'layout.eta 1'].toSorted(),
+  )
 })
