@@ -157,12 +157,18 @@ function usedAt({ client_id_issued_at: added, last_used_at: used = added }: Json
   return Number(used)
 }
 
+const originTexts: Readonly<Record<string, string>> = {
+  integration: 'added by an operator',
+  registered: 'self-registered',
+  'resource-server': 'API',
+} satisfies Record<ClientOrigin, string>
+
 function lineOf(client: Json): string[] {
   const { client_id, origin, client_id_issued_at: added, last_used_at: used, client_name = '' } = client
   const day = (at: unknown) => instant(Number(at)).slice(0, 10)
   const rules = [authenticationOf(client), ...weaknessesOf(client)].join(', ')
   const use = used === undefined ? 'never used' : `used ${day(used)}`
-  return [`${client_id}`, `${origin}`, rules, day(added), use, `${client_name}`]
+  return [`${client_id}`, originTexts[`${origin}`] ?? '', rules, day(added), use, `${client_name}`]
 }
 
 /** Names what an operator locked or switched off for this client. */

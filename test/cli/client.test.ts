@@ -128,7 +128,7 @@ t.test('list and show print everything except the secret', async (t) => {
   const list = await run(['client', 'list', '--data', data])
   t.equal(
     list.stdout,
-    `${id}  integration  client_secret_basic or client_secret_post  ${today}  never used  Course app\n`,
+    `${id}  added by an operator  client_secret_basic or client_secret_post  ${today}  never used  Course app\n`,
   )
   const show = await run(['client', 'show', id, '--data', data])
   t.match(show.stdout, /^client_name +Course app$/m)
