@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { systemClock, systemRandom } from '../system/system.ts'
 import { createUser } from '../users/rules/user.ts'
@@ -48,6 +49,39 @@ export async function userInvite(email: string, flags: InviteFlags): Promise<voi
     else await giveLink(operator, 'invitation', existing, flags)
     await warnWithoutAdministrator(operator, existing?.username ?? invited.username)
   })
+}
+
+interface InviteListFlags extends LinkFlags {
+  readonly group?: string
+}
+
+/** `lychgate user invite-list`: invites the users of a file, or of standard input; all of them or none. */
+export async function userInviteList(file: string, flags: InviteListFlags): Promise<void> {
+  const list = readText(file)
+  await withOperator(flags, changesUsers, async (operator) => {
+    const { inviteUsers } = await import('../admin/operations/invitations.ts')
+    const group_id = flags.group === undefined ? undefined : (await operator.findGroup(flags.group)).group_id
+    const body = omitUndefined({ list, group_id, send: !flags.print })
+    const { items } = await operator.perform(inviteUsers, {}, body)
+    // `as`: as the operation responds.
+    const invited = items as readonly (Json & { readonly invitation: Json })[]
+    printList(
+      flags,
+      invited,
+      (user) => user,
+      ({ username, invitation: { sent_to, link } }) => [`${username}`, `${link ?? `sent to ${sent_to}`}`],
+    )
+    if (operator.unsent !== undefined)
+      throw new CommandFailed(`${operator.unsent}; give the links that are shown to the users yourself`)
+  })
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (cause) {
+    throw new CommandFailed(`${file} cannot be read`, { cause })
+  }
 }
 
 /** `lychgate user reset-link`: makes a link with which a user sets a new password. */

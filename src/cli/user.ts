@@ -10,7 +10,7 @@ import {
   userRevoke,
   userUnlock,
 } from './user-acts.ts'
-import { userDeleteLink, userInvite, userLinks, userResetLink } from './user-links.ts'
+import { userDeleteLink, userInvite, userInviteList, userLinks, userResetLink } from './user-links.ts'
 import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile.ts'
 
 const addHelp = `
@@ -33,6 +33,15 @@ Examples:
   lychgate user invite alice@example.org
   lychgate user invite alice@example.org --username alice --given-name Alice --family-name Archer --locale de
   lychgate user invite alice@example.org --print --json | jq -r .link
+`
+
+const inviteListHelp = `
+The file has an email address on each line, or is CSV whose first line names the columns: email, username, claims such
+as given_name, and attributes. If a line is wrong, its number is printed, and no user is invited. At most 100 users.
+
+Examples:
+  lychgate user invite-list class-7b.csv --group pupils
+  printf 'carol@example.org\\ndora@example.org\\n' | lychgate user invite-list - --print
 `
 
 const resetHelp = `
@@ -94,6 +103,10 @@ export function addUserCommands(program: Command): void {
     .option('--username <name>', 'the user name (default: the email address)')
     .option('--print', 'print the link instead of sending it')
   addAnywhereFlags(addClaimFlags(invite), inviteHelp).action(userInvite)
+  const inviteList = command('invite-list <file>', 'invite the users of a list, all of them or none')
+    .option('--group <name>', 'add them to this group')
+    .option('--print', 'print the links instead of sending them')
+  addAnywhereFlags(inviteList, inviteListHelp).action(userInviteList)
   const reset = command('reset-link <user>', 'create a link with which a user sets a new password').option(
     '--print',
     'print the link instead of sending it',

@@ -223,6 +223,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   inviteUser: async () => ({
     body: { email: `new${systemRandom(8).toString('hex')}@example.test`, claims: { name: 'New' } },
   }),
+  inviteUsers: async () => ({ body: { list: `new${systemRandom(8).toString('hex')}@example.test` } }),
   changeUser: async () => {
     const { id, etag } = await invite()
     return { id, headers: { 'if-match': etag }, body: { claims: { nickname: 'N' } } }

@@ -251,6 +251,15 @@ const acts: Readonly<Record<string, Act>> = {
     command: ({ email = '' }) => command(['user', 'invite', email]),
     files: ({ email = '' }) => apply(entry('users', `username: ${email}, email: ${email}`)),
   },
+  inviteUsers: {
+    of: async () => ({ email: `${fresh('user')}@example.test` }),
+    api: ({ email }) => call('POST', '/invitations', { list: email }),
+    page: ({ email = '' }) => submit('/users/invite-list', { list: email }),
+    command: ({ email = '' }) => {
+      writeFileSync(join(folder, 'list.csv'), `email\n${email}\n`)
+      return command(['user', 'invite-list', join(folder, 'list.csv')])
+    },
+  },
   'inviteUser with a password': {
     of: async () => ({ email: `${fresh('user')}@example.test` }),
     api: ({ email }) => call('POST', '/users', { email, password: 'correct horse battery' }),

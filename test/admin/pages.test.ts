@@ -177,6 +177,10 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     path: '/users/invite',
     form: { email: `new${systemRandom(8).toString('hex')}@example.test` },
   }),
+  '/users/invite-list': async () => ({
+    path: '/users/invite-list',
+    form: { list: `new${systemRandom(8).toString('hex')}@example.test` },
+  }),
   '/users/:id': async () => ({ path: `/users/${await invited()}`, form: { join: 'ADMINS' } }),
   '/users/:id/link': ofUser('link', false),
   '/users/:id/edit': async () => ({

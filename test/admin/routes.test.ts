@@ -82,6 +82,7 @@ const added: readonly string[] = [
   'GET /recipes admin:clients:read',
   'GET /sessions/{session_id} admin:users:read',
   'POST /clients/{client_id}/profile admin:clients:write',
+  'POST /invitations admin:users:write',
 ]
 
 t.test('the admin API has the routes that were decided, for the callers that were decided', async (t) => {

@@ -185,6 +185,27 @@ export const adminPageFaults = [
     replace: 'claims',
   },
   {
+    id: 'admin-list-invites-what-it-can',
+    tests: ['test/admin/invite-list.test.ts'],
+    file: 'src/admin/operations/invitations.ts',
+    find: '  assertLines(faults)\n  return users',
+    replace: '  return users',
+  },
+  {
+    id: 'admin-list-invites-twice',
+    tests: ['test/admin/invite-list.test.ts'],
+    file: 'src/admin/operations/invitations.ts',
+    find: 'earlier !== undefined',
+    replace: 'false',
+  },
+  {
+    id: 'admin-list-response-is-kept-with-links',
+    tests: ['test/admin/invite-list.test.ts'],
+    file: 'src/admin/operations/invitations.ts',
+    find: 'body: { invited: users.length, items: [] }',
+    replace: 'body: { invited: users.length, items: invited.map((one) => one.invitation.shown) }',
+  },
+  {
     id: 'admin-delegate-renames',
     tests: ['test/admin/delegation.test.ts'],
     file: 'src/admin/operations/user-changes.ts',

@@ -179,6 +179,8 @@ const texts: Readonly<Record<string, string>> = {
   redirect_uris: 'https://app.example.test/callback',
   add: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
   join: 'Staff',
+  list: 'listed@example.test',
+  group: 'Staff',
   allow: 'Staff',
 }
 

@@ -14,6 +14,7 @@ import { documentOperations } from '../operations/documents.ts'
 import * as grants from '../operations/grants.ts'
 import * as groupReads from '../operations/group-reads.ts'
 import { addGroup, editGroup, joinGroup, leaveGroup, removeGroup } from '../operations/groups.ts'
+import { inviteUsers } from '../operations/invitations.ts'
 import * as keys from '../operations/keys.ts'
 import * as links from '../operations/links.ts'
 import { listRecipes } from '../operations/recipes.ts'
@@ -43,6 +44,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
   for (const operation of [
     ...Object.values(users),
     ...Object.values(userChanges),
+    inviteUsers,
     ...Object.values(userActs),
     ...Object.values(sessions),
     ...Object.values(links),

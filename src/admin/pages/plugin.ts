@@ -13,6 +13,7 @@ import { errorsPage } from './errors.ts'
 import { groupDeletePage, groupPage } from './group.ts'
 import { groupsPage } from './groups.ts'
 import { invitePage, userLinkPage } from './invite.ts'
+import { inviteListPage } from './invite-list.ts'
 import { keyRetirePage, keysPage, keysRotatePage } from './keys.ts'
 import { overviewPage } from './overview.ts'
 import { settingsPage } from './settings.ts'
@@ -27,6 +28,7 @@ const adminPageOf: readonly PageOf[] = [
   overviewPage,
   usersPage,
   invitePage,
+  inviteListPage,
   userPage,
   userLinkPage,
   userEditPage,

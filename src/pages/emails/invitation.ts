@@ -12,6 +12,8 @@ import { composeEmail } from './emails.ts'
 interface NewInvitation {
   readonly writes: readonly Write[]
   readonly expiresAt: Seconds
+  /** The link, for the caller to give to the user. */
+  readonly shown: DeliveredInvitation
   /** Sends the link, or returns it if it cannot be sent: then the caller gives it to the user. */
   deliver(log: { error(line: string): void }): Promise<DeliveredInvitation>
 }
@@ -43,6 +45,7 @@ export function createInvitation(
   return {
     writes: [insertLink(minted.link), auditEvent('link-made', context, { userId: user.id, purpose })],
     expiresAt: link.expiresAt,
+    shown,
     deliver: async (log) => {
       if (sender === undefined || to === undefined) return shown
       const { language } = config.service

@@ -143,6 +143,31 @@ export const adminPages = {
       problem: msg('admin.user.noGroup'),
     },
   },
+  'admin-invite-list': {
+    page: 'admin/invite-list',
+    model: {
+      ...common('users'),
+      typed: { list: 'email,given_name\ncarol@riverside.example,Carol\ndora,Dora', group: 'Teachers' },
+      groups: ['Staff', 'Teachers'],
+      canSend: true,
+      rejected: 'no user was invited. line 3: email must be an email address',
+      problem: msg('admin.rejected'),
+    },
+  },
+  'admin-invited': {
+    page: 'admin/invited',
+    model: {
+      ...common('users'),
+      invited: [
+        {
+          username: 'carol',
+          invitation: { link: 'https://id.riverside.example/link?code=lyc_link_x', expires_at: now },
+        },
+        { username: 'dora', invitation: { sent_to: 'dora@riverside.example', expires_at: now } },
+      ],
+      url: '/admin/users',
+    },
+  },
   'admin-user-link': {
     page: 'admin/user-link',
     model: {
