@@ -68,7 +68,8 @@ export function signedInReader({ config, store, keys, clock, service }: SessionD
     const now = clock()
     const isLive = row?.revokedAt === undefined && now < (row?.expiresAt ?? 0)
     if (!isLive || row?.clientId !== client.id || !cookie.isOf(row.secret)) return undefined
-    if (user === undefined || user.lockedAt !== undefined) return undefined
+    // A locked user has no live grant.
+    if (user === undefined) return undefined
     const grant = currentGrant(row, row.client, service)
     if (isLoss(grant)) return undefined
     const due = await store.find(atSessionEndKind, sidOf(row) ?? '')

@@ -14,6 +14,7 @@ import { configurationFaults } from './configuration.ts'
 import { deviceGrantFaults } from './device-grant.ts'
 import type { Fault } from './fault.ts'
 import { fileFaults } from './files.ts'
+import { forwardAuthFaults } from './forward-auth.ts'
 import { groupFaults } from './groups.ts'
 import { headerFaults } from './headers.ts'
 import { initialTokenFaults } from './initial-tokens.ts'
@@ -85,6 +86,7 @@ export const faults: readonly Fault[] = [
   ...interactionFaults,
   ...signInFaults,
   ...fileFaults,
+  ...forwardAuthFaults,
   ...groupFaults,
   ...signInPolicyFaults,
   ...attributeFaults,
