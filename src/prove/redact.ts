@@ -17,7 +17,9 @@ export function curlOf({ method, url, headers, body, secretField }: Sent): strin
     ? [...new URLSearchParams(body)].map(([name, value]) => fieldOf(name, value, isSecret(name)))
     : []
   const text = body !== undefined && !isForm ? [`-d '${quoted(redactedJson(body))}'`] : []
-  const verb = method === 'GET' || (method === 'POST' && body !== undefined) ? [] : [`-X ${method}`]
+  // curl posts where it has a body, and a form may have no fields.
+  const hasBody = fields.length + text.length > 0
+  const verb = method === (hasBody ? 'POST' : 'GET') ? [] : [`-X ${method}`]
   return ['curl', ...verb, `'${quoted(redactedUrl(url))}'`, ...lines, ...fields, ...text].join(' ')
 }
 

@@ -36,6 +36,18 @@ t.test('a report does not show the password, whatever the name of its field', as
   t.notMatch(curlOf(seen.sent), 'horse')
 })
 
+t.test('a curl line has the method that was sent, also with a form that has no fields', async (t) => {
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const methodOf = (method: string, body?: string) =>
+    /^curl(?: -X (\w+))?/.exec(
+      curlOf({ method, url: 'http://id.example/', headers, ...(body !== undefined && { body }) }),
+    )?.[1]
+  t.equal(methodOf('GET'), undefined)
+  t.equal(methodOf('POST', 'a=b'), undefined)
+  t.equal(methodOf('POST', ''), 'POST')
+  t.equal(methodOf('PUT', 'a=b'), 'PUT')
+})
+
 t.test('a password that is rejected is not sent again', async (t) => {
   let sent = 0
   const wire = wireTo(() => {
