@@ -16,6 +16,13 @@ export const upstreamFaults = [
     replace: 'true,',
   },
   {
+    id: 'upstream-endpoint-over-http',
+    rule: 'oidc-disc-3-rp-endpoints',
+    file: requests,
+    find: '(/^https:\\/\\/[^#]+$/.test(url) || isLoopbackUri(url))',
+    replace: '/^https?:\\/\\/[^#]+$/.test(url)',
+  },
+  {
     id: 'upstream-response-in-another-browser',
     rule: 'rfc6749-10.12-client-state',
     file: requests,

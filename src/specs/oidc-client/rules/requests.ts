@@ -5,6 +5,7 @@ import { isObject } from '../../../domain/is-object.ts'
 import type { Hash, Seconds } from '../../../domain/model.ts'
 import { type Parameters, single } from '../../../domain/parameters.ts'
 import { recordKind } from '../../../domain/record.ts'
+import { isLoopbackUri } from '../../../domain/redirect-uri.ts'
 import { isSameText } from '../../../domain/secret.ts'
 
 /*
@@ -26,13 +27,19 @@ export interface Provider {
   readonly sendsIss: boolean
 }
 
-/** @throws {OAuthError} for a document that is not the metadata of an OpenID Provider. */
+/**
+ * Reads the metadata of an OpenID Provider. Codes, secrets and tokens go over https, or stay on this computer.
+ * @throws {OAuthError} `upstream_rejected`
+ */
 export function readProvider(json: unknown): Provider {
   const metadata = isObject(json) ? json : {}
   const urlOf = (name: string): string => {
     const url = metadata[name]
     const isUsable =
-      typeof url === 'string' && url.length <= 2000 && /^https?:\/\/[^#]+$/.test(url) && URL.canParse(url)
+      typeof url === 'string' &&
+      url.length <= 2000 &&
+      (/^https:\/\/[^#]+$/.test(url) || isLoopbackUri(url)) &&
+      URL.canParse(url)
     check(
       isUsable,
       'oidc-disc-3-rp-endpoints',
@@ -52,8 +59,8 @@ export function readProvider(json: unknown): Provider {
 }
 
 /**
- * Checks that metadata is that of the configured issuer, OpenID Connect Discovery §4.3, and that browsers are not sent to
- * an unencrypted address by an issuer on https.
+ * Checks that metadata is that of the configured issuer, OpenID Connect Discovery §4.3, and that an issuer on https has
+ * every endpoint there.
  * @throws {OAuthError} `upstream_rejected`
  */
 export function assertIssuer(provider: Provider, issuer: string): void {
@@ -64,11 +71,13 @@ export function assertIssuer(provider: Provider, issuer: string): void {
     'the metadata of the upstream is that of another issuer',
     { stored: issuer, passed: 'the metadata has the configured issuer' },
   )
+  const { authorizationEndpoint, tokenEndpoint, keysUri, userInfoEndpoint = 'https:' } = provider
+  const endpoints = [authorizationEndpoint, tokenEndpoint, keysUri, userInfoEndpoint]
   check(
-    provider.authorizationEndpoint.startsWith('https:') || issuer.startsWith('http:'),
+    issuer.startsWith('http:') || endpoints.every((endpoint) => endpoint.startsWith('https:')),
     'oidc-disc-3-rp-endpoints',
     'upstream_rejected',
-    'the authorization endpoint of the upstream is not https',
+    'an endpoint of the upstream is not https',
   )
 }
 
