@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Seconds } from '../domain/model.ts'
@@ -78,15 +78,19 @@ export async function rehearseRestore(source: string, database: string, flags: O
   const config = loadConfig({ mode: 'dev', flags: { data }, environment: process.env, file: path })
   const isFolder = statSync(source, { throwIfNoEntry: false })?.isDirectory() === true
   const from = isFolder ? join(source, namesIn(source, copyName).at(-1) ?? 'lychgate-*.db') : source
-  const rehearsal = `${database}.rehearsal`
-  const [{ copyDatabase, removeCopy }, { openStore }, { deriveSealingKey }] = await Promise.all([
+  // A folder: an upgrade keeps a copy next to it.
+  const folder = `${database}.rehearsal`
+  const rehearsal = join(folder, 'lychgate.db')
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  const [{ copyDatabase }, { openStore }, { deriveSealingKey }] = await Promise.all([
     import('../storage/sqlite/backup.ts'),
     import('../storage/open.ts'),
     import('../keys/seal.ts'),
   ])
   const start = performance.now()
   try {
-    removeCopy(rehearsal) // what a killed one left
+    remove() // what a killed one left
+    mkdirSync(folder, { mode: 0o700 })
     const contents = copyDatabase(from, rehearsal)
     const store = await openStore(`sqlite:${rehearsal}`)
     try {
@@ -104,7 +108,7 @@ export async function rehearseRestore(source: string, database: string, flags: O
   } catch (cause) {
     throw isExpected(cause) ? cause : failedWith(`file: ${from} cannot be restored`, cause)
   } finally {
-    removeCopy(rehearsal)
+    remove()
   }
 }
 

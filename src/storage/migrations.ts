@@ -40,7 +40,7 @@ export async function migrateAll<Session>(dialect: Dialect, database: object): P
   // `as`: the declarations of drizzle hide both members, and its function `migrate` uses them in the same way.
   const { dialect: statements, session } = database as Migrated<Session>
   const migrations = readJournal(dialect).map(({ tag, when, breakpoints }) => {
-    const text = readTextAsset(`drizzle/${dialect}/${tag}.sql`)
+    const text = readMigration(dialect, tag)
     const hash = createHash('sha256').update(text).digest('hex')
     const mark = text.startsWith(compatibleComment) ? compatibleMark : ''
     const parts = text.split('--> statement-breakpoint')
@@ -52,6 +52,10 @@ export async function migrateAll<Session>(dialect: Dialect, database: object): P
 function readJournal(dialect: Dialect): Journal['entries'] {
   // `as`: drizzle-kit writes it, and it is part of this build.
   return (JSON.parse(readTextAsset(`drizzle/${dialect}/meta/_journal.json`)) as Journal).entries
+}
+
+function readMigration(dialect: Dialect, tag: string): string {
+  return readTextAsset(`drizzle/${dialect}/${tag}.sql`)
 }
 
 /**
@@ -69,6 +73,16 @@ export function schemaState(
   const added = applied.filter(({ at }) => !known.includes(at))
   if (added.length === 0) return isComplete ? 'current' : 'older'
   return isComplete && added.every(({ hash }) => hash.endsWith(compatibleMark)) ? 'ahead' : 'newer'
+}
+
+/**
+ * Returns how many migrations a database had, if this build has one that changes what the version before needs: then
+ * going back takes a copy of the database.
+ */
+export function schemaToLeave(dialect: Dialect, applied: readonly AppliedMigration[]): number | undefined {
+  const missing = readJournal(dialect).filter(({ when }) => !applied.some(({ at }) => at === when))
+  const isOneWay = missing.some(({ tag }) => !readMigration(dialect, tag).startsWith(compatibleComment))
+  return isOneWay ? applied.length : undefined
 }
 
 /** Whether this build serves with these tables as they are. */

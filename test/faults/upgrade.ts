@@ -1,13 +1,14 @@
 /**
- * Two nodes on one PostgreSQL are upgraded under load from the version before to the next one, one after the other,
- * and one by one back. FAULTS_SEED repeats what the clients do.
+ * From the version before to the next one, and back: two nodes on one PostgreSQL under load, one after the other; and
+ * one on SQLite, with the copy that the next version makes first. FAULTS_SEED repeats what the clients do.
  */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { quickStartOption } from '../../scripts/quick-start.ts'
 import { createDice } from '../fuzz/dice.ts'
-import { newFolder, run, spawnFile } from '../helpers/command.ts'
+import { ended, newFolder, run, spawnFile } from '../helpers/command.ts'
+import { exchange, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startProcess } from '../helpers/process.ts'
 import { startRoundRobin } from '../helpers/round-robin.ts'
@@ -26,9 +27,33 @@ if (before !== undefined) {
     `from ${before.name} to the next version and back, nothing acknowledged is lost (seed ${seed})`,
     (t) => assertUpgrade(t, before, versionAfter(t, '-- compatible: it only adds\n')),
   )
+  t.test('upgraded on SQLite, and back with the copy that the next version made first', (t) =>
+    assertCopyFirst(t, before, versionAfter(t, '')),
+  )
 } else {
   t.comment('SKIPPED: this checkout has no history, and so no version before')
   t.not(process.env['CI'], 'true', 'nothing is skipped with CI=true')
+}
+
+/** Starts a development server of another version. */
+function startVersion(
+  t: Test,
+  data: string,
+  settings: Readonly<Record<string, unknown>>,
+  { entry }: OtherVersion,
+) {
+  return startProcess(t, data, settings, (args, environment) => spawnVersion(entry, args, environment))
+}
+
+function spawnVersion(
+  entry: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  before: readonly string[] = [],
+) {
+  const [file = '', ...rest] = [...before, process.execPath, entry, ...args]
+  const node = { PATH: process.env['PATH'] ?? '', NODE_OPTIONS: quickStartOption }
+  return spawnFile(file, rest, { ...environment, ...node })
 }
 
 async function assertUpgrade(t: Test, old: OtherVersion, young: OtherVersion): Promise<void> {
@@ -41,14 +66,7 @@ async function assertUpgrade(t: Test, old: OtherVersion, young: OtherVersion): P
     // What the proxy has sent to a node while that one was taken out of its list still gets a response.
     LYCHGATE_DRAIN_SECONDS: '1',
   }
-  const start = ({ entry }: OtherVersion) =>
-    startProcess(t, data, settings, (args, environment) =>
-      spawnFile(process.execPath, [entry, ...args], {
-        ...environment,
-        PATH: process.env['PATH'] ?? '',
-        NODE_OPTIONS: quickStartOption,
-      }),
-    )
+  const start = (version: OtherVersion) => startVersion(t, data, settings, version)
   const nodes = [await start(old), await start(old)]
   const portOf = (node: (typeof nodes)[number]) => Number(new URL(node.server.issuer).port)
   const ports = nodes.map(portOf)
@@ -94,4 +112,62 @@ async function assertUpgrade(t: Test, old: OtherVersion, young: OtherVersion): P
   const environment = { LYCHGATE_STORE: store, LYCHGATE_ISSUER: server.issuer, LYCHGATE_SECRET: secret }
   const { stdout } = await run(['doctor', '--offline', '--data', data], { environment })
   t.match(stdout, /schema: a newer version added to it/, 'its tables are those of the next version')
+}
+
+async function assertCopyFirst(t: Test, old: OtherVersion, young: OtherVersion): Promise<void> {
+  const [data, port] = [newFolder(t), await freePort()]
+  const settings = {
+    port,
+    LYCHGATE_LOG_LEVEL: 'fatal',
+    LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
+    LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
+  }
+  const server = { issuer: `http://localhost:${port}` }
+  const { ledger, ...load } = createLoad(server, createDice(seed))
+  const command = async (version: OtherVersion, ...args: readonly string[]) =>
+    await ended(spawnVersion(version.entry, [...args, '--data', data]))
+  const copies = () => readdirSync(data).filter((name) => /schema|unfinished/.test(name))
+
+  let running = await startVersion(t, data, settings, old)
+  load.begin()
+  await atLeast(
+    ledger,
+    kinds.filter((kind) => kind !== 'consent'),
+    5,
+  ) // none of its clients is an operator's
+  await load.end()
+  t.equal((await running.stop('SIGKILL')).code, null)
+  await assertNoSpace(t, data, young)
+  t.strictSame(copies(), [], 'an upgrade without space leaves the database as it is')
+  writeFileSync(`${data}/lychgate.db.unfinished-upgrade`, 'what a killed upgrade left')
+
+  running = await startVersion(t, data, settings, young)
+  const [name = '', ...others] = copies()
+  t.match(name, /^lychgate\.db-schema-\d+$/)
+  t.strictSame(others, [])
+  t.equal(statSync(`${data}/${name}`).mode & 0o777, 0o600)
+  await check(server, ledger, ledger)
+  t.strictSame(ledger.faults, [], 'everything that the version before acknowledged')
+  const added = await register(running.server)
+  t.equal((await running.stop('SIGTERM')).code, 0)
+
+  t.match(await command(old, 'user', 'list'), { code: 1, stderr: /made by a newer version[^\n]*\n$/ })
+  const restored = await command(old, 'restore', `${data}/${name}`)
+  t.equal(restored.code, 0, restored.stderr)
+  running = await startVersion(t, data, settings, old)
+  await check(server, ledger, ledger)
+  t.strictSame(ledger.faults, [], 'everything that was acknowledged before the upgrade')
+  await checkSingleUse(server, ledger)
+  t.strictSame(ledger.faults, [], 'no code and no refresh token works twice')
+  const later = await exchange(server, added, 'x')
+  t.match(await later.json(), { error: 'invalid_client' }, 'what came after the upgrade is gone')
+  t.equal((await running.stop('SIGTERM')).code, 0)
+}
+
+async function assertNoSpace(t: Test, data: string, { entry }: OtherVersion): Promise<void> {
+  const command = ['user', 'list', '--data', data]
+  const full = await ended(spawnVersion(entry, command, {}, ['prlimit', '--fsize=100000']))
+  const line =
+    /^lychgate: store: [^\n]* it was not upgraded, because it could not be copied first: [^\n]*\n$/m
+  t.match(full, { code: 1, stderr: line })
 }

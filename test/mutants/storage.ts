@@ -4,6 +4,7 @@ const backupFolder = ['test/cli/backup-folder.test.ts'] as const
 const checkpoints = ['test/storage/checkpoints.test.ts'] as const
 const copy = ['test/storage/copy-database.test.ts'] as const
 const moving = ['test/storage/copy.test.ts'] as const
+const twoVersions = ['test/process/two-versions.test.ts'] as const
 const sqlite = ['test/storage/sqlite.test.ts'] as const
 
 /** Faults of storage and of stored secrets. */
@@ -100,6 +101,20 @@ export const storageFaults = [
     find: '0o600',
     replace: '0o644',
     tests: sqlite,
+  },
+  {
+    id: 'upgrade-without-a-copy',
+    file: 'src/storage/sqlite/open-database.ts',
+    find: 'if (isFile) keepForVersionBefore(client, file)',
+    replace: '',
+    tests: twoVersions,
+  },
+  {
+    id: 'upgrade-copied-where-going-back-needs-none',
+    file: 'src/storage/migrations.ts',
+    find: '!readMigration(dialect, tag).startsWith(compatibleComment)',
+    replace: 'readMigration(dialect, tag).length > 0',
+    tests: twoVersions,
   },
   {
     id: 'backup-readable-by-others',

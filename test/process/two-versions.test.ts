@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { quickStartOption } from '../../scripts/quick-start.ts'
 import { ended, entry, newFolder, spawnFile } from '../helpers/command.ts'
@@ -27,6 +28,7 @@ async function site(t: Test, store: string) {
   const spawn = (version: string, ...args: readonly string[]) =>
     spawnFile(process.execPath, [version, ...args], environment)
   return {
+    data,
     issuer,
     run: (version: string, ...args: readonly string[]) => {
       const child = spawn(version, ...args)
@@ -56,7 +58,7 @@ async function site(t: Test, store: string) {
 
 async function assertServe(t: Test, store: string) {
   const { entry: next } = versionAfter(t, '-- compatible: it only adds\n')
-  const { run, serve, issuer } = await site(t, store)
+  const { run, serve, issuer, data } = await site(t, store)
   let old = await serve(entry, 0)
   t.equal((await run(entry, 'user', 'add', 'ada', '--email', 'ada@example.org')).code, 0)
   const client = await register(old.server)
@@ -87,7 +89,10 @@ async function assertServe(t: Test, store: string) {
   await obtainTokens(old.server, client, { agent })
   t.match((await run(entry, 'doctor', '--offline')).stdout, /schema: a newer version added to it/)
   await old.stop()
+  t.strictSame(copiesIn(data), [], 'what only adds needs no copy')
 }
+
+const copiesIn = (data: string) => readdirSync(data).filter((name) => /schema|unfinished/.test(name))
 
 t.test('two versions serve one store, and one goes back to the version before: SQLite', (t) =>
   assertServe(t, 'sqlite:DATA/lychgate.db'),
@@ -97,10 +102,22 @@ t.test('two versions serve one store, and one goes back to the version before: P
   assertServe(t, await postgres.createDatabase()),
 )
 
-t.test('a migration that does not say so is for the newer version alone', async (t) => {
-  const { run } = await site(t, 'sqlite:DATA/lychgate.db')
-  const { entry: next } = versionAfter(t, '')
-  t.equal((await run(entry, 'user', 'add', 'ada', '--email', 'ada@example.org')).code, 0)
-  t.equal((await run(next, 'user', 'list')).code, 0)
-  t.match(await run(entry, 'user', 'list'), { code: 1, stderr: /made by a newer version[^\n]*\n$/ })
-})
+t.test(
+  'a migration that does not say so is for the newer version alone, and a copy is made first',
+  async (t) => {
+    const { run, data } = await site(t, 'sqlite:DATA/lychgate.db')
+    const { entry: next } = versionAfter(t, '')
+    t.equal((await run(entry, 'user', 'add', 'ada', '--email', 'ada@example.org')).code, 0)
+    t.strictSame(copiesIn(data), [], 'a new store needs none')
+    t.equal((await run(next, 'user', 'add', 'bob', '--email', 'bob@example.org')).code, 0)
+    const [copy = '', ...others] = copiesIn(data)
+    t.match(copy, /^lychgate\.db-schema-\d+$/)
+    t.strictSame(others, [])
+    t.match(await run(entry, 'user', 'list'), { code: 1, stderr: /made by a newer version[^\n]*\n$/ })
+    t.equal((await run(entry, 'restore', `${data}/${copy}`)).code, 0)
+    const users = await run(entry, 'user', 'list')
+    t.equal(users.code, 0)
+    t.match(users.stdout, /ada@example\.org/)
+    t.notMatch(users.stdout, /bob/)
+  },
+)

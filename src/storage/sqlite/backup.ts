@@ -12,7 +12,7 @@ import {
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { assertOurs } from '../migrations.ts'
-import { schemaOf } from './open-database.ts'
+import { schemaOf } from './state.ts'
 
 /** What a copy has in it, as a user would count. */
 export interface CopyContents {

@@ -5,8 +5,8 @@ import type { Condition } from '../../domain/decision.ts'
 import { isRead } from '../migrations.ts'
 import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
-import { assertSound, schemaOf } from './open-database.ts'
 import { runnerOf } from './prepared.ts'
+import { assertSound, schemaOf } from './state.ts'
 
 /**
  * Looks at a database file; undefined when there is none.

@@ -3,8 +3,9 @@ import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DrizzleError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
-import { type AppliedMigration, assertOurs, isServed, migrateAll, schemaState } from '../migrations.ts'
-import type { StoreFacts } from '../store.ts'
+import { assertOurs, isServed, migrateAll } from '../migrations.ts'
+import { assertSound, schemaOf, wasNotClosed } from './state.ts'
+import { keepForVersionBefore } from './upgrade-copy.ts'
 
 /** Before 3.51.3 two connections that checkpoint can corrupt a WAL database; a migration needs 3.53. */
 const oldestSqlite = '3.53.0'
@@ -58,6 +59,7 @@ async function openNow(file: string): Promise<Database.Database> {
     ]) {
       client.pragma(setting)
     }
+    if (isFile) keepForVersionBefore(client, file)
     await applyMigrations(client)
     // A file that this user may only read opens well, and every later write fails: this one changes nothing.
     client.exec('delete from __drizzle_migrations where false')
@@ -87,29 +89,6 @@ function inspect(file: string): void {
   } finally {
     client.close()
   }
-}
-
-/** The last connection to close removes the journal: one that is left tells of a crash (or of a running server). */
-function wasNotClosed(file: string): boolean {
-  // Another process may remove it at this moment.
-  const journal = statSync(`${file}-wal`, { throwIfNoEntry: false })
-  return journal !== undefined && journal.size > 0
-}
-
-/** @throws {Error} when the file is damaged. */
-export function assertSound(client: Database.Database): void {
-  const verdict = client.pragma('quick_check(1)', { simple: true })
-  if (verdict !== 'ok') throw Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
-}
-
-/** Compares the tables of a file with those of this build. */
-export function schemaOf(client: Database.Database): StoreFacts['schema'] {
-  const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
-  if (tables.length === 0) return 'missing'
-  if (!tables.includes('__drizzle_migrations')) return 'foreign'
-  // By the instants at which the migrations were made, which drizzle stores as their names.
-  const applied = client.prepare('select created_at as at, hash from __drizzle_migrations').all()
-  return schemaState('sqlite', applied as AppliedMigration[]) // columns of these names
 }
 
 async function applyMigrations(client: Database.Database): Promise<void> {
