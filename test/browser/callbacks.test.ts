@@ -131,6 +131,24 @@ const walks: Readonly<Record<string, Walk>> = {
       await pressLast(page, 'passkey-form.eta 1', 'passkey')
     },
   },
+  'the page that adds the passkey that a client requires': {
+    client: { consent: 'skip', description: { required_sign_in: 'passkey' } },
+    walk: async (page) => {
+      await forgetPasskeys()
+      await signIn(page)
+      await addAuthenticator(page)
+      await page.getByRole('link', { name: 'Add a passkey' }).click()
+      await pressLast(page, 'account-passkeys.eta 2', 'Add a passkey')
+    },
+  },
+  'the page that says what will be required': {
+    client: { consent: 'skip', description: { required_sign_in: 'passkey from 2999-01-01' } },
+    walk: async (page) => {
+      await forgetPasskeys()
+      await signIn(page)
+      await pressLast(page, 'enrol.eta 1', 'Not now')
+    },
+  },
   'the second factor': {
     ...skip,
     walk: async (page) => {
@@ -228,9 +246,12 @@ t.test('every form that leads to a client was pressed', async (t) => {
   t.strictSame([...pressed].toSorted(), formsTowardClients.toSorted())
 })
 
-/** Gives alice a passkey in this browser. Returns what says whether she touches it: else it is offered by itself. */
-async function addPasskey(page: Page): Promise<(enabled: boolean) => Promise<unknown>> {
+async function forgetPasskeys(): Promise<void> {
   for (const { id } of await store.listOf(passkeyKind, aliceId)) await store.write(remove(passkeyKind, id))
+}
+
+/** Gives a browser something that makes passkeys. Returns what says whether its user touches it. */
+async function addAuthenticator(page: Page): Promise<(enabled: boolean) => Promise<unknown>> {
   const authenticator = await page.context().newCDPSession(page)
   await authenticator.send('WebAuthn.enable')
   const { authenticatorId } = await authenticator.send('WebAuthn.addVirtualAuthenticator', {
@@ -243,12 +264,19 @@ async function addPasskey(page: Page): Promise<(enabled: boolean) => Promise<unk
       automaticPresenceSimulation: true,
     },
   })
+  return (enabled) =>
+    authenticator.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
+}
+
+/** Gives alice a passkey in this browser. Untouched, it is not offered by itself. */
+async function addPasskey(page: Page): Promise<(enabled: boolean) => Promise<unknown>> {
+  await forgetPasskeys()
+  const touch = await addAuthenticator(page)
   await page.goto(`${server.issuer}/account/passkeys`)
   await signIn(page)
   await page.getByRole('button', { name: 'Add a passkey' }).click()
   await page.getByText('The passkey was added.').waitFor()
-  return (enabled) =>
-    authenticator.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
+  return touch
 }
 
 /** Walks to the page in a browser of its own, and follows the redirects to the end. */

@@ -39,8 +39,10 @@ export interface Filled {
  * there, and a browser submits each.
  */
 export const formsTowardClients = [
+  'account-passkeys.eta 2',
   'consent-form.eta 1',
   'denied.eta 1',
+  'enrol.eta 1',
   'form-post.eta 1',
   'login.eta 1',
   'login.eta 2',

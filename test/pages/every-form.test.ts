@@ -63,6 +63,8 @@ await addToGroup(store, staff, ids.bob, operator())
 const goodbye = 'https://portal.example/goodbye'
 const portal = await integrate(server, { consent: 'always', postLogoutRedirectUris: [goodbye] })
 const closed = await integrate(server, { name: 'Closed', description: { allowed_groups: [staff.id] } })
+const soon = { extra: { required_sign_in: 'passkey from 2999-01-01' } }
+const vault = await integrate(server, { name: 'Vault' }, soon)
 const registered = await register(server)
 for (const client of [portal, portal, registered]) await obtainTokens(server, client)
 // Its page offers to let it leave PKCE out.
@@ -112,6 +114,12 @@ await ofBob.submit(asked, { code: code() })
 // A code is used once.
 server.advance(30)
 
+// Has codes, and is asked to set up a passkey.
+const enrolling = new UserAgent(server.issuer)
+const first = pageOf(await enrolling.open(authorizationUrl(server, vault)))
+const enrol = pageOf(await enrolling.submit(pageOf(await enrolling.submit(first, bob)), { code: code() }))
+server.advance(30)
+
 // A run of the client on the development pages, after its callback.
 const runner = await enter(alice)
 const begun = await runner.open(to('/_dev/try'), {
@@ -131,6 +139,7 @@ const ask = (client: TestClient, fields = {}) => {
   return url.slice(server.issuer.length)
 }
 const starts = [
+  { of: 'bob', agent: enrolling, url: enrol.url },
   ...[
     '/',
     '/account',
