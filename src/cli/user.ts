@@ -1,5 +1,7 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import type { lacking as factorsLacking } from '../admin/operations/access.ts'
 import { textClaims } from '../domain/claims.ts'
+import { userFactors } from './access.ts'
 import { addAnywhereFlags } from './files/open-target.ts'
 import { addForceFlag, addYesFlag, collect } from './flags.ts'
 import {
@@ -90,6 +92,17 @@ Example:
 
 const example = (line: string) => `\nExample:\n  lychgate user ${line}\n`
 
+const lacking = ['second-factor', 'passkey', 'policy'] satisfies (typeof factorsLacking)[number][]
+
+const factorsHelp = `
+Users who are locked are left out. The policy is that of the server and of the groups of each user
+(signInPolicy); what one client requires in addition is shown by lychgate explain access.
+
+Examples:
+  lychgate user factors --lacks second-factor
+  lychgate user factors --lacks policy --json | jq -r .username
+`
+
 /** Adds `lychgate user …`: the users who can sign in. */
 export function addUserCommands(program: Command): void {
   const group = program.command('user').description('add, invite, change, lock and delete users')
@@ -121,6 +134,11 @@ export function addUserCommands(program: Command): void {
   )
   addAnywhereFlags(deleteLink, example('delete-link carol -- -0bIf3q…')).action(userDeleteLink)
   addAnywhereFlags(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
+  const factors = command(
+    'factors',
+    'list what each user can sign in with, and who lacks what a policy requires',
+  ).addOption(new Option('--lacks <what>', 'only users without it').choices(lacking))
+  addAnywhereFlags(factors, factorsHelp).action(userFactors)
   const show = command('show <user>', 'show a user, how they can sign in, their sessions and grants')
   addAnywhereFlags(show, example('show carol@example.com')).action(userShow)
   const set = command('set <user>', 'change the profile of a user')

@@ -4,6 +4,7 @@ import type { DeclaredClientMember, OperatorClientMembers } from '../clients/cor
 import type { ClientDeclarations } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import type { Origins, Setting } from '../config/setting.ts'
+import type { AccessRule } from '../domain/access.ts'
 import type { AuditContext } from '../domain/audit.ts'
 import type { GuardedScope } from '../domain/bearer.ts'
 import type { ClientDocument } from '../domain/client-document.ts'
@@ -154,6 +155,8 @@ export interface Declared extends ClientDeclarations {
   readonly signInClaims: Schemas
   readonly tokenClaims: Service['tokenClaims']
   readonly scopes: DeclaredScopes
+  /** The rules about who may use a client, with the settings of a server. */
+  readonly accessRules: readonly ((config: Config) => AccessRule)[]
   /** The profiles that operators choose clients for. */
   readonly clientProfiles: Readonly<Record<string, ClientProfile>>
   /** Headers of responses that pages of other origins may read. */

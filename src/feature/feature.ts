@@ -20,6 +20,8 @@ export interface Feature {
   readonly settings?: Readonly<Record<string, TSchema>>
   /** Yields a line for each of its settings that is well-formed, but wrong by itself or together with another one. */
   readonly faults?: (config: Config) => Iterable<string>
+  /** Its rule about who may use a client, as operators see it; its plugin checks the same of requests. */
+  readonly accessRule?: Declared['accessRules'][number]
   /** Client metadata that it adds (RFC 7591 §2): registration, updates and `lychgate client` accept it. */
   readonly clientMetadata?: Declared['clientMetadata']
   /** Grant types that it adds (RFC 6749 §4.5); its plugin adds each to `app.seams.grantTypes`. */
@@ -171,6 +173,7 @@ export function declarationsOf(features: readonly Feature[]): Declared {
     tokenClaims: joined(features, (feature) => feature.tokenClaims),
     scopes: joined(features, (feature) => feature.scopes),
     clientProfiles: joined(features, (feature) => feature.clientProfiles),
+    accessRules: features.flatMap(({ accessRule }) => accessRule ?? []),
     exposedHeaders: [...new Set(features.flatMap((feature) => feature.exposedHeaders ?? []))],
   }
 }

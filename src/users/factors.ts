@@ -40,7 +40,13 @@ export interface FactorSources {
 }
 
 /** What a user can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
-export async function factorsOf({ store, service }: FactorSources, userId: string): Promise<Factors> {
+export async function factorsOf(sources: FactorSources, userId: string): Promise<Factors> {
+  const { passkeys, ...factors } = await countFactors(sources, userId)
+  return { ...factors, passkey: passkeys > 0 }
+}
+
+/** Returns the same with the number of passkeys. */
+export async function countFactors({ store, service }: FactorSources, userId: string) {
   const [user, secondFactor, passkeys] = await Promise.all([
     store.find('user', userId),
     store.find(secondFactorKind, userId),
@@ -49,7 +55,7 @@ export async function factorsOf({ store, service }: FactorSources, userId: strin
   return {
     password: user?.passwordHash !== undefined,
     codes: secondFactor?.confirmedAt !== undefined,
-    passkey: passkeys.length > 0,
+    passkeys: passkeys.length,
   }
 }
 

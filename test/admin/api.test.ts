@@ -219,6 +219,7 @@ type Sample = Sent & {
 const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listUsers: async () => ({}),
   readUser: async () => ({ id: (await invite()).id }),
+  listFactors: async () => ({}),
   readSignIn: async () => ({ id: (await invite()).id }),
   inviteUser: async () => ({
     body: { email: `new${systemRandom(8).toString('hex')}@example.test`, claims: { name: 'New' } },

@@ -79,6 +79,7 @@ const first = `
 const added: readonly string[] = [
   'GET /clients/{client_id}/preview admin:clients:read',
   'GET /clients/{client_id}/rejection admin:clients:read',
+  'GET /factors admin:users:read',
   'GET /recipes admin:clients:read',
   'GET /sessions/{session_id} admin:users:read',
   'POST /clients/{client_id}/profile admin:clients:write',

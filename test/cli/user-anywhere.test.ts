@@ -83,6 +83,8 @@ for (const line of [
   ['user', 'show', 'alice'],
   ['user', 'show', 'guest@example.test'],
   ['user', 'show', 'nobody'],
+  ['user', 'factors'],
+  ['user', 'factors', '--lacks', 'second-factor'],
   ['user', 'links', 'bob'],
   ['group', 'list'],
   ['group', 'show', 'staff'],

@@ -16,8 +16,8 @@ export const signInPolicyFaults = [
   {
     id: 'policy-of-groups-ignored',
     file: plugin,
-    find: 'ofGroups.size === 0 ? known : [...known, ...requiredOf(await groupsOf(store, userId))]',
-    replace: 'known',
+    find: 'required.ofGroups ? [...atClient, ...required.of(await groupsOf(store, userId))] : atClient',
+    replace: 'atClient',
     tests: over,
   },
   {
@@ -40,6 +40,20 @@ export const signInPolicyFaults = [
     find: 'if (isBinding(denial)) {',
     replace: 'if (isBinding(denial) && isForm) {',
     tests: over,
+  },
+  {
+    id: 'factor-list-without-groups',
+    file: 'src/admin/operations/access.ts',
+    find: '.judge({ groups, factors,',
+    replace: '.judge({ groups: [], factors,',
+    tests: ['test/admin/access.test.ts'],
+  },
+  {
+    id: 'factor-list-of-locked-users',
+    file: 'src/admin/operations/access.ts',
+    find: "after: from, only: 'unlocked'",
+    replace: 'after: from',
+    tests: ['test/admin/access.test.ts'],
   },
   {
     id: 'passkey-maker-over-typed-name',

@@ -5,6 +5,7 @@ import { adminApiRoot } from '../../http/admin-listener.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
+import { accessOperations } from '../operations/access.ts'
 import * as activity from '../operations/activity.ts'
 import { clientLocks, compareSecret, profileClient, rotateSecret } from '../operations/client-acts.ts'
 import { previewClient } from '../operations/client-preview.ts'
@@ -46,6 +47,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...Object.values(userChanges),
     inviteUsers,
     ...Object.values(userActs),
+    ...Object.values(accessOperations(deps.declared)),
     ...Object.values(sessions),
     ...Object.values(links),
     ...Object.values(grants),

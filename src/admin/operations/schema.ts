@@ -58,6 +58,24 @@ export const SignIn = Type.Object(
   { title: 'SignIn', ...closed },
 )
 
+/** The factors that a user has set up, and what a policy requires in addition. */
+export const UserFactors = Type.Object(
+  {
+    sub: Type.String(),
+    username: Type.String(),
+    password: Type.Boolean(),
+    codes: Type.Boolean({ description: 'One-time codes are set up.' }),
+    passkeys: Type.Integer({ description: 'How many can be used here.' }),
+    lacks: Type.Optional(
+      Type.String({ description: 'What the policy of sign-ins requires, and the user has not set up.' }),
+    ),
+    required_from: Type.Optional(
+      Type.Integer({ description: 'When that will be required; absent: it is now.' }),
+    ),
+  },
+  { title: 'UserFactors', ...closed },
+)
+
 /** The link of an invitation, or the address to which it was sent. */
 export const Invitation = Type.Object(
   {

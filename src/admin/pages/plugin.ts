@@ -10,6 +10,7 @@ import { clientKeysPage } from './client-keys.ts'
 import { clientTryPage } from './client-try.ts'
 import { clientsPage } from './clients.ts'
 import { errorsPage } from './errors.ts'
+import { factorsPage } from './factors.ts'
 import { groupDeletePage, groupPage } from './group.ts'
 import { groupsPage } from './groups.ts'
 import { invitePage, userLinkPage } from './invite.ts'
@@ -27,6 +28,7 @@ type PageOf = (app: FastifyInstance, deps: PageDeps) => AdminPage | readonly Adm
 const adminPageOf: readonly PageOf[] = [
   overviewPage,
   usersPage,
+  factorsPage,
   invitePage,
   inviteListPage,
   userPage,

@@ -4,6 +4,7 @@ import type { Config } from '../../config/schema.ts'
 import { type Feature, section } from '../../feature/feature.ts'
 import { isHostName } from '../../feature/service.ts'
 import { parseRequirement, requirementForm } from './requirement.ts'
+import { policyAccess } from './requirements.ts'
 
 const settings = {
   signInPolicy: Type.Object(
@@ -68,5 +69,6 @@ export const signInPolicy: Feature = {
       },
     },
   },
+  accessRule: policyAccess,
   load: async () => (await import('./plugin.ts')).signInPolicy,
 }

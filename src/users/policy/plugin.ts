@@ -1,12 +1,12 @@
 import type { Condition, Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { canonicalGroupName, type Group } from '../../domain/group.ts'
 import type { Client, Session } from '../../domain/model.ts'
 import type { Plugin } from '../../feature/deps.ts'
 import { readGroupsOf } from '../delegation.ts'
 import { factorsOf } from '../factors.ts'
 import { groupsOf } from '../groups.ts'
-import { parseRequirement, type Requirement } from './requirement.ts'
+import type { Requirement } from './requirement.ts'
+import { requirementsBy } from './requirements.ts'
 import { denialOf, policyRule, unmet } from './rules.ts'
 
 /**
@@ -16,28 +16,18 @@ import { denialOf, policyRule, unmet } from './rules.ts'
  */
 export const signInPolicy: Plugin<'config' | 'store' | 'service' | 'clock'> = async (app, deps) => {
   const { config, store, clock } = deps
-  const { require: ofAll, groups } = config.signInPolicy
-  const always = requirementsIn(ofAll)
-  const ofGroups = new Map(
-    groups.map(({ group, require }) => [canonicalGroupName(group), requirementsIn(require)]),
-  )
-  const requiredOf = (all: readonly Group[]) =>
-    all.flatMap(({ name }) => ofGroups.get(canonicalGroupName(name)) ?? [])
-  const withoutGroups = (client: Client | undefined) => [
-    ...always,
-    ...requirementsIn(client?.extra?.['required_sign_in']),
-  ]
+  const required = requirementsBy(config)
 
   app.seams.userChecks.add((client, signIn) => {
-    const known = withoutGroups(client)
-    return known.length === 0 && ofGroups.size === 0 ? undefined : check(known, signIn)
+    const atClient = required.at(client)
+    return atClient.length === 0 && !required.ofGroups ? undefined : check(atClient, signIn)
   })
 
   const check = async (
-    known: readonly Requirement[],
+    atClient: readonly Requirement[],
     { userId, methods }: Pick<Session, 'userId' | 'methods'>,
   ) => {
-    const all = ofGroups.size === 0 ? known : [...known, ...requiredOf(await groupsOf(store, userId))]
+    const all = required.ofGroups ? [...atClient, ...required.of(await groupsOf(store, userId))] : atClient
     if (unmet(all, methods, clock()) === undefined) return undefined
     return denialOf(all, methods, await factorsOf(deps, userId), clock())
   }
@@ -53,8 +43,8 @@ export const signInPolicy: Plugin<'config' | 'store' | 'service' | 'clock'> = as
       rule: policyRule,
       why: 'the policy of sign-ins requires another one',
       *holds(read) {
-        const ofUser = ofGroups.size === 0 ? [] : requiredOf(yield* readGroupsOf(read, userId))
-        const found = unmet([...withoutGroups(client), ...ofUser], methods, clock())
+        const ofUser = required.ofGroups ? required.of(yield* readGroupsOf(read, userId)) : []
+        const found = unmet([...required.at(client), ...ofUser], methods, clock())
         return found === undefined || found.from !== undefined
       },
       ...(error && { error }),
@@ -62,20 +52,15 @@ export const signInPolicy: Plugin<'config' | 'store' | 'service' | 'clock'> = as
   })
 
   app.seams.approvals.add(({ client, session }) =>
-    ofGroups.size === 0 ? undefined : { writes: [requireSignIn(client, session)] },
+    required.ofGroups ? { writes: [requireSignIn(client, session)] } : undefined,
   )
 
   // The subject token is of a sign-in for another client. Grants that a user approved stay as they are.
   app.seams.exchanges.add((grant, client) =>
-    withoutGroups(client).length === 0 && ofGroups.size === 0
+    required.at(client).length === 0 && !required.ofGroups
       ? undefined
       : [requireSignIn(client, grant, unacceptable)],
   )
-}
-
-function requirementsIn(value: unknown): readonly Requirement[] {
-  const requirement = typeof value === 'string' ? parseRequirement(value) : undefined
-  return requirement === undefined || requirement.kind === 'password' ? [] : [requirement]
 }
 
 function unacceptable(): OAuthError {

@@ -47,7 +47,8 @@ export function unmet(
   return lacking.toSorted((one, other) => one.from - other.from || byStrictness(one, other))[0]
 }
 
-function byStrictness(one: Requirement, other: Requirement): number {
+/** The strictest first. */
+export function byStrictness(one: Requirement, other: Requirement): number {
   return kinds.indexOf(other.kind) - kinds.indexOf(one.kind)
 }
 

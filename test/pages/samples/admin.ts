@@ -129,6 +129,30 @@ export const adminPages = {
       nextUrl: '/admin/users?after=x',
     },
   },
+  'admin-factors': {
+    page: 'admin/factors',
+    model: {
+      ...common('users'),
+      users: [
+        { username: 'alice', url: '/admin/users/1', password: true, codes: true, passkeys: 2 },
+        {
+          username: 'bob',
+          url: '/admin/users/2',
+          password: false,
+          codes: false,
+          passkeys: 0,
+          lacks: 'passkey',
+        },
+        {
+          ...{ username: 'carol', url: '/admin/users/3', password: true, codes: false, passkeys: 0 },
+          ...{ lacks: 'second factor', from: Date.UTC(2027, 0, 31) / 1000 },
+        },
+      ],
+      only: 'policy',
+      usersUrl: '/admin/users',
+      nextUrl: '/admin/users/factors?after=x',
+    },
+  },
   'admin-user-invite': {
     page: 'admin/user-invite',
     model: {

@@ -1,0 +1,32 @@
+import type { Factors } from './authentication-context.ts'
+import type { Group } from './group.ts'
+import type { Remedy } from './interaction.ts'
+import type { Client, Seconds } from './model.ts'
+
+/*
+ * Why a user may use a client or not, for operators. The rules that are judged here are those that requests are checked
+ * by; here they are judged for a sign-in with everything that the user has set up, and none of them asks the user.
+ */
+
+/** What a rule is judged by. */
+export interface AccessFacts {
+  /** Absent: no client in particular. */
+  readonly client?: Client
+  /** The groups of the user, and those above them. */
+  readonly groups: readonly Group[]
+  readonly factors: Factors
+  readonly now: Seconds
+}
+
+/** Whether a rule lets a user through. */
+export interface AccessFinding {
+  readonly passed: boolean
+  readonly why: string
+  /** What the user has to set up first, or by that time. */
+  readonly lacks?: Pick<Remedy, 'kind' | 'from'>
+}
+
+/** A rule about who may use a client, with the settings of a server. */
+export interface AccessRule {
+  readonly judge: (facts: AccessFacts) => AccessFinding
+}
