@@ -32,6 +32,9 @@ export interface Clients {
   readonly forget: (id: string) => void
 }
 
+/** The server does not register a client for this method; its operator may have one. */
+export class NotRegistered extends NotTestable {}
+
 /** Nothing listens there, and nothing connects to it: the browser of this program stops before. */
 export const redirectUri = 'http://127.0.0.1:47999/callback'
 
@@ -64,12 +67,12 @@ export function openClients(server: Server, wire: Wire, initialToken?: string): 
     const metadata = membersOf(seen)
     const { client_id: id, client_secret: secret } = metadata ?? {}
     if (seen.status >= 300 || typeof id !== 'string')
-      throw new NotTestable(
+      throw new NotRegistered(
         `the server registers no client for ${method} (status ${seen.status}; --client FILE)`,
       )
     const registered = metadata?.['token_endpoint_auth_method'] ?? method
     if (registered !== method)
-      throw new NotTestable(
+      throw new NotRegistered(
         `the server registered ${String(registered)} instead of ${method} (--client FILE)`,
       )
     return {

@@ -32,8 +32,8 @@ export class NotApplicable extends Error {}
 
 /** The clause takes something that this run was not given. */
 export class NotRun extends Error {
-  constructor(option: string) {
-    super(`needs ${option}`)
+  constructor(option: string, options?: ErrorOptions) {
+    super(`needs ${option}`, options)
   }
 }
 

@@ -1,4 +1,4 @@
-import { type AuthMethod, authMethods, type Client, redirectUri } from './clients.ts'
+import { type AuthMethod, authMethods, type Client, NotRegistered, redirectUri } from './clients.ts'
 import type { LabOptions } from './flow.ts'
 import { NotApplicable, NotRun, NotTestable } from './observation.ts'
 import type { Values } from './values.ts'
@@ -25,12 +25,20 @@ export function openPool({
     const one = given[name === 'other' ? 1 : 0]
     if (one !== undefined) return Promise.resolve(one)
     const kind = `${name} ${JSON.stringify(more)}`
-    let found = registered.get(kind)
-    if (found === undefined) {
-      found = registerFirst(isPair ? traits.methods : [name], more)
-      registered.set(kind, found)
+    const pending =
+      registered.get(kind) ?? (isPair ? registerFirst(traits.methods, more) : registerOnly(name, more))
+    registered.set(kind, pending)
+    return pending
+  }
+
+  /** @throws {NotRun} if only the operator can have such a client. */
+  async function registerOnly(method: AuthMethod, more: Values): Promise<Client> {
+    try {
+      return await registerFirst([method], more)
+    } catch (error) {
+      if (error instanceof NotRegistered) throw new NotRun(`--client FILE for ${method}`, { cause: error })
+      throw error
     }
-    return found
   }
 
   async function registerFirst(methods: readonly AuthMethod[], more: Values): Promise<Client> {

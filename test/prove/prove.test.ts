@@ -2,12 +2,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import Database from 'better-sqlite3'
 import t from 'tap'
 import { start } from '../../src/dev/start.ts'
 import { nameOf } from '../../src/prove/check.ts'
 import { checksOf, profileNamed } from '../../src/prove/profiles.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
-import { newFolder, run } from '../helpers/command.ts'
+import { ended, newFolder, run, start as startCommand } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 
 interface Report {
@@ -85,6 +87,16 @@ for (const [profile, clients] of [
   })
 }
 
+t.test(
+  'what only the operator can add is not run without --client, and nothing else is left open',
+  async (t) => {
+    const { code, stdout } = await run(['prove', server.issuer, '--profile', 'oauth21'])
+    t.equal(code, 0)
+    t.match(stdout, /0 fail, 0 warning, 0 not applicable, 0 not testable, \d+ not run/)
+    t.match(stdout, /rfc9101-6\.2-signature: .*\n +needs --client FILE for private_key_jwt\n/)
+  },
+)
+
 t.test('each profile on its own is a part of what was checked', async (t) => {
   const ids = (profile: string) => checksOf(profileNamed(profile)).map(nameOf)
   const all = new Set(ids('all'))
@@ -109,6 +121,34 @@ t.test('a server on the internet is not asked unless it is yours', async (t) => 
   const { code, stderr } = await run(['prove', 'http://9.9.9.9'])
   t.equal(code, 1)
   t.match(stderr, /--i-own-this/)
+})
+
+t.test('Ctrl-C ends a run with a report of what was judged, and its clients are deleted', async (t) => {
+  const [data, port] = [newFolder(t), await freePort()]
+  const serving = startCommand(['dev', '--port', `${port}`], {
+    LYCHGATE_DATA: data,
+    LYCHGATE_RATE_LIMITS: 'off',
+  })
+  t.teardown(() => serving.kill('SIGKILL'))
+  const issuer = `http://localhost:${port}`
+  while ((await fetch(`${issuer}/readyz`).catch(() => undefined))?.ok !== true) await setTimeout(50)
+  const registered = () => {
+    const database = new Database(join(data, 'lychgate.db'), { readonly: true })
+    const { count } = database.prepare('SELECT count(*) AS count FROM clients').get() as { count: number } // one row
+    database.close()
+    return count
+  }
+  t.equal(registered(), 0)
+  const proving = startCommand(['prove', issuer, '--profile', 'oauth21'])
+  const end = ended(proving)
+  while (registered() < 2) await setTimeout(20)
+  proving.kill('SIGINT')
+  const { code, stdout, stderr } = await end
+  t.equal(code, 1)
+  t.match(stderr, 'interrupted')
+  t.match(stdout, / requests in [\d.]+ s, interrupted\n/)
+  t.notMatch(stdout, 'remain at the server')
+  t.equal(registered(), 0)
 })
 
 t.test('with a baseline only new failures count', async (t) => {

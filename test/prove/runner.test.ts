@@ -7,6 +7,7 @@ import type { Check } from '../../src/prove/check.ts'
 import { judge } from '../../src/prove/observation.ts'
 import { presets } from '../../src/prove/presets.ts'
 import { profileNamed } from '../../src/prove/profiles.ts'
+import { terminalReport } from '../../src/prove/reports/terminal.ts'
 import { prove } from '../../src/prove/runner.ts'
 import { runRow } from '../../src/prove/table.ts'
 import { openWire } from '../../src/prove/wire.ts'
@@ -28,7 +29,12 @@ const limits = {
 }
 
 /** Runs these checks against a server with registration. */
-async function runOn(t: Test, checks: readonly Pick<Check, 'run'>[], answer: RequestListener = () => {}) {
+async function runOn(
+  t: Test,
+  checks: readonly Pick<Check, 'run'>[],
+  answer: RequestListener = () => {},
+  deletes = 204,
+) {
   const deleted: string[] = []
   const host = await listen(
     t,
@@ -50,7 +56,7 @@ async function runOn(t: Test, checks: readonly Pick<Check, 'run'>[], answer: Req
           registration_client_uri: `${issuer}/register/one`,
           registration_access_token: 'token',
         })
-      if (url.startsWith('/register/')) return response.writeHead(204).end()
+      if (url.startsWith('/register/')) return response.writeHead(deletes).end()
       return url === '/answer' ? answer(request, response) : response.writeHead(404).end()
     }),
   )
@@ -85,6 +91,13 @@ t.test('a check that throws is not testable, the next one runs, and clients are 
   ])
   t.strictSame(remaining, [])
   t.strictSame(deleted, ['/register/one'])
+})
+
+t.test('a client that the server does not delete is listed', async (t) => {
+  const post: Check['run'] = async (lab) => judge(await lab.clients.post({}))
+  const found = await runOn(t, [{ run: post }], undefined, 403)
+  t.strictSame(found.remaining, ['one'])
+  t.match(terminalReport(found), /^clients that remain at the server: one$/m)
 })
 
 t.test('that a wrong request gets no code shows nothing where a correct one gets none', async (t) => {

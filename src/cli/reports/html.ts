@@ -11,6 +11,7 @@ summary { cursor: pointer; overflow-wrap: anywhere }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; border-left: 3px solid var(--edge); padding-left: .8rem }
 b { display: inline-block; min-width: 7.5rem; font-weight: 600; color: var(--muted) }
 .fail b { color: var(--fail) } .warning b { color: var(--warning) } .pass b { color: var(--pass) }
+@media (max-width: 40rem) { b { min-width: 0; margin-right: .6rem } }
 small { color: var(--muted) }`
 
 /** What is shown first. */
