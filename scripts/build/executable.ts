@@ -34,6 +34,7 @@ export interface Target {
   /** As Node names it: `linux-arm64`. */
   readonly platform: string
   readonly node: string
+  /** Empty if there is nothing to strip. */
   readonly strip: readonly string[]
 }
 
@@ -59,7 +60,7 @@ export async function buildExecutable(file: string, target: Target = here): Prom
     runNode(work, ['--experimental-sea-config', 'blob.json'])
     copyFileSync(target.node, `${work}/lychgate`)
     chmodSync(`${work}/lychgate`, 0o755)
-    strip(`${work}/lychgate`, target)
+    if (target.strip.length > 0) strip(`${work}/lychgate`, target)
     const postject = `${root}node_modules/postject/dist/cli.js`
     runNode(work, [postject, 'lychgate', 'NODE_SEA_BLOB', 'blob', '--sentinel-fuse', fuse])
     // A running server keeps the file it was started from.

@@ -1,12 +1,11 @@
 /** The executable for linux-arm64, made on another platform. */
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { root } from '../build/bundle.ts'
 import { buildExecutable } from '../build/executable.ts'
 import { downloadPackages, ProgramsMissing, unpackPackages } from '../debian/packages.ts'
+import { unpackNode } from './node-package.ts'
 
 const platform = 'linux-arm64'
 
@@ -17,26 +16,15 @@ const platform = 'linux-arm64'
 export async function buildArm64(file: string): Promise<string | undefined> {
   const work = mkdtempSync(join(tmpdir(), 'lychgate-arm64-'))
   try {
-    await buildExecutable(file, { platform, node: nodeOf(work), strip: stripOf(work) })
+    await buildExecutable(file, {
+      platform,
+      node: join(unpackNode(work, platform), 'bin/node'),
+      strip: stripOf(work),
+    })
     return printedVersion(work, file)
   } finally {
     rmSync(work, { recursive: true })
   }
-}
-
-/** Gets the package of Node from the registry that npm uses, and compares it with the lockfile. */
-function nodeOf(work: string): string {
-  const name = `node-${platform}`
-  const { packages } = JSON.parse(readFileSync(`${root}package-lock.json`, 'utf8'))
-  const { version, integrity } = packages[`node_modules/${name}`]
-  execFileSync('npm', ['pack', `${name}@${version}`, '--silent', '--pack-destination', work], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  const packed = join(work, `${name}-${version}.tgz`)
-  const digest = `sha512-${createHash('sha512').update(readFileSync(packed)).digest('base64')}`
-  if (digest !== integrity) throw new Error(`${name} ${version} is not what package-lock.json says`)
-  execFileSync('tar', ['--extract', `--file=${packed}`, `--directory=${work}`])
-  return join(work, 'package/bin/node')
 }
 
 /** Debian's strip for that platform; a `strip` that cannot read the file leaves it as it is. */

@@ -1,6 +1,6 @@
 /** Who made what from what: an in-toto statement with the provenance of SLSA 1.0. */
 import { execFileSync } from 'node:child_process'
-import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { commit, version } from '../build/origin.ts'
@@ -42,14 +42,50 @@ export function envelope(content: object, keyFile: string | undefined): object {
   if (keyFile === undefined) return { ...enclosed, signatures: [], unsigned: true }
   const key = createPrivateKey(readFileSync(keyFile))
   const spki = createPublicKey(key).export({ type: 'spki', format: 'der' })
-  const text = `DSSEv1 ${payloadType.length} ${payloadType} ${payload.length} `
-  const signature = sign(
-    key.asymmetricKeyType === 'ed25519' ? null : 'sha256',
-    Buffer.concat([Buffer.from(text), payload]),
-    key,
-  )
+  const signature = sign(digestOf(key), signedBytes(payload), key)
   const keyid = createHash('sha256').update(spki).digest('hex')
   return { ...enclosed, signatures: [{ keyid, sig: signature.toString('base64') }] }
+}
+
+/** What a signed statement is about. */
+export interface VerifiedStatement {
+  readonly subject: readonly { readonly name: string; readonly digest: { readonly sha256: string } }[]
+  readonly commit: string
+}
+
+/**
+ * Returns the statement of an envelope that this key has signed.
+ * @throws if it has not
+ */
+export function verifiedStatement(
+  enclosed: {
+    readonly payloadType: string
+    readonly payload: string
+    readonly signatures: readonly { readonly sig: string }[]
+  },
+  key: KeyObject,
+): VerifiedStatement {
+  if (enclosed.signatures.length === 0) throw new Error('the provenance is unsigned')
+  const payload = Buffer.from(enclosed.payload, 'base64')
+  const isSigned = enclosed.signatures.some(({ sig }) =>
+    verify(digestOf(key), signedBytes(payload), key, Buffer.from(sig, 'base64')),
+  )
+  if (!isSigned || enclosed.payloadType !== payloadType)
+    throw new Error('the provenance is not signed by this key')
+  const { subject, predicate } = JSON.parse(payload.toString())
+  return { subject, commit: predicate.buildDefinition.resolvedDependencies[0].digest.gitCommit }
+}
+
+function digestOf(key: KeyObject): string | null {
+  return key.asymmetricKeyType === 'ed25519' ? null : 'sha256'
+}
+
+/** DSSE 1.0: the type and the length of each part are signed with it. */
+function signedBytes(payload: Buffer): Buffer {
+  return Buffer.concat([
+    Buffer.from(`DSSEv1 ${payloadType.length} ${payloadType} ${payload.length} `),
+    payload,
+  ])
 }
 
 /** Lists the commits since the last tag of a release, without merges. */

@@ -23,6 +23,8 @@ import { tar } from '../image/archive.ts'
 import { currentExecutable, makeImage } from '../image/image.ts'
 import { buildArm64 } from './arm64.ts'
 import { changes, envelope, sha256, statement } from './provenance.ts'
+import { tryRelease } from './try.ts'
+import { buildWindows } from './windows.ts'
 
 const folder = `${dist}/release`
 const at = (name: string) => join(folder, name)
@@ -56,6 +58,10 @@ async function release(key: string | undefined): Promise<void> {
     rmSync(deb)
   }
   rmSync(`${arm64}.licences.txt`)
+  const windows = at(`lychgate-${name}-win-x64.exe`)
+  await buildWindows(windows)
+  rmSync(`${windows}.licences.txt`)
+  say('win-x64 was made and not started')
   execFileSync('npm', ['run', '--silent', 'package', '--', '--pack-destination', folder], {
     cwd: root,
     stdio: 'ignore',
@@ -69,6 +75,8 @@ async function release(key: string | undefined): Promise<void> {
   writeFileSync(at(`lychgate-${name}.intoto.json`), `${JSON.stringify(content)}\n`)
   const all = readdirSync(folder).sort()
   writeFileSync(at('SHA256SUMS'), all.map((file) => `${sha256(at(file))}  ${file}\n`).join(''))
+  await tryRelease(folder, name)
+  say('the executable was installed from the folder as docs/install.md says, and the npm package with npx')
   for (const file of globSync('*', { cwd: folder }).sort())
     say(`dist/release/${file}, ${(statSync(at(file)).size / 1e6).toFixed(1)} MB`)
   say(

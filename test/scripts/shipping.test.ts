@@ -1,4 +1,5 @@
 /** What is made for users depends on its content alone, and says who made it. */
+import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, verify } from 'node:crypto'
 import { chmodSync, globSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { writePackage } from '../../scripts/deb/content.ts'
 import { writeArchive } from '../../scripts/image/archive.ts'
 import { imageConfig } from '../../scripts/image/config.ts'
 import { envelope, sha256, statement } from '../../scripts/release/provenance.ts'
+import { withoutSignature } from '../../scripts/release/windows.ts'
 import { isoInstant } from '../../src/system/system.ts'
 import { newFolder } from '../helpers/command.ts'
 
@@ -88,4 +90,61 @@ t.test('the provenance names each file, and only a key signs it', async (t) => {
     t.match(keyid, /^[0-9a-f]{64}$/)
     t.notOk('unsigned' in signed)
   }
+})
+
+t.test(
+  'release:verify accepts what the key signed, and rejects a changed, added or unsigned file',
+  async (t) => {
+    const work = newFolder(t)
+    const pem = (name: string) => {
+      const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+      writeFileSync(join(work, `${name}.pem`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+      writeFileSync(join(work, `${name}.pub.pem`), publicKey.export({ type: 'spki', format: 'pem' }))
+    }
+    for (const name of ['releaser', 'other']) pem(name)
+    const folder = newFolder(t)
+    const made = join(folder, 'lychgate')
+    writeFileSync(made, 'content')
+    const release = (key?: string) => {
+      const enclosed = envelope(statement([made]), key && join(work, key))
+      writeFileSync(join(folder, 'lychgate.intoto.json'), JSON.stringify(enclosed))
+    }
+    const verifyWith = (key: string) => {
+      const args = ['scripts/release/verify.ts', '--key', join(work, key), folder]
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+      return { status, said: stdout + stderr }
+    }
+    release('releaser.pem')
+    t.match(verifyWith('releaser.pub.pem'), {
+      status: 0,
+      said: /^1 files are as released, made from commit [0-9a-f]{40}/,
+    })
+    t.match(verifyWith('other.pub.pem'), { status: 1, said: 'the provenance is not signed by this key\n' })
+    writeFileSync(join(folder, 'added'), '')
+    t.match(verifyWith('releaser.pub.pem'), { status: 1, said: 'not as they were released: added\n' })
+    writeFileSync(made, 'changed')
+    t.match(verifyWith('releaser.pub.pem'), { status: 1, said: /released: .*lychgate/ })
+    release()
+    t.match(verifyWith('releaser.pub.pem'), { status: 1, said: 'the provenance is unsigned\n' })
+  },
+)
+
+t.test('a program of Windows loses its signature, and nothing else', async (t) => {
+  const [header, optional] = [64, 88]
+  const program = Buffer.alloc(512, 7)
+  program.writeUInt32LE(header, 0x3c)
+  program.write('PE\0\0', header, 'latin1')
+  program.writeUInt16LE(0x20b, optional)
+  const directory = optional + 112 + 32
+  program.writeUInt32LE(500, directory)
+  program.writeUInt32LE(12, directory + 4)
+  const unsigned = withoutSignature(program)
+  t.equal(unsigned.length, 500)
+  const changed = [...unsigned.keys()].filter((at) => unsigned[at] !== program[at])
+  const within = (at: number, from: number, size: number) => at >= from && at < from + size
+  t.ok(changed.length > 0)
+  t.ok(changed.every((at) => within(at, directory, 8) || within(at, optional + 64, 4)))
+  t.strictSame(withoutSignature(unsigned), unsigned)
+  t.throws(() => withoutSignature(Buffer.concat([program, Buffer.alloc(1)])), /not at the end/)
+  t.throws(() => withoutSignature(Buffer.alloc(512)), /no program/)
 })
