@@ -39,7 +39,10 @@ export function slugify(heading: string): string {
 
 /** Reads the pages of a checkout, and what they lead to. */
 export function siteOf(root: string): Site {
-  const tracked = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).split('\0')
+  const tracked = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  }).split('\0')
   const sources = tracked.filter((path) => /^docs\/[^/]+\.md$/.test(path) || path in others)
   const nameOf = (path: string) =>
     path === index ? 'index.md' : (others[path] ?? path.slice('docs/'.length))
