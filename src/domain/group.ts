@@ -24,6 +24,8 @@ export interface Membership {
   readonly groupId: string
   readonly userId: string
   readonly addedAt: Seconds
+  /** The issuer of the upstream that gave it; absent: an operator did. */
+  readonly upstream?: string
 }
 
 /** Changes with every change of a group, so that changes of the tree wait for each other. */
@@ -236,29 +238,36 @@ export function deleteGroup(groups: readonly Group[], group: Group, context: Aud
   )
 }
 
-/** Adds a user to a group; nothing happens if they are in it. */
+/**
+ * Adds a user to a group; nothing happens if they are in it. What an upstream gave, an operator who adds them gives
+ * for good.
+ * @param upstream The issuer of the upstream that gives it; absent: an operator does.
+ */
 export function addMember(
   { id: groupId, name }: Group,
   userId: string,
   membership: Membership | undefined,
   context: AuditContext,
+  upstream?: string,
 ): readonly Write[] {
-  if (membership !== undefined) return []
+  if (membership !== undefined && (membership.upstream === undefined || upstream !== undefined)) return []
+  const origin = upstream === undefined ? {} : { upstream }
   return [
-    put(membershipKind, { groupId, userId, addedAt: context.at }),
-    auditEvent('group-member-added', context, { userId, group: groupId, name }),
+    put(membershipKind, { groupId, userId, addedAt: context.at, ...origin }),
+    auditEvent('group-member-added', context, { userId, group: groupId, name, ...origin }),
   ]
 }
 
 /** Removes a user from a group. */
 export function removeMember(
   { id, name }: Group,
-  { groupId, userId }: Membership,
+  { groupId, userId, upstream }: Membership,
   context: AuditContext,
 ): readonly Write[] {
+  const origin = upstream === undefined ? {} : { upstream }
   return [
     remove(membershipKind, membershipPrefix(groupId) + userId),
-    auditEvent('group-member-removed', context, { userId, group: id, name }),
+    auditEvent('group-member-removed', context, { userId, group: id, name, ...origin }),
   ]
 }
 

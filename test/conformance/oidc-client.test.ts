@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
 import { put, remove } from '../../src/domain/decision.ts'
+import { createGroup } from '../../src/domain/group.ts'
+import { addToGroup, changeGroups, groupsOf } from '../../src/users/groups.ts'
 import { hashRecoveryCode, secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import {
   insertUpstreamLink,
@@ -24,6 +26,7 @@ import {
   goAway,
   locationOf,
   pageOf,
+  type StandInUpstream,
   startStandInUpstream,
   startWithUpstream,
   textOf,
@@ -148,6 +151,79 @@ t.test('a link goes with its user and stays with its sub, whatever the address b
   await server.deps.store.write({ op: 'update', kind: 'user', record: { ...user, lockedAt: server.now() } })
   await signIn({})
   t.equal((await eventsOf(server, 'sign-in')).length, 2, 'a locked user is not signed in')
+})
+
+t.test(
+  'groups there give the groups that the operator names, at each sign-in, and take none that an operator gave',
+  async (t) => {
+    const { upstream, server, client } = await startWithUpstream(t, {
+      firstSignIn: 'any',
+      groupsClaim: 'roles',
+      groups: { teachers: 'Staff', cooks: 'Kitchen', ghosts: 'No such group' },
+    })
+    const { store, random } = server.deps
+    const operator = { by: 'operator', at: server.now() } as const
+    const create = (name: string) =>
+      changeGroups(store, (groups) => createGroup(groups, { name }, random(16), operator))
+    const staff = await create('Staff')
+    const kitchen = await create('Kitchen')
+    await create('constructor')
+    const signIn = async (says: StandInUpstream['says']) => {
+      upstream.says = says
+      const here = new UserAgent(server.issuer)
+      const page = pageOf(
+        await here.open(upstream.respondTo(await goAway(here, authorizationUrl(server, client)))),
+      )
+      t.match(page.html, 'value="approve"')
+      const { userId = '' } = (await eventsOf(server, 'sign-in')).at(-1) ?? {}
+      const names = (await groupsOf(store, userId)).map(({ name }) => name).toSorted()
+      return { userId, names, here }
+    }
+    const inToken = await signIn({ claims: { roles: ['teachers', 'Kitchen', 'constructor', 7, 'ghosts'] } })
+    t.strictSame(inToken.names, ['Staff'], 'by the names of the mapping alone')
+    const { userId } = inToken
+    t.match((await store.audit({ since: 0, name: 'group-member-added', limit: 9 })).at(-1)?.facts, {
+      group: staff.id,
+      upstream: upstream.issuer,
+    })
+    t.strictSame((await signIn({ userInfo: { roles: ['teachers', 'cooks'] } })).names, ['Kitchen', 'Staff'])
+    await addToGroup(store, kitchen, userId, operator)
+    t.strictSame(
+      (await signIn({ claims: { groups: ['teachers'] } })).names,
+      ['Kitchen'],
+      'by that claim alone',
+    )
+    t.strictSame((await signIn({ claims: { roles: 'teachers' } })).names, ['Kitchen', 'Staff'])
+
+    const { here } = await signIn({ claims: { roles: 'teachers', auth_time: server.now() } })
+    const user = await store.find('user', userId)
+    const { passwordHash = '' } = (await store.find('userByLogin', 'bob')) ?? {}
+    if (user === undefined) throw new Error('the user is there')
+    await store.write({ op: 'update', kind: 'user', record: { ...user, passwordHash } })
+    const page = pageOf(await here.open(`${server.issuer}/account/upstreams`))
+    const [form] = page.forms
+    await here.submit(page, { unlink: form?.buttons[0]?.value ?? '' }, form)
+    t.equal((await eventsOf(server, 'upstream-unlinked')).length, 1)
+    t.strictSame(
+      (await groupsOf(store, userId)).map(({ name }) => name),
+      ['Kitchen'],
+      'what a link gave goes with it',
+    )
+  },
+)
+
+t.test('a session that began at an upstream ends after its maxAgeSeconds', async (t) => {
+  const { upstream, server, client } = await startWithUpstream(t, {
+    firstSignIn: 'any',
+    maxAgeSeconds: 3600,
+  })
+  const here = new UserAgent(server.issuer)
+  await here.open(upstream.respondTo(await goAway(here, authorizationUrl(server, client))))
+  const asked = async () => pageOf(await here.open(authorizationUrl(server, client))).html
+  server.advance(3500)
+  t.match(await asked(), 'value="approve"')
+  server.advance(200)
+  t.match(await asked(), '/login/upstream/work', 'another round trip')
 })
 
 t.test('one way to sign in stays, and a link that is removed signs no one in', async (t) => {

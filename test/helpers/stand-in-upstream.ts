@@ -131,6 +131,8 @@ export function upstreamOf(
     firstSignIn: 'off',
     domains: [],
     multiFactor: 'ignore',
+    groupsClaim: 'groups',
+    groups: {},
     maxAgeSeconds: 86_400,
     enabled: true,
     ...rest,

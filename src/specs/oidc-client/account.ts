@@ -7,6 +7,7 @@ import type { AccountModel, AccountPage, Visit } from '../../pages/account/accou
 import { ago } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { waysToSignIn } from '../../users/factors.ts'
+import { mapGroups } from '../../users/mapped-groups.ts'
 import { removeUpstreamLink, upstreamLinkKind } from '../../users/rules/upstream-link.ts'
 import type { Upstream } from './schema.ts'
 
@@ -54,12 +55,15 @@ export function upstreamsPage(
   const unlink = async (visit: Visit, handle: string) => {
     const { user, session, context, handleOf } = visit
     const links = await store.listOf(upstreamLinkKind, user.id)
-    const wanted = links.find(({ id }) => handleOf(id) === handle)
-    if (wanted === undefined) return visit.done('gone')
-    const upstream = nameOf(wanted.issuer)
+    const link = links.find(({ id }) => handleOf(id) === handle)
+    if (link === undefined) return visit.done('gone')
+    const upstream = nameOf(link.issuer)
     const outcome = await store.transact(waysToSignIn, user.id, (current) =>
-      removeUpstreamLink(current, { id: wanted.id, upstream }, context, session.id),
+      removeUpstreamLink(current, { id: link.id, upstream }, context, session.id),
     )
+    // What it gave goes with it.
+    if (outcome === 'removed')
+      await mapGroups(store, { userId: user.id, issuer: link.issuer, names: [] }, context)
     if (outcome === 'last') return show(visit, msg('upstreams.last', { upstream }))
     return visit.done(outcome === 'removed' ? 'upstream-unlinked' : 'gone')
   }

@@ -20,6 +20,7 @@ import { secondStep } from '../../pages/sign-in/second-step.ts'
 import { sessionStarter } from '../../pages/sign-in/start-session.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { factorsOf } from '../../users/factors.ts'
+import { mapGroups } from '../../users/mapped-groups.ts'
 import { secondStepOf } from '../../users/rules/second-factor.ts'
 import { recentSeconds } from '../../users/rules/session.ts'
 import {
@@ -33,7 +34,7 @@ import {
 import { addUser, createUser } from '../../users/rules/user.ts'
 import { upstreamsPage } from './account.ts'
 import { linker } from './link.ts'
-import { newUserOf } from './rules/first-sign-in.ts'
+import { mappedNames, newUserOf } from './rules/first-sign-in.ts'
 import type { UpstreamClaims } from './rules/id-token.ts'
 import {
   type Attempt,
@@ -197,6 +198,11 @@ export const upstreamSignIn: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     const user = await store.find('user', linked.userId)
     if (user === undefined) return rejected(pending, upstream, 'unknown')
     if (user.lockedAt !== undefined) return forms.reject(pending, msg('login.locked'))
+    await mapGroups(
+      store,
+      { userId: user.id, issuer: upstream.issuer, names: mappedNames(claims, upstream) },
+      userContext(reply.request, now),
+    )
     const isMulti = upstream.multiFactor === 'accept' && claims.methods.includes('mfa')
     const elsewhere: SignInElsewhere = {
       upstream: upstream.id,

@@ -50,6 +50,16 @@ const Upstream = Type.Object(
       'ignore',
       'accept: `mfa` in its `amr` counts here, and users with one-time codes are not asked for one.',
     ),
+    groupsClaim: Type.String({
+      default: 'groups',
+      minLength: 1,
+      description: 'The claim of its ID Token or UserInfo that has the groups of a user.',
+    }),
+    groups: Type.Record(Type.String(), Type.String(), {
+      default: {},
+      description:
+        'Groups there, and the group here that each gives at a sign-in. What it no longer gives is taken again.',
+    }),
     maxAgeSeconds: Type.Integer({
       default: 86_400,
       minimum: 300,
@@ -82,6 +92,8 @@ export const settings = {
           firstSignIn: 'domain',
           domains: ['example.com'],
           multiFactor: 'ignore',
+          groupsClaim: 'groups',
+          groups: { teachers: 'Staff' },
           maxAgeSeconds: 28_800,
           enabled: true,
         },

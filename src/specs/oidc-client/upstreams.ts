@@ -107,7 +107,8 @@ export function upstreamRequests(
   return {
     providerOf,
     /**
-     * Exchanges a code, verifies its ID Token, and asks UserInfo where that has no email address or name.
+     * Exchanges a code, verifies its ID Token, and asks UserInfo where that has no email address, name or
+     * groups that count here.
      * @throws {OAuthError} `upstream_rejected`
      */
     claimsOf: async (
@@ -130,12 +131,14 @@ export function upstreamRequests(
       const found = keySets.keysAt(provider.keysUri, spender, typeof kid === 'string' ? kid : undefined)
       assertSignature(token, upstream.signingAlgorithm, await reached('its keys', found), signatureRules)
       const claims = assertIdToken(token.claims, { ...upstream, ...response, ...tokens }, clock())
-      const isComplete = claims.email !== undefined && claims.name !== undefined
+      const hasGroups = claims.groups !== undefined || Object.keys(upstream.groups).length === 0
+      const isComplete = claims.email !== undefined && claims.name !== undefined && hasGroups
       if (isComplete || provider.userInfoEndpoint === undefined) return claims
       const authorization = `Bearer ${tokens.accessToken}`
       return withUserInfo(
         claims,
         await requestJson('UserInfo', provider.userInfoEndpoint, from, { authorization }),
+        upstream.groupsClaim,
       )
     },
     /** Where the keys are that verify what this server signs, for the operator of an upstream. */

@@ -34,3 +34,11 @@ export function newUserOf(claims: UpstreamClaims, upstream: Upstream, fresh: str
     claims: omitUndefined({ name, given_name: givenName, family_name: familyName }),
   }
 }
+
+/** Returns the names of the groups here that the groups of a user there give, each by a line of the operator's. */
+export function mappedNames(
+  { groups: there = [] }: Pick<UpstreamClaims, 'groups'>,
+  { groups }: Pick<Upstream, 'groups'>,
+): readonly string[] {
+  return Object.entries(groups).flatMap(([group, name]) => (there.includes(group) ? name : []))
+}

@@ -9,6 +9,7 @@ export interface Expected {
   readonly issuer: string
   readonly clientId: string
   readonly signingAlgorithm: ClientAlgorithm
+  readonly groupsClaim: string
   readonly nonce: string
   readonly accessToken: string
   /** The longest time that may have passed since the user authenticated there; absent: any. */
@@ -30,6 +31,8 @@ export interface UpstreamClaims {
   readonly authenticatedAt?: Seconds
   /** RFC 8176 references. */
   readonly methods: readonly string[]
+  /** The groups of the user there; absent if it does not say so. */
+  readonly groups?: readonly string[]
 }
 
 /** How far the clock of an upstream may be off. */
@@ -127,14 +130,18 @@ export function assertIdToken(claims: Jws['claims'], expected: Expected, now: Se
     'sub of the ID Token is not text of 1 to 255 ASCII characters',
     { passed: 'the ID Token has a sub' },
   )
-  return { ...profileOf(claims), sub, ...(isKnown && { authenticatedAt: Math.min(authTime, now) }) }
+  return {
+    ...profileOf(claims, expected.groupsClaim),
+    sub,
+    ...(isKnown && { authenticatedAt: Math.min(authTime, now) }),
+  }
 }
 
 /**
  * Adds what UserInfo says, OpenID Connect Core §5.3.2: only about the user of the ID Token, which wins.
  * @throws {OAuthError} `upstream_rejected`
  */
-export function withUserInfo(claims: UpstreamClaims, json: unknown): UpstreamClaims {
+export function withUserInfo(claims: UpstreamClaims, json: unknown, groupsClaim: string): UpstreamClaims {
   const info = isObject(json) ? json : {}
   check(
     info['sub'] === claims.sub,
@@ -143,12 +150,15 @@ export function withUserInfo(claims: UpstreamClaims, json: unknown): UpstreamCla
     'sub of UserInfo is not that of the ID Token',
     { passed: 'sub of UserInfo is that of the ID Token' },
   )
-  const { emailVerified, methods: _, ...more } = profileOf(info)
+  const { emailVerified, methods: _, ...more } = profileOf(info, groupsClaim)
   const isOwnEmail = claims.email !== undefined
   return { ...more, ...claims, emailVerified: isOwnEmail ? claims.emailVerified : emailVerified }
 }
 
-function profileOf(claims: Readonly<Record<string, unknown>>): Omit<UpstreamClaims, 'sub'> {
+function profileOf(
+  claims: Readonly<Record<string, unknown>>,
+  groupsClaim: string,
+): Omit<UpstreamClaims, 'sub'> {
   const texts = {
     name: textOf(claims['name']),
     givenName: textOf(claims['given_name']),
@@ -157,11 +167,15 @@ function profileOf(claims: Readonly<Record<string, unknown>>): Omit<UpstreamClai
     email: textOf(claims['email']),
   }
   const { amr } = claims
+  const groups = claims[groupsClaim]
   return {
     ...Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined)),
     // Text that reads true is no true.
     emailVerified: claims['email_verified'] === true,
-    methods: Array.isArray(amr) ? amr.filter((one) => typeof one === 'string').slice(0, 20) : [],
+    methods: Array.isArray(amr) ? amr.filter((method) => typeof method === 'string').slice(0, 20) : [],
+    ...(groups !== undefined && {
+      groups: [groups].flat().filter((group) => typeof group === 'string'),
+    }),
   }
 }
 
