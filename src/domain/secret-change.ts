@@ -16,3 +16,11 @@ export interface SecretChange {
 export const secretChangeKey = 'secret'
 
 export const secretChangeKind = recordKind<SecretChange>('secretChange', { id: () => secretChangeKey })
+
+/** Which secret everything is sealed with since the last change of it. */
+export interface LastSecret {
+  /** An HMAC by the key that the secret gives. */
+  readonly proof: string
+}
+
+export const lastSecretKind = recordKind<LastSecret>('lastSecret', { id: () => secretChangeKey })

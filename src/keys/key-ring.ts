@@ -1,5 +1,6 @@
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import type { AuditContext } from '../domain/audit.ts'
+import type { Write } from '../domain/decision.ts'
 import {
   type Handle,
   type HandleKeys,
@@ -17,7 +18,7 @@ import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
 import type { PublicJwk, SigningKey } from './opened-key.ts'
 import type { KeyPolicy } from './rules.ts'
 import { deriveSealingKey, pseudonymsBy, sealWith, unseal } from './seal.ts'
-import { type SealingKeys, sealedUnder } from './sealing-keys.ts'
+import { requireSealedNow, type SealingKeys, sealedUnder } from './sealing-keys.ts'
 import { signCompact } from './sign.ts'
 
 /**
@@ -60,6 +61,8 @@ export interface KeyRing {
    * @param kind Declares in which member it is, so that a change of the operator's secret finds it.
    */
   seal(secret: Buffer, id: string, kind: Pick<RecordKind<unknown>, 'name' | 'sealed'>): string
+  /** What holds in the transaction that stores what `seal` returned: the secret has not been changed since. */
+  requireSealedNow(sealed: string, id: string): Write
   /** @throws {WrongSecret} */
   unseal(sealed: string, id: string): Buffer
   /**
@@ -105,7 +108,7 @@ export function openKeyRing({ secret, policy, changed, ...rest }: KeyRingSources
   let read: LiveKeys | undefined
   let own: Buffer | undefined
   const live = () => {
-    if (read === undefined) throw new Error('the keys are not open yet')
+    if (read === undefined) throw notOpen()
     return read
   }
   const open = async () => {
@@ -116,8 +119,17 @@ export function openKeyRing({ secret, policy, changed, ...rest }: KeyRingSources
   return {
     keys: ringOver(live, {
       ...sealer(() => live().sealing(), rest),
+      requireSealedNow: (sealed, id) => {
+        if (own === undefined) throw notOpen()
+        // After the transaction that failed. Where the secret is a wrong one, the next due reload reports it.
+        const reload = () =>
+          live()
+            .reload()
+            .catch(() => undefined)
+        return { op: 'require', condition: requireSealedNow(own, sealed, id, () => setImmediate(reload)) }
+      },
       change: async (change, { from = '', facts = {} }) => {
-        if (own === undefined) throw new Error('the keys are not open yet')
+        if (own === undefined) throw notOpen()
         const result = await changeKeys({ ...rest, sealingKey: own, operator: from, facts }, change)
         await live().reload()
         await changed?.()
@@ -126,6 +138,10 @@ export function openKeyRing({ secret, policy, changed, ...rest }: KeyRingSources
     }),
     opened: open(),
   }
+}
+
+function notOpen(): Error {
+  return new Error('the keys are not open yet')
 }
 
 /** Uses the sealing keys themselves, under ids that no key of the ring has. */
@@ -146,7 +162,7 @@ function sealer(
 
 function ringOver(
   live: () => LiveKeys,
-  secrets: Pick<KeyRing, 'seal' | 'unseal' | 'pseudonym' | 'change'>,
+  secrets: Pick<KeyRing, 'seal' | 'requireSealedNow' | 'unseal' | 'pseudonym' | 'change'>,
 ): KeyRing {
   const handles: HandleKeys = {
     get current() {

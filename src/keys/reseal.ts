@@ -2,11 +2,16 @@ import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, put, remove, update, type Write } from '../domain/decision.ts'
 import type { Seconds } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
-import { type SecretChange, secretChangeKey, secretChangeKind } from '../domain/secret-change.ts'
+import {
+  lastSecretKind,
+  type SecretChange,
+  secretChangeKey,
+  secretChangeKind,
+} from '../domain/secret-change.ts'
 import { keysOf, type Store } from '../storage/store.ts'
 import type { RandomSource } from '../system/system.ts'
 import { isDevelopmentKey, isSealedWith, nonceBytes, sealWith, unseal, WrongSecret } from './seal.ts'
-import { openBefore, sealBefore, sealedUnder } from './sealing-keys.ts'
+import { openBefore, proofOf, sealBefore, sealedUnder } from './sealing-keys.ts'
 
 /*
  * A change of the operator's secret, in steps that each may be the last of a process:
@@ -78,6 +83,7 @@ export async function sealWithAfter(
       : accept(
           undefined,
           remove(secretChangeKind, secretChangeKey),
+          put(lastSecretKind, proofOf(after)),
           auditEvent('key-resealed', context, { keys, secrets }),
         ),
   )

@@ -1,8 +1,16 @@
-import { accept, put } from '../domain/decision.ts'
+import { accept, type Condition, put } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { hmacText } from '../domain/hmac.ts'
 import type { Seconds } from '../domain/model.ts'
-import { type SecretChange, secretChangeKey, secretChangeKind } from '../domain/secret-change.ts'
+import {
+  type LastSecret,
+  lastSecretKind,
+  type SecretChange,
+  secretChangeKey,
+  secretChangeKind,
+} from '../domain/secret-change.ts'
 import type { Store } from '../storage/store.ts'
-import { seal, unseal, WrongSecret } from './seal.ts'
+import { isSealedWith, seal, unseal, WrongSecret } from './seal.ts'
 
 /** The keys that stored secrets are sealed with: one, and two while the operator's secret changes. */
 export interface SealingKeys {
@@ -63,4 +71,41 @@ export function noteBefore(store: Pick<Store, 'transact'>, at: Seconds): Promise
       ? accept(undefined)
       : accept(undefined, put(secretChangeKind, { ...change, beforeSeenAt: at })),
   )
+}
+
+/** Names the key of a secret to those who have the secret. */
+export function proofOf(key: Buffer): LastSecret {
+  return { proof: hmacText(key, 'last secret') }
+}
+
+/**
+ * What is sealed and not yet stored is sealed as the store wants it at that moment. A change with `--stopped` waits for
+ * no server: one that still runs with the old secret would store what the new secret does not open, and one that has
+ * not loaded its keys again what the old secret opens.
+ * @param stale Is called in the transaction where it is not.
+ */
+export function requireSealedNow(own: Buffer, text: string, id: string, stale: () => void): Condition {
+  return {
+    rule: 'lychgate-sealed-now',
+    why: 'the secret of the server was changed',
+    *holds(read) {
+      const change = yield* read.find(secretChangeKind, secretChangeKey)
+      const last = yield* read.find(lastSecretKind, secretChangeKey)
+      const before = change && openBefore(change, own)
+      if (last !== undefined && last.proof !== proofOf(before ?? own).proof) return false
+      if (change?.endingAt !== undefined && before === undefined) return false
+      return isSealedWith(keysDuring(change, own).sealing, text, sealedUnder(id))
+    },
+    error: () => {
+      stale()
+      return new OAuthError(
+        'temporarily_unavailable',
+        'the keys of the server are changing; try again shortly',
+        {
+          rule: 'lychgate-sealed-now',
+          headers: { 'retry-after': '2' },
+        },
+      )
+    },
+  }
 }

@@ -212,6 +212,51 @@ t.test('two servers, one with either secret, read what the other one seals', asy
   await t.rejects(node.reload(), WrongSecret)
 })
 
+t.test('what is sealed is stored only if the secret is still the one of the store', async (t) => {
+  const store = await openStore('sqlite::memory:')
+  t.teardown(() => store.close())
+  await filled(store)
+  const [old, fresh] = [await deriveSealingKey(before), await deriveSealingKey(after)]
+  const sources: Resealing = { store, random, kinds: sealedKinds }
+  const stored = async (keys: KeyRing, userId = 'eve') => {
+    const record = recordOf(keys, userId)
+    const require = keys.requireSealedNow(record.sealedSecret, userId)
+    return await store
+      .transact(secondFactorKind, userId, () => accept('stored', put(secondFactorKind, record), require))
+      .catch((error) => error.code)
+  }
+  /** One that was rejected loads its keys again. */
+  const storedSoon = async (keys: KeyRing) => {
+    for (let times = 0; times < 200 && (await stored(keys)) !== 'stored'; times += 1)
+      await new Promise(setImmediate)
+    return await stored(keys)
+  }
+  const stopped = await serverOn(store, before)
+  t.equal(await stored(stopped), 'stored')
+  const change = await beginChange(sources, old, fresh, context)
+  const restarted = await serverOn(store, after)
+  t.equal(await stored(stopped), 'stored', 'until everything is sealed with both')
+  t.equal(await stored(restarted), 'stored')
+  await sealWithBoth(sources, change, fresh, clock())
+  t.equal(await stored(stopped), 'temporarily_unavailable')
+  t.equal(await stored(restarted), 'temporarily_unavailable', 'it seals with both')
+  t.equal(await storedSoon(restarted), 'stored', 'and then with the new one alone')
+  await sealWithAfter(sources, change, fresh, context)
+  t.equal(await stored(stopped, 'finn'), 'temporarily_unavailable')
+  t.equal(await store.find(secondFactorKind, 'finn'), undefined)
+  t.equal(await stored(restarted), 'stored')
+
+  // The next change, from the secret that the last one ended with.
+  const third = mintSecret('sealing', random(32))
+  const next = await beginChange(sources, fresh, await deriveSealingKey(third), context)
+  t.equal(await stored(restarted), 'stored')
+  t.equal(await stored(await serverOn(store, third)), 'stored')
+  t.equal(await stored(stopped), 'temporarily_unavailable')
+  await sealWithAfter(sources, next, await deriveSealingKey(third), context)
+  t.equal(await stored(restarted), 'temporarily_unavailable')
+  t.equal(await stored(await serverOn(store, third)), 'stored')
+})
+
 async function rotate(keys: KeyRing) {
   const algorithms = ['ES256'] as const
   await keys.change(

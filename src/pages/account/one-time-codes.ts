@@ -107,7 +107,9 @@ export function codesPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const begin = async (visit: Visit) => {
     const { user, now, done } = visit
     const sealed = keys.seal(mintCodeSecret(random), user.id, secondFactorKind)
-    const isBegun = await decide(visit, (current) => beginCodes(current, user.id, sealed, now))
+    const isBegun = await decide(visit, (current) =>
+      withWrites(beginCodes(current, user.id, sealed, now), keys.requireSealedNow(sealed, user.id)),
+    )
     return done(isBegun ? 'codes-begun' : 'gone')
   }
 

@@ -1,11 +1,15 @@
+import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 import t from 'tap'
 import { endSessionsOf, update } from '../../../src/domain/decision.ts'
 import type { User } from '../../../src/domain/model.ts'
+import { beginChange, sealWithAfter, sealWithBoth } from '../../../src/keys/reseal.ts'
+import { deriveSealingKey } from '../../../src/keys/seal.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { userCredentials } from '../../../src/users/factors.ts'
 import { secondFactorKind } from '../../../src/users/rules/second-factor.ts'
 import { lockUser } from '../../../src/users/rules/user.ts'
+import { sealedKinds } from '../../../src/users/sealed-kinds.ts'
 import { ask, integrate, pageOf, sentAway, title } from '../../helpers/authorization.ts'
 import { claimsOf, exchange, type Tokens } from '../../helpers/flow.ts'
 import { alice, bob, startServer } from '../../helpers/server.ts'
@@ -289,3 +293,28 @@ t.test('codes are not turned on for a session that ended or a user who was locke
     t.equal(await store.find(secondFactorKind, userId), undefined)
   }
 })
+
+t.test(
+  'a server that was left with the secret before stores no codes that the new one does not open',
+  async (t) => {
+    const server = await startServer(t)
+    const { store, config } = server.deps
+    const agent = new UserAgent(server.issuer)
+    const page = await enter(server, agent, section)
+    const [before, after] = await Promise.all(
+      [config.secret ?? '', `${config.secret} after`].map(deriveSealingKey),
+    )
+    if (before === undefined || after === undefined) throw new Error('two keys are derived')
+    const context = { by: 'operator', at: server.now() } as const
+    const sources = { store, random: randomBytes, kinds: sealedKinds }
+    const change = await beginChange(sources, before, after, context)
+    await sealWithBoth(sources, change, after, server.now())
+    await sealWithAfter(sources, change, after, context)
+
+    const rejected = pageOf(await press(agent, page, 'decision', 'begin'))
+    t.equal(rejected.status, 503)
+    t.match(rejected.html, 'Nothing was changed. Try again in a moment.')
+    const user = await store.find('userByLogin', 'alice')
+    t.equal(await store.find(secondFactorKind, user?.id ?? ''), undefined)
+  },
+)
