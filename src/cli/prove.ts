@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isObject } from '../domain/is-object.ts'
-import type { Result } from '../prove/check.ts'
+import type { Check, Result } from '../prove/check.ts'
 import { type Client, clientOf, redirectUri } from '../prove/clients.ts'
 import { NotTestable } from '../prove/observation.ts'
 import { presets, type Recording, recordingOf } from '../prove/presets.ts'
@@ -12,6 +12,7 @@ import { prove, type Run } from '../prove/runner.ts'
 import { isLoopbackIssuer } from '../settings/checks.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { jsonText, printJson, visibleLines } from './print.ts'
+import { recordForms } from './prove-record.ts'
 import { addReportOptions, type ReportFlags, writeReports } from './reports/write.ts'
 
 interface ProveFlags extends ReportFlags {
@@ -24,6 +25,8 @@ interface ProveFlags extends ReportFlags {
   readonly username?: string
   readonly passwordFile?: string
   readonly forms?: string
+  readonly record?: string
+  readonly browser?: string
   readonly allowHost?: readonly string[]
   readonly iOwnThis?: true
   readonly maxRequests: number
@@ -50,6 +53,7 @@ Examples:
   lychgate prove http://localhost:9400 --profile oauth21 --only rfc7636
   lychgate prove http://localhost:9400 --json > before.json
   lychgate prove http://localhost:9400 --baseline before.json
+  lychgate prove http://localhost:9400 --record forms.json --browser /usr/bin/chromium
   lychgate prove https://id.example.test --i-own-this --username tester --password-file password.txt
 `
 
@@ -74,6 +78,11 @@ export function addProveCommand(program: Command): void {
     .option('--username <name>', 'the user who signs in')
     .option('--password-file <file>', 'the password of that user, in a file')
     .option('--forms <file>', 'JSON with the names of the fields of the sign-in and consent pages')
+    .option(
+      '--record <file>',
+      'learn the names of those fields in a browser, write that JSON, and check nothing',
+    )
+    .option('--browser <program>', 'the Chromium to open for --record')
     .option('--allow-host <host...>', 'send requests to these hosts, too')
     .option('--i-own-this', 'the server is yours, and may be on the internet')
     .option('--max-requests <number>', 'send at most so many requests', parseCount, 10_000)
@@ -90,6 +99,7 @@ export function addProveCommand(program: Command): void {
 async function run(issuer: string, flags: ProveFlags): Promise<void> {
   if (!/^https?:$/.test(URL.parse(issuer)?.protocol ?? ''))
     throw new WrongUsage('the issuer must be an http or https URL, such as http://localhost:9400')
+  if (flags.record !== undefined) return record(flags.record, issuer, flags)
   const baseline = flags.baseline === undefined ? undefined : readJson(flags.baseline)
   const result = await proved(issuer, flags)
   const report = jsonReport(result)
@@ -105,7 +115,38 @@ async function run(issuer: string, flags: ProveFlags): Promise<void> {
   if (result.isInterrupted) throw new CommandFailed('interrupted')
 }
 
-async function proved(issuer: string, flags: ProveFlags): Promise<Run> {
+/** Writes the names of the fields of a server to a file that --forms takes. */
+async function record(file: string, issuer: string, flags: ProveFlags): Promise<void> {
+  const { browser } = flags
+  if (browser === undefined)
+    throw new WrongUsage('--record takes --browser, the program of an installed Chromium')
+  let outcome: Recording | Error = new CommandFailed('nothing was recorded')
+  const recording = (signal: AbortSignal): Check => ({
+    id: 'record',
+    level: 'MUST',
+    wants: 'the forms of the server',
+    async run(lab) {
+      outcome = await recordForms(browser, lab, signal).catch((error: Error) => error)
+      return { seen: [] }
+    },
+  })
+  const { remaining } = await proved(issuer, flags, recording)
+  // `as`: TypeScript does not see that `run` was called.
+  const result = outcome as Recording | Error
+  if (result instanceof NotTestable) throw new CommandFailed(result.message)
+  if (result instanceof Error) throw result
+  writeFileSync(file, `${jsonText(result, 2)}\n`)
+  process.stdout.write(`${file} is written; pass it by --forms, with --username and --password-file\n`)
+  if (remaining.length > 0)
+    process.stdout.write(`clients that remain at the server: ${remaining.join(' ')}\n`)
+}
+
+/** @param only Replaces the checks of the profile. */
+async function proved(
+  issuer: string,
+  flags: ProveFlags,
+  only?: (signal: AbortSignal) => Check,
+): Promise<Run> {
   const ending = new AbortController()
   const stop = () => ending.abort()
   process.once('SIGINT', stop).once('SIGTERM', stop)
@@ -119,6 +160,10 @@ async function proved(issuer: string, flags: ProveFlags): Promise<Run> {
       perSecond: flags.rate ?? (isLoopbackIssuer(issuer) ? 0 : politeRate),
       signal: ending.signal,
       plan(server) {
+        if (only !== undefined) {
+          const { traits, name } = profileNamed('oauth21')
+          return { checks: [only(ending.signal)], traits, profile: name }
+        }
         const profile = flags.profile === undefined ? profileFor(server) : profileNamed(flags.profile)
         const checks = checksOf(profile, flags.only)
         if (checks.length === 0)

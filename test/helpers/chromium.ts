@@ -15,17 +15,26 @@ const fontConfiguration = '<fontconfig><dir prefix="relative">fonts</dir></fontc
  * @param args Further arguments of Chromium.
  */
 export async function launchBrowser(...args: readonly string[]): Promise<Browser> {
-  const folder = await unpacked()
+  const started = await chromiumOf()
   return playwright.launch({
+    executablePath: started.executablePath,
+    env: { ...process.env, ...started.env },
+    args: [...started.args, ...args],
+  })
+}
+
+/** How that Chromium is started. */
+export async function chromiumOf() {
+  const folder = await unpacked()
+  return {
     executablePath: join(folder, 'chromium'),
     env: {
-      ...process.env,
       LD_LIBRARY_PATH: join(folder, 'al2023', 'lib'),
       FONTCONFIG_FILE: join(folder, 'fonts.conf'),
     },
     // Not the package's own list of arguments: it disables web security, and the policies with it.
-    args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader', ...args],
-  })
+    args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader'],
+  }
 }
 
 /**
