@@ -35,6 +35,16 @@ export async function userUnlock(login: string, flags: ServerFlags): Promise<voi
   })
 }
 
+/** `lychgate user test-email`: sends an email, and says whether the mail server took it. */
+export async function userTestEmail(login: string, flags: ServerFlags): Promise<void> {
+  await withOperator(flags, changesUsers, async ({ findUser, perform }) => {
+    const { sub } = await findUser(login)
+    const { sendTestEmail } = await import('../admin/operations/test-email.ts')
+    const sent = await perform(sendTestEmail, { sub })
+    printResult(flags, sent, { 'sent to': sent['sent_to'] })
+  })
+}
+
 /** `lychgate user revoke`: ends every session and every grant of a user, who may sign in again. */
 export async function userRevoke(login: string, flags: ActFlags): Promise<void> {
   await withOperator(flags, changesUsers, async ({ findUser, list, perform }) => {

@@ -10,6 +10,7 @@ import {
   userRemovePasskeys,
   userRemoveSecondFactor,
   userRevoke,
+  userTestEmail,
   userUnlock,
 } from './user-acts.ts'
 import { userDeleteLink, userInvite, userInviteList, userLinks, userResetLink } from './user-links.ts'
@@ -158,6 +159,10 @@ export function addUserCommands(program: Command): void {
     command('unlock <user>', 'let a locked user sign in again'),
     example('unlock carol'),
   ).action(userUnlock)
+  addAnywhereFlags(
+    command('test-email <user>', 'send a test email to a user'),
+    example('test-email carol'),
+  ).action(userTestEmail)
   const revoke = addYesFlag(command('revoke <user>', 'end every session and revoke every grant of a user'))
   addAnywhereFlags(revoke, revokeHelp).action(userRevoke)
   const factor = addYesFlag(

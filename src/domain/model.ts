@@ -470,6 +470,7 @@ export const auditEventNames = [
   'user-removed',
   'link-made',
   'link-deleted',
+  'email-tested',
   'session-ended',
   'passkey-added',
   'passkey-removed',

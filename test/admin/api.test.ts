@@ -224,6 +224,8 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   inviteUser: async () => ({
     body: { email: `new${systemRandom(8).toString('hex')}@example.test`, claims: { name: 'New' } },
   }),
+  // The server of this test has no mail server.
+  sendTestEmail: async () => ({ id: (await invite()).id, error: 'conflict' }),
   inviteUsers: async () => ({ body: { list: `new${systemRandom(8).toString('hex')}@example.test` } }),
   changeUser: async () => {
     const { id, etag } = await invite()

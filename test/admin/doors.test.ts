@@ -551,6 +551,8 @@ const acts: Readonly<Record<string, Act>> = {
 
 /** Operations that change nothing. */
 const quiet = ['compareClientSecret', 'explainToken']
+/** Compared where there is a mail server. */
+const elsewhere = ['sendTestEmail']
 
 /** The audit log without the tokens of the client that calls the server. */
 const log = async () =>
@@ -649,5 +651,5 @@ t.test('every operation that changes something is compared', async (t) => {
     Object.entries(methods).flatMap(([method, { operationId }]) => (method === 'get' ? [] : [operationId])),
   )
   const compared = Object.keys(acts).map((name) => name.split(/[ ,]/)[0] ?? '')
-  t.strictSame(changing.toSorted(), [...new Set([...compared, ...quiet])].toSorted())
+  t.strictSame(changing.toSorted(), [...new Set([...compared, ...quiet, ...elsewhere])].toSorted())
 })

@@ -84,6 +84,7 @@ const added: readonly string[] = [
   'GET /sessions/{session_id} admin:users:read',
   'POST /clients/{client_id}/profile admin:clients:write',
   'POST /invitations admin:users:write',
+  'POST /users/{sub}/test-email admin:users:write',
 ]
 
 t.test('the admin API has the routes that were decided, for the callers that were decided', async (t) => {

@@ -64,7 +64,7 @@ export async function walkPages({ server, mailbox, starts, type }: WalkOptions):
 
   const arrive = async (of: string, agent: UserAgent, landing: Landing, how?: string) => {
     await allSent()
-    const emailed = mailbox.emails.slice(emails).map(({ url }) => url)
+    const emailed = mailbox.emails.slice(emails).flatMap(({ url }) => url || [])
     emails = mailbox.emails.length
     const fault = faultOf(landing)
     if (how !== undefined && fault !== undefined) faults.push(`${how}: ${fault}`)

@@ -21,6 +21,7 @@ import * as links from '../operations/links.ts'
 import { listRecipes } from '../operations/recipes.ts'
 import { registrationOperations } from '../operations/registrations.ts'
 import * as sessions from '../operations/sessions.ts'
+import { sendTestEmail } from '../operations/test-email.ts'
 import { userActs } from '../operations/user-acts.ts'
 import * as userChanges from '../operations/user-changes.ts'
 import * as users from '../operations/users.ts'
@@ -46,6 +47,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...Object.values(users),
     ...Object.values(userChanges),
     inviteUsers,
+    sendTestEmail,
     ...Object.values(userActs),
     ...Object.values(accessOperations(deps.declared)),
     ...Object.values(sessions),

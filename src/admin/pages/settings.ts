@@ -3,6 +3,7 @@ import type { Setting } from '../../config/setting.ts'
 import type { PageDeps } from '../../feature/deps.ts'
 import { version } from '../../system/version.ts'
 import { readSettings } from '../operations/activity.ts'
+import { sendTestEmail } from '../operations/test-email.ts'
 import type { AdminModel, AdminPage } from './admin-page.ts'
 import { performAt } from './call.ts'
 
@@ -26,7 +27,10 @@ interface ShownSetting extends Omit<Setting, 'value'> {
   readonly value?: string
 }
 
-/** Every option in effect and where it comes from, without secrets. Nothing is changed here: files say what applies. */
+/**
+ * Every option in effect and where it comes from, without secrets. Nothing is changed here: files say what applies. Its
+ * form sends a test email to the administrator.
+ */
 export function settingsPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const written = ({ value, ...setting }: Setting): ShownSetting => {
     if (value === undefined) return setting
@@ -46,6 +50,10 @@ export function settingsPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
         set: all.filter(({ source }) => source !== 'default').map(written),
         usual: all.filter(({ source }) => source === 'default').map(written),
       })
+    },
+    submit: async (visit) => {
+      await performAt(deps, visit, sendTestEmail, { sub: visit.user.id })
+      return visit.done('email-sent', '/settings')
     },
   }
 }

@@ -97,6 +97,7 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'user-unlocked': 'activity.unlocked',
   'link-made': bySelf('activity.link', 'activity.linkByOperator'),
   'link-deleted': 'activity.linkDeleted',
+  'email-tested': 'activity.emailTested',
   'session-ended': bySelf('activity.sessionEnded', 'activity.sessionEndedByOperator'),
   'passkey-added': 'activity.passkeyAdded',
   'passkey-removed': 'activity.passkeyRemoved',

@@ -82,6 +82,29 @@ export function composeNotice(
   return { to, subject: parts.subject, text: asText(parts, url), html: asHtml(translator, parts, url) }
 }
 
+/** Composes an email that only says that emails arrive. */
+export function composeTestEmail(
+  { service, texts }: Pick<Config, 'service' | 'texts'>,
+  user: User,
+  to: string,
+): Email {
+  const translator = translatorFor({ service, texts }, user, service.language)
+  const { t } = translator
+  const greeting = t('mail.hello', { name: user.username }).text
+  const parts = {
+    subject: t('mail.test.subject').text,
+    greeting,
+    reason: t('mail.test.reason').text,
+    notes: [],
+  }
+  return {
+    to,
+    subject: parts.subject,
+    text: asText(parts, undefined),
+    html: asHtml(translator, parts, undefined),
+  }
+}
+
 /** Returns the language of the user's profile, else the fallback. */
 function translatorFor({ service, texts }: Pick<Config, 'service' | 'texts'>, user: User, fallback: string) {
   const all = createI18n({ service: service.name }, texts)
