@@ -30,6 +30,7 @@ const folder = `${dist}/release`
 const at = (name: string) => join(folder, name)
 
 async function release(key: string | undefined): Promise<void> {
+  const began = performance.now()
   // The executable of this machine goes by the name of that platform.
   const here = `${process.platform}-${process.arch}`
   if (here !== 'linux-x64') throw new ProgramsMissing(`a release is made on linux-x64, and this is ${here}`)
@@ -79,11 +80,30 @@ async function release(key: string | undefined): Promise<void> {
   say('the executable was installed from the folder as docs/install.md says, and the npm package with npx')
   for (const file of globSync('*', { cwd: folder }).sort())
     say(`dist/release/${file}, ${(statSync(at(file)).size / 1e6).toFixed(1)} MB`)
+  if (process.env['RECORD'] !== undefined) record(printed !== undefined, (performance.now() - began) / 1000)
   say(
     key === undefined
       ? 'the provenance is unsigned: --key names the key of the releaser'
       : 'the provenance is signed',
   )
+}
+
+/** Writes down what was made and what of it was started; a run takes too long for CI. */
+function record(hasStartedArm64: boolean, seconds: number): void {
+  const bytes = globSync('*', { cwd: folder })
+    .sort()
+    .map((file) => [file, statSync(at(file)).size])
+  const result = {
+    date: new Date().toISOString().slice(0, 10),
+    version: versionLine(),
+    seconds: Math.round(seconds),
+    installedFromFolder: true,
+    npxInEmptyFolder: true,
+    arm64StartedUnderQemu: hasStartedArm64,
+    windowsStarted: false,
+    bytes: Object.fromEntries(bytes),
+  }
+  writeFileSync(`${root}test/build/release-results.json`, `${JSON.stringify(result, null, 2)}\n`)
 }
 
 /** Packs the chart as `helm package` does, which needs no helm. */
