@@ -156,6 +156,13 @@ export const upstreamFaults = [
     tests: links,
   },
   {
+    id: 'upstream-that-is-gone-gives-tokens',
+    file: `${folder}/plugin.ts`,
+    find: 'check(isEnabled(upstream), ended.rule',
+    replace: 'check(isEnabled(upstream) || upstreams.size === 0, ended.rule',
+    tests: links,
+  },
+  {
     id: 'upstream-link-that-was-the-last-way-in',
     file: 'src/users/rules/upstream-link.ts',
     find: 'if (user.passwordHash === undefined && passkeys.length === 0 && links.length === 1)',

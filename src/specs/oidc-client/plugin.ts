@@ -53,8 +53,7 @@ const accountPath = '/account/upstreams'
 
 /**
  * OpenID Connect Core §3.1 as a Relying Party: users sign in with an upstream that the operator configured, or link their
- * account there to the one here. Nothing is added to a server without upstreams but the rule that ends grants which came
- * through one.
+ * account there to the one here. A server without upstreams only ends what came through one that it had.
  */
 export const upstreamSignIn: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store, clock, random } = deps
@@ -68,6 +67,20 @@ export const upstreamSignIn: FastifyPluginAsync<AppDeps> = async (app, deps) => 
       ? undefined
       : [{ op: 'require', condition: ended }],
   )
+  /**
+   * Returns where a session began; undefined if that was here, as with a password. A token of the development server's
+   * page has no session.
+   */
+  const upstreamOf = async (session: Session): Promise<string | undefined> =>
+    session.id === '' || session.methods.includes('pwd')
+      ? undefined
+      : (await store.find(signInElsewhereKind, signInElsewhereId(session)))?.upstream
+  app.seams.approvals.add(async ({ session }) => {
+    const upstream = await upstreamOf(session)
+    if (upstream === undefined) return undefined
+    check(isEnabled(upstream), ended.rule, 'access_denied', ended.why, { stored: upstream })
+    return { extra: { upstream } }
+  })
   if (config.upstreams.length === 0) return
   assertUsable(config.upstreams)
 
@@ -87,18 +100,6 @@ export const upstreamSignIn: FastifyPluginAsync<AppDeps> = async (app, deps) => 
     })),
     accountUrl: prefix + accountPath,
   }))
-  app.seams.approvals.add(async ({ session }) => {
-    const upstream = await upstreamOf(session)
-    if (upstream === undefined) return undefined
-    check(isEnabled(upstream), ended.rule, 'access_denied', ended.why, { stored: upstream })
-    return { extra: { upstream } }
-  })
-  /** Returns where a session began; undefined if that was here. A token of the development server's page has none. */
-  const upstreamOf = async (session: Session): Promise<string | undefined> =>
-    session.id === ''
-      ? undefined
-      : (await store.find(signInElsewhereKind, signInElsewhereId(session)))?.upstream
-
   const named = ({ params }: FastifyRequest): Upstream => {
     const upstream = upstreams.get((params as { upstream: string }).upstream) // of both routes
     if (!upstream?.enabled) throw nothingHere()
