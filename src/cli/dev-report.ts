@@ -1,17 +1,17 @@
-import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { Report, ReportedProfile } from '../dev/issuers/report.ts'
 import { loadConfig } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { printColumns, printJson, visible, visibleLines } from './print.ts'
-import { escaped } from './reports/junit.ts'
+import type { ClauseReport, ReportedClause } from './reports/report.ts'
+import { addReportOptions, type ReportFlags, writeReports } from './reports/write.ts'
 
-interface ReportFlags {
+interface DevReportFlags extends ReportFlags {
   readonly config?: string
   readonly issuer?: string
   readonly port?: string
+  readonly client?: string
   readonly json?: true
-  readonly junit?: string
   readonly all?: true
   readonly reset?: true
 }
@@ -26,21 +26,22 @@ misbehave: without that, a rejection proves nothing.
 
 Examples:
   lychgate dev report
-  lychgate dev report --port 9500 --junit reports/issuers.xml
+  lychgate dev report --port 9500 --client 'my app 1.2' --junit issuers.xml --html issuers.html
   lychgate dev report --json | jq -r '.profiles[] | select(.verdict == "fooled") | .id'
   lychgate dev report --all --reset            exit with 1 if an issuer was not reached, then start over
 `
 
 /** Adds `lychgate dev report`, which shows how clients behaved at the misbehaving issuers. */
 export function addReportCommand(dev: Command): void {
-  dev
+  const command = dev
     .command('report')
     .description('show how clients behaved at the misbehaving issuers: rejected, fooled or not reached')
     .option('--issuer <url>', 'the issuer of the development server (LYCHGATE_ISSUER)')
     .option('--port <number>', 'its port on localhost (LYCHGATE_PORT)')
     .option('--config <file>', 'YAML file with options (LYCHGATE_CONFIG)')
+    .option('--client <name>', 'the name of the client in the files')
+  addReportOptions(command)
     .option('--json', 'print JSON')
-    .option('--junit <file>', 'write JUnit XML with a test case for each issuer')
     .option('--all', 'count issuers that were not reached as failures')
     .option('--reset', 'clear the report after printing it')
     .addHelpText('after', help)
@@ -48,11 +49,11 @@ export function addReportCommand(dev: Command): void {
     .action((_own: unknown, command: Command) => report(command.optsWithGlobals()))
 }
 
-async function report({ config: file, issuer, port, ...flags }: ReportFlags): Promise<void> {
+async function report({ config: file, issuer, port, client, ...flags }: DevReportFlags): Promise<void> {
   const config = loadConfig({ mode: 'dev', flags: { issuer, port }, environment: process.env, file })
   const url = `${config.issuer}/_dev/issuers/report`
   const reported = await reportAt(url, config.issuer)
-  if (flags.junit !== undefined) writeFileSync(flags.junit, junit(reported, flags.all === true))
+  writeReports(flags, clauseReport(reported, client ?? reported.issuer, flags.all === true))
   if (flags.json) printJson(reported)
   else printReport(reported)
   if (flags.reset) await fetch(url, { method: 'DELETE' })
@@ -89,38 +90,44 @@ function printReport({ profiles, fooled, rejected, not_reached }: Report): void 
 }
 
 /**
- * Formats a report as JUnit XML, with a test case for each issuer: failed if the client was fooled, skipped if it was
- * not reached.
+ * The report in the form that files have: each issuer is a clause, failed if the client was fooled.
+ * @param subject The client.
  * @param countsAll Counts an issuer that was not reached as failed, too.
  */
-function junit({ profiles, reference, fooled, not_reached }: Report, countsAll: boolean): string {
-  const failures = fooled + (countsAll ? not_reached : 0) + (reference === 'passed' ? 0 : 1)
-  const counts = `tests="${profiles.length}" failures="${failures}" errors="0" skipped="${countsAll ? 0 : not_reached}"`
-  const cases = profiles.map((profile) => testCase(profile, countsAll))
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<testsuites>
-  <testsuite name="misbehaving issuers" ${counts}>
-${cases.join('\n')}
-  </testsuite>
-</testsuites>
-`
+function clauseReport({ profiles }: Report, subject: string, countsAll: boolean): ClauseReport {
+  const results = profiles.map((profile): ReportedClause => {
+    const { id, title, clause, sound, next } = profile
+    const verdict = verdictOf(profile, countsAll)
+    const because = profile.verdict === 'fooled' ? seenAt(profile) : profile.verdict
+    return {
+      check: id,
+      level: 'client',
+      place: clause,
+      url: '',
+      wants: `a sound client ${sound}`,
+      verdict,
+      ...(verdict !== 'pass' && { because }),
+      observations: profile.verdict === 'not reached' ? [] : [{ sent: title, came: next.join('\n') }],
+    }
+  })
+  return { tool: 'lychgate dev report', subject, profile: 'misbehaving issuers', results }
 }
 
-function testCase(profile: ReportedProfile, countsAll: boolean): string {
-  const { id, title, verdict } = profile
-  const head = `    <testcase classname="lychgate.issuers" name="${escaped(`${id}: ${title}`)}"`
-  if (verdict === 'passed' || verdict === 'rejected') return `${head}/>`
-  if (verdict === 'fooled') return `${head}>${failure('fooled', explained(profile))}</testcase>`
-  if (id === 'reference') return `${head}>${failure('no client completed a flow', title)}</testcase>`
-  return `${head}>${countsAll ? failure('not reached', title) : '<skipped message="not reached"/>'}</testcase>`
-}
-
-function failure(message: string, text: string): string {
-  return `<failure message="${message}">${escaped(text)}</failure>`
+function verdictOf({ id, verdict }: ReportedProfile, countsAll: boolean): ReportedClause['verdict'] {
+  if (verdict === 'passed' || verdict === 'rejected') return 'pass'
+  // Without a flow at the reference nothing else is conclusive.
+  return verdict === 'fooled' || countsAll || id === 'reference' ? 'fail' : 'not testable'
 }
 
 /** Explains why the client counts as fooled. */
-function explained({ id, title, clause, sound, evidence, told }: ReportedProfile): string {
-  const seen = [evidence, told && `the client itself: ${told}`].filter(Boolean).join('; ')
-  return visibleLines(`${id}: ${title} (${clause})\n  a sound client ${sound}\n  seen: ${visible(seen)}`)
+function explained(profile: ReportedProfile): string {
+  const { id, title, clause, sound } = profile
+  return visibleLines(
+    `${id}: ${title} (${clause})\n  a sound client ${sound}\n  seen: ${visible(seenAt(profile))}`,
+  )
+}
+
+/** The request that shows that the client was fooled, and what it reported itself. */
+function seenAt({ evidence, told }: ReportedProfile): string {
+  return [evidence, told && `the client itself: ${told}`].filter(Boolean).join('; ')
 }

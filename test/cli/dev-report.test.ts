@@ -58,7 +58,9 @@ t.test(
 t.test('a deceived client ends it with 1, and the request that showed it is printed', async (t) => {
   await beFooled()
   const file = join(folder, 'issuers.xml')
-  const { code, stdout, stderr } = await report('--junit', file)
+  const [page, sarif] = [join(folder, 'issuers.html'), join(folder, 'issuers.sarif')]
+  const named = ['--client', 'my app 1.2']
+  const { code, stdout, stderr } = await report('--junit', file, '--html', page, '--sarif', sarif, ...named)
   t.equal(code, 1)
   t.equal(stderr, 'lychgate: fooled by 1 of the misbehaving issuers\n')
   t.match(stdout, /\nfooled {7}metadata-other-issuer /)
@@ -66,11 +68,25 @@ t.test('a deceived client ends it with 1, and the request that showed it is prin
 
   const xml = readFileSync(file, 'utf8')
   const totals = `tests="${all}" failures="1" errors="0" skipped="${all - 2}"`
-  t.match(xml, `<testsuite name="misbehaving issuers" ${totals}>`)
+  t.match(xml, `<testsuite name="lychgate dev report my app 1.2 misbehaving issuers" ${totals} time=`)
   t.equal(xml.match(/<testcase /g)?.length, all)
   t.equal(xml.match(/<skipped /g)?.length, all - 2)
-  t.equal(xml.match(/<failure message="fooled">/g)?.length, 1)
-  t.match(xml, 'the client itself: fooled: &#60;&#38;&#34;\ufffd&#62;</failure>')
+  t.equal(
+    xml.match(/<failure message="POST \/api\/oauth\/register 201; the client itself: fooled/g)?.length,
+    1,
+  )
+  t.match(xml, 'the client itself: fooled: &#60;&#38;&#34;\ufffd&#62;')
+  t.match(xml, 'a sound client does not use it: issuer is not')
+
+  const html = readFileSync(page, 'utf8')
+  t.match(html, '<h1>my app 1.2: misbehaving issuers</h1>')
+  t.match(html, /<details class="fail" open>\n<summary><b>fail<\/b>a sound client does not use it/)
+  t.equal(html.match(/<details class="pass">/g)?.length, 1, 'the reference')
+  const failed = JSON.parse(readFileSync(sarif, 'utf8')).runs[0].results.filter(
+    ({ kind }: { kind: string }) => kind === 'fail',
+  )
+  t.match(failed, [{ ruleId: 'metadata-other-issuer', level: 'error' }])
+  t.equal(failed.length, 1)
 })
 
 t.test('--json prints the report, and --reset deletes what was observed', async (t) => {

@@ -26,7 +26,9 @@ function testCase(result: ReportedClause): string {
   const name = escaped(`${check}: ${wants}`)
   const head = `    <testcase classname="${escaped(place)}" name="${name}" time="${secondsOf(milliseconds)}"`
   if (verdict === 'pass') return `${head}/>`
-  const text = escaped(`${because}\n${level}, ${place}: ${url}\n${observationOf(result)}`)
+  const text = escaped(
+    [because, [`${level}, ${place}`, url].filter(Boolean).join(': '), observationOf(result)].join('\n'),
+  )
   if (verdict === 'fail') return `${head}><failure message="${escaped(because)}">${text}</failure></testcase>`
   if (verdict === 'warning') return `${head}><system-out>warning: ${text}</system-out></testcase>`
   return `${head}><skipped message="${escaped(`${verdict}: ${because}`)}"/></testcase>`
