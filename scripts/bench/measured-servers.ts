@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../test/helpers/free-port.ts'
@@ -67,6 +67,16 @@ export async function startBuild(
   return (await startOn(environment, { program: resolve(file) })).target
 }
 
+/** The host that a proxy protects, and the scopes of its client. */
+export const protectedHost = 'wiki.example'
+export const protectedScope = 'openid profile email groups'
+
+/** This build of Lychgate, which a proxy asks about requests for a host. */
+export async function startProtecting(file: string): Promise<Target> {
+  const proxies = { LYCHGATE_TRUST_PROXY: '127.0.0.1,::1' }
+  return (await startOn(proxies, { program: resolve(file), isProtecting: true })).target
+}
+
 /** Another build of Lychgate. */
 export async function startEarlierBuild(file: string): Promise<Target> {
   return { ...(await startBuild(file)), name: 'Lychgate, earlier build' }
@@ -91,7 +101,7 @@ export async function startWorkers(count: number, store?: string): Promise<Targe
 
 async function startOn(
   settings: Readonly<Record<string, string>>,
-  { anyCore = false, program = executable } = {},
+  { anyCore = false, program = executable, isProtecting = false } = {},
 ): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
   if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
   const command = (args: readonly string[], variables: Record<string, string>, input = '') =>
@@ -118,6 +128,13 @@ async function startOn(
   }
   const [app, appEs256] = [add(), add('--id-token-alg', 'ES256')]
   const api = clientOf(run(['client', 'add', '--name', 'API', '--resource', issuer, '--json']))
+  if (isProtecting) {
+    const file = join(data, 'host.json')
+    writeFileSync(file, JSON.stringify({ host: protectedHost }))
+    const callback = `https://${protectedHost}/.lychgate/callback`
+    const how = ['--redirect-uri', callback, '--forward-auth', file]
+    run(['client', 'add', '--name', 'Wiki', '--auth', 'none', '--consent', 'skip', ...how])
+  }
   const start = async (own: number) => {
     const variables = { ...environment, LYCHGATE_PORT: String(own) }
     return startServer([program, 'serve'], own, { environment: variables, anyCore })
@@ -137,6 +154,7 @@ async function startOn(
   }
   const agent = new UserAgent(issuer)
   for (const client of [app, appEs256]) await agreeInLychgate(agent, issuer + authorizeUrl(paths, client))
+  if (isProtecting) await agreeInLychgate(agent, issuer + authorizeUrl(paths, app, protectedScope))
   const target = {
     name: 'Lychgate' as const,
     server,

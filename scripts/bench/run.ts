@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 const heap = ['--min-semi-space-size=4', '--max-semi-space-size=4']
 const benchmarks: Readonly<Record<string, readonly string[]>> = {
   dpop: ['scripts/bench/dpop.ts'],
+  'forward-auth': ['scripts/bench/forward-auth.ts'],
   floor: ['scripts/bench/floor.ts'],
   nodes: ['scripts/bench/nodes.ts'],
   overload: ['scripts/bench/overload.ts'],

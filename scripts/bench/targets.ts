@@ -31,6 +31,9 @@ export const timesFloor: Readonly<Record<string, number>> = {
  */
 export const dpopMicroseconds = 40
 
+/** The CPU of the question of a proxy, whose assertion is reused, divided by that of a UserInfo request, at most. */
+export const timesUserInfo = 1.5
+
 /** Past capacity. */
 export const overload = {
   /** Percent of the best rate that is served at least. */

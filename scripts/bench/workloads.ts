@@ -148,11 +148,12 @@ function refreshing(
   }
 }
 
-async function withToken(
+export async function withToken(
   target: Target,
   use: (client: Client, token: string) => () => Promise<void>,
+  scope?: string,
 ): Promise<Lane> {
-  const client = new Client(target)
+  const client = new Client(target, scope === undefined ? {} : { scope })
   const { access_token: token } = await client.tokens()
   return { operate: use(client, token), close: () => client.connection.close() }
 }

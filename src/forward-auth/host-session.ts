@@ -2,13 +2,12 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { currentGrant, isLoss } from '../domain/current-grant.ts'
 import { put } from '../domain/decision.ts'
 import { hmacText } from '../domain/hmac.ts'
-import type { Client, GrantOfToken, Session } from '../domain/model.ts'
+import type { Client, GrantOfToken, Seconds, Session, User } from '../domain/model.ts'
 import { type AtSessionEnd, atSessionEndKind } from '../domain/session-end.ts'
 import type { Needs } from '../feature/deps.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
-import { extendedIdleEnd, isSessionLive } from '../users/rules/session.ts'
+import { extendedIdleEnd, isSessionLive, type SessionEnds } from '../users/rules/session.ts'
 import { openCookie, readCookie, signedInCookie } from './cookies.ts'
-import type { HostClient } from './hosts.ts'
 import type { HostUser } from './identity.ts'
 import { protectedHostOf } from './rules.ts'
 
@@ -48,37 +47,69 @@ function sidOf({ extra }: Pick<GrantOfToken, 'extra'>): string | undefined {
   return (extra?.[member] as { readonly session: string } | undefined)?.session
 }
 
+/** How many are remembered. */
+const mostSessions = 10_000
+
+/** The grant that a cookie of a host is of, and its user. */
+interface OpenedCookie {
+  readonly grant: GrantOfToken
+  readonly user: User
+}
+
 /**
  * Returns a reader of who is signed in to a host, as its cookie says. It is asked for at each request, and so is all
- * that ends it: the session, the grant, the user, and what the client may have. The session is extended as it is by any
- * other use, which is written once in a twentieth of its idle time.
+ * that ends it: the grant, which ends with its session, the user, and what the client may have.
  */
-export function signedInReader({ config, store, keys, clock, service }: SessionDeps) {
-  return async (
-    request: FastifyRequest,
-    { client, protectedHost }: HostClient,
-  ): Promise<HostUser | undefined> => {
-    const cookie = openCookie(readCookie(request, signedInCookie) ?? '', protectedHost.host, keys)
-    if (cookie === undefined) return undefined
-    const { grantId } = cookie
-    const [row, user] = await Promise.all([
-      store.find('grantOfToken', grantOfTokenKey(grantId, '')),
-      store.find('userOfGrant', grantId),
-    ])
-    const now = clock()
-    const isLive = row?.revokedAt === undefined && now < (row?.expiresAt ?? 0)
-    if (!isLive || row?.clientId !== client.id || !cookie.isOf(row.secret)) return undefined
-    // A locked user has no live grant.
-    if (user === undefined) return undefined
-    const grant = currentGrant(row, row.client, service)
-    if (isLoss(grant)) return undefined
-    const due = await store.find(atSessionEndKind, sidOf(row) ?? '')
+export function signedInReader(deps: SessionDeps) {
+  const { store, keys, clock, service } = deps
+  const isInTime = sessionTimer(deps)
+  return {
+    /** Reads the grant and the user. It needs no client, so both are read at once. */
+    async open(request: FastifyRequest, host: string): Promise<OpenedCookie | undefined> {
+      const cookie = openCookie(readCookie(request, signedInCookie) ?? '', host, keys)
+      if (cookie === undefined) return undefined
+      const [grant, user] = await Promise.all([
+        store.find('grantOfToken', grantOfTokenKey(cookie.grantId, '')),
+        store.find('userOfGrant', cookie.grantId),
+      ])
+      // A locked user has no live grant.
+      const isLive = grant?.revokedAt === undefined && clock() < (grant?.expiresAt ?? 0)
+      return isLive && grant && user && cookie.isOf(grant.secret) ? { grant, user } : undefined
+    },
+    /** Returns who is signed in to the host of this client. */
+    async read(opened: OpenedCookie | undefined, client: Client): Promise<HostUser | undefined> {
+      if (opened?.grant.clientId !== client.id) return undefined
+      const { grant: row, user } = opened
+      const grant = currentGrant(row, row.client, service)
+      if (isLoss(grant) || !(await isInTime(row, clock()))) return undefined
+      const { scope, authenticatedAt, methods } = grant
+      return { user, client, scope, grantId: row.id, authenticatedAt, methods }
+    },
+  }
+}
+
+/**
+ * Returns whether the session of a grant is within its time, and extends it as any other use does, which is written once
+ * in a twentieth of its idle time. Only then the session is read: until then its ends can only have moved away, and a
+ * session that was ended has revoked the grant.
+ */
+function sessionTimer({ config, store }: Pick<SessionDeps, 'config' | 'store'>) {
+  const lastEnds = new Map<string, SessionEnds>()
+  return async (grant: GrantOfToken, now: Seconds): Promise<boolean> => {
+    const last = lastEnds.get(grant.id)
+    const isFresh = last !== undefined && isSessionLive(last, now)
+    if (isFresh && extendedIdleEnd(last, config.lifetimes, now) === undefined) return true
+    const due = await store.find(atSessionEndKind, sidOf(grant) ?? '')
     const session = due && (await store.find('session', due.sessionId))
-    if (session === undefined || !isSessionLive(session, now)) return undefined
+    if (session === undefined || !isSessionLive(session, now)) return false
     const idleExpiresAt = extendedIdleEnd(session, config.lifetimes, now)
     if (idleExpiresAt !== undefined)
       await store.write({ op: 'extendSession', sessionId: session.id, idleExpiresAt })
-    const { scope, authenticatedAt, methods } = grant
-    return { user, client, scope, grantId, authenticatedAt, methods }
+    if (lastEnds.size >= mostSessions) lastEnds.clear()
+    lastEnds.set(grant.id, {
+      idleExpiresAt: idleExpiresAt ?? session.idleExpiresAt,
+      expiresAt: session.expiresAt,
+    })
+    return true
   }
 }

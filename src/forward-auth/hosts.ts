@@ -13,7 +13,15 @@ export interface HostClient {
 
 /** Finds protected hosts for the proxies in front of them. */
 export function protectedHosts({ config, store, service }: Needs<'config' | 'store' | 'service'>) {
-  const isProxy = addressesIn(config.trustProxy)
+  const isTrusted = addressesIn(config.trustProxy)
+  // A proxy keeps its connections.
+  const trusted = new WeakSet<object>()
+  const isProxy = (socket: FastifyRequest['socket']) => {
+    if (trusted.has(socket)) return true
+    if (!isTrusted(socket.remoteAddress ?? '')) return false
+    trusted.add(socket)
+    return true
+  }
   const issuerHost = new URL(service.issuer).host
   // A name keeps its client until an operator changes that: then what is remembered does not fit, and is read again.
   const clientIds = new Map<string, string>()
@@ -28,7 +36,7 @@ export function protectedHosts({ config, store, service }: Needs<'config' | 'sto
     /** @throws {OAuthError} for a request that is not from a proxy of `trustProxy`: anyone can send its headers. */
     assertProxy({ socket }: FastifyRequest): void {
       check(
-        isProxy(socket.remoteAddress ?? ''),
+        isProxy(socket),
         'lychgate-forward-auth-proxy',
         'access_denied',
         'only proxies may ask, whose addresses are in trustProxy',

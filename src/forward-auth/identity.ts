@@ -43,23 +43,12 @@ export function identities(
   seams: Pick<Seams, 'userClaims' | 'grantedClaims'>,
   { service, keys, clock }: Needs<'service' | 'keys' | 'clock'>,
 ): (of: HostUser) => Promise<IdentityHeaders> {
-  const kept = new Map<string, { readonly at: Seconds; readonly text: string; readonly assertion: string }>()
+  const lastOf = new Map<
+    string,
+    { readonly at: Seconds; readonly text: string; readonly headers: IdentityHeaders }
+  >()
 
-  const assertionOf = async ({ client, grantId }: HostUser, said: Readonly<Record<string, unknown>>) => {
-    const [now, key, text] = [clock(), `${client.id} ${grantId}`, JSON.stringify(said)]
-    const last = kept.get(key)
-    if (last?.text === text && now >= last.at && now - last.at < reusedSeconds) return last.assertion
-    const times = { iat: now, exp: now + assertionSeconds }
-    const claims = { iss: service.issuer, aud: client.id, ...said, ...times }
-    const algorithm = keys.usable(client.idTokenSignedResponseAlg)
-    const assertion = await keys.sign(algorithm, assertionType, claims)
-    if (kept.size >= mostKept) kept.clear()
-    kept.set(key, { at: now, text, assertion })
-    return assertion
-  }
-
-  return async (of) => {
-    const { user, client, scope } = of
+  const claimsOf = async ({ user, client, scope, authenticatedAt, methods }: HostUser) => {
     const requested = { userinfo: [], idToken: [] }
     const use = {
       target: 'userinfo',
@@ -76,23 +65,36 @@ export function identities(
       ...userInfo({ id: user.id, claims }, scope, requested, service.scopeClaims),
     }
     const { sub, name, email, email_verified: isVerified, groups = [] } = all
-    const said = {
+    return {
       sub,
       preferred_username: user.username,
       ...(typeof name === 'string' && { name }),
       // An app takes it for proven, so it is.
       ...(isVerified === true && { email }),
       groups,
-      auth_time: of.authenticatedAt,
-      amr: of.methods,
+      auth_time: authenticatedAt,
+      amr: methods,
     }
-    return {
-      'remote-user': headerText(user.username),
-      'remote-email': headerText(said.email),
-      'remote-name': headerText(said.name),
-      'remote-groups': headerText(Array.isArray(groups) ? groups.join(',') : ''),
-      'x-lychgate-assertion': await assertionOf(of, said),
+  }
+
+  return async (of) => {
+    const claims = await claimsOf(of)
+    const [now, key, text] = [clock(), `${of.client.id} ${of.grantId}`, JSON.stringify(claims)]
+    const last = lastOf.get(key)
+    if (last?.text === text && now >= last.at && now - last.at < reusedSeconds) return last.headers
+    const times = { iat: now, exp: now + assertionSeconds }
+    const all = { iss: service.issuer, aud: of.client.id, ...claims, ...times }
+    const algorithm = keys.usable(of.client.idTokenSignedResponseAlg)
+    const headers = {
+      'remote-user': headerText(of.user.username),
+      'remote-email': headerText(claims.email),
+      'remote-name': headerText(claims.name),
+      'remote-groups': headerText(Array.isArray(claims.groups) ? claims.groups.join(',') : ''),
+      'x-lychgate-assertion': await keys.sign(algorithm, assertionType, all),
     }
+    if (lastOf.size >= mostKept) lastOf.clear()
+    lastOf.set(key, { at: now, text, headers })
+    return headers
   }
 }
 

@@ -38,7 +38,7 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
 ) => {
   const { store, clock, service } = deps
   const hosts = protectedHosts(deps)
-  const readSignedIn = signedInReader(deps)
+  const signedIn = signedInReader(deps)
   const readAccessToken = tokenReader(deps)
   const identityOf = identities(app.seams, deps)
   endGrantsWithSession(app, deps)
@@ -60,7 +60,9 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
   })
 
   // Envoy asks by the method of the request.
-  app.all(`${service.prefix}/forward-auth`, { schema: { hide: true } }, async (request, reply) => {
+  const method = app.supportedMethods.filter((name) => name !== 'TRACE')
+  app.route({ method, url: `${service.prefix}/forward-auth`, schema: { hide: true }, handler: decide })
+  async function decide(request: FastifyRequest, reply: FastifyReply) {
     hosts.assertProxy(request)
     const asked = readForwarded(request.headers)
     check(
@@ -69,7 +71,8 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
       'invalid_request',
       'X-Forwarded-Host, X-Forwarded-Method and X-Forwarded-Uri are needed, each once',
     )
-    const found = hosts.require(asked.host, await hosts.find(asked.host))
+    const [client, cookie] = await Promise.all([hosts.find(asked.host), signedIn.open(request, asked.host)])
+    const found = hosts.require(asked.host, client)
     const pass = (identity: IdentityHeaders) =>
       reply.headers({ ...identity, cookie: cookiesOfApp(request) }).send('')
     if (asked.uri === probePath) return pass(probeIdentity)
@@ -83,14 +86,16 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
     if (needs.access === 'public') return pass(noIdentity)
     const { authorization } = request.headers
     const token = parseBearer(needs.access === 'bearer' ? authorization : undefined)
-    const use = await (token.kind === 'absent' ? readSignedIn(request, found) : userOfToken(token, found))
+    const use = await (token.kind === 'absent'
+      ? signedIn.read(cookie, found.client)
+      : userOfToken(token, found))
     if (use === undefined) return signInFirst(request, reply, asked, needs)
     if (use === 'no user') return pass(noIdentity)
     const remedy = await assertMayUse(use, needs)
     const acr = needs.secondFactor ? { values: [multiFactor], essential: true } : undefined
     if (remedy !== undefined || lacksAcr(use.methods, acr)) return stepUpFirst(request, reply, asked)
     return pass(await identityOf(use))
-  })
+  }
 
   app.get(probePath, { schema: { hide: true } }, async (request) => {
     hosts.assertProxy(request)

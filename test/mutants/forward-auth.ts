@@ -13,8 +13,8 @@ export const forwardAuthFaults = [
     id: 'forward-auth-for-any-address',
     tests: flow,
     file: `${folder}/hosts.ts`,
-    find: "isProxy(socket.remoteAddress ?? '')",
-    replace: 'true',
+    find: 'isProxy(socket),',
+    replace: 'true,',
   },
   {
     id: 'forward-auth-of-the-issuer',
@@ -167,8 +167,8 @@ export const forwardAuthFaults = [
     id: 'forward-auth-revoked-grant',
     tests: flow,
     file: `${folder}/host-session.ts`,
-    find: 'row?.revokedAt === undefined && now < (row?.expiresAt ?? 0)',
-    replace: 'now < (row?.expiresAt ?? 0)',
+    find: 'grant?.revokedAt === undefined && clock() < (grant?.expiresAt ?? 0)',
+    replace: 'clock() < (grant?.expiresAt ?? 0)',
   },
   {
     id: 'forward-auth-unverified-email',

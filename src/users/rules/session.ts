@@ -5,8 +5,11 @@ export interface SessionLifetimes {
   readonly sessionAbsoluteSeconds: Seconds
 }
 
+/** When a session ends by itself. */
+export type SessionEnds = Pick<Session, 'idleExpiresAt' | 'expiresAt'>
+
 /** Whether a session is still valid. */
-export function isSessionLive(session: Session, now: Seconds): boolean {
+export function isSessionLive(session: SessionEnds, now: Seconds): boolean {
   return now < session.idleExpiresAt && now < session.expiresAt
 }
 
@@ -38,7 +41,7 @@ export function beginSession(
 
 /** The new idle end of a session in use, or undefined while moving it is not worth a write. */
 export function extendedIdleEnd(
-  session: Session,
+  session: SessionEnds,
   lifetimes: SessionLifetimes,
   now: Seconds,
 ): Seconds | undefined {
