@@ -51,6 +51,7 @@ const short = {
     'src/config/setting.ts',
     'src/system/{version,count}.ts',
     'src/feature/client-vocabulary.ts',
+    'src/admin/operations/event-lines.ts',
     'src/http/{host-names,outgoing}.ts',
     'src/users/{reading,rules/typed-code,policy/requirement}.ts',
   ],

@@ -12,12 +12,19 @@ import { instant, jsonText, printColumns, printJson } from './print.ts'
 
 interface AuditFlags extends ServerFlags {
   readonly since?: Seconds
+  readonly until?: Seconds
   readonly user?: string
   readonly client?: string
   readonly event?: AuditEventName
   readonly limit: number
   readonly follow?: true
   readonly json?: true
+  readonly csv?: true
+}
+
+/** Which events are listed. */
+interface ListedEvents extends AuditFilter {
+  readonly until?: Seconds
 }
 
 const help = `
@@ -28,6 +35,7 @@ Examples:
   lychgate audit --since 1d
   lychgate audit --user alice --event sign-in-failed
   lychgate audit --client client_x1f8… --limit 1000 --json
+  lychgate audit --since 4w --until 2w --limit 10000 --csv > log.csv
   lychgate audit --follow --json | grep --line-buffered sign-in-failed
 `
 
@@ -37,12 +45,18 @@ export function addAuditCommand(program: Command): void {
     .command('audit')
     .description('list who signed in, consented, registered, revoked or changed what; the newest last')
     .option('--since <duration>', 'only events of this last period: 90s, 15m, 12h, 1d or 4w', parseSpan)
+    .addOption(
+      new Option('--until <duration>', 'only events that are at least this old')
+        .argParser(parseSpan)
+        .conflicts('follow'),
+    )
     .option('--user <name>', 'only about this user: user name, email address or sub')
     .option('--client <client_id>', 'only about this client')
     .addOption(new Option('--event <name>', 'only this event').choices(auditEventNames))
     .option('--limit <number>', 'at most this many, newest first', parseLimit, 100)
     .option('--follow', 'print new events as they occur, until interrupted')
     .option('--json', 'print JSON; with --follow one event per line')
+    .addOption(new Option('--csv', 'print CSV, RFC 4180').conflicts(['json', 'follow']))
     .addHelpText('after', serverHelp + help)
   addServerFlags(addLocationFlags(audit)).action(auditCommand)
 }
@@ -57,11 +71,17 @@ async function auditCommand(flags: AuditFlags): Promise<void> {
 }
 
 /** Returns the audit log of a store or a server. */
-async function logOf({ list }: Operator): Promise<Pick<Store, 'audit'>> {
+async function logOf({
+  list,
+}: Operator): Promise<{ audit(which: ListedEvents): Promise<readonly AuditEvent[]> }> {
   const { listEvents } = await import('../admin/operations/activity.ts')
   return {
-    async audit({ since, name: event, userId: sub, clientId: client_id, limit }) {
-      const filter = omitUndefined({ event, sub, client_id, since: since > 0 ? `${since}` : undefined })
+    async audit({ since, until, name: event, userId: sub, clientId: client_id, limit }) {
+      const times = {
+        since: since > 0 ? `${since}` : undefined,
+        until: until === undefined ? undefined : `${until}`,
+      }
+      const filter = omitUndefined({ event, sub, client_id, ...times })
       return (await list(listEvents, {}, filter, limit)).toReversed().map(eventOf)
     },
   }
@@ -74,8 +94,13 @@ function eventOf({ event, sub, client_id, ...rest }: Json): AuditEvent {
 async function print(
   events: readonly AuditEvent[],
   operator: Operator,
-  { json, follow }: AuditFlags,
+  { json, follow, csv }: AuditFlags,
 ): Promise<void> {
+  if (csv) {
+    const { csvHeader, eventAsCsv } = await import('../admin/operations/event-lines.ts')
+    process.stdout.write(csvHeader + events.map(eventAsCsv).join(''))
+    return
+  }
   const names = await namesOf(events, operator)
   const described = events.map((event) => describe(event, names))
   if (!json) printColumns(events.map((event) => lineOf(event, names)))
@@ -84,11 +109,13 @@ async function print(
 }
 
 async function filterOf(
-  { since, user, client, event, limit }: AuditFlags,
+  { since, until, user, client, event, limit }: AuditFlags,
   { findUser }: Operator,
-): Promise<AuditFilter> {
+): Promise<ListedEvents> {
+  const now = systemClock()
   return {
-    since: since === undefined ? 0 : systemClock() - since,
+    since: since === undefined ? 0 : now - since,
+    ...(until !== undefined && { until: now - until }),
     name: event,
     // A removed user has no name any more, but can be found by `sub`.
     userId: user === undefined || isSub(user) ? user : (await findUser(user)).sub,

@@ -212,6 +212,8 @@ t.test('the audit log of a server is that of its store', async (t) => {
     ['--client', `${site.origin}/by-server.json`],
     ['--client', `${site.origin}/by-store.json`, '--limit', '2', '--json'],
     ['--event', 'client-unlocked', '--since', '1h'],
+    ['--event', 'client-unlocked', '--until', '0s', '--csv'],
+    ['--until', '1h'],
     ['--event', 'sign-in', '--user', 'alice', '--json'],
     ['--event', 'sign-in', '--user', `user_${'A'.repeat(22)}`, '--json'],
     ['--user', 'nobody'],
@@ -220,6 +222,18 @@ t.test('the audit log of a server is that of its store', async (t) => {
     t.strictSame(await runHere(['audit', ...line, ...doors.server]), one, line.join(' '))
     t.equal(one.code, line.includes('nobody') ? 1 : 0)
   }
+  const csv = await runHere(['audit', '--event', 'client-unlocked', '--csv', ...doors.store])
+  t.match(
+    csv.stdout,
+    /^at,event,by,from,sub,client_id,facts\r\n"20\d\d-\d\d-\d\dT[^"]+Z","client-unlocked","operator",/,
+  )
+  t.equal((await runHere(['audit', '--until', '1h', ...doors.store])).stdout, '', 'none is that old')
+  for (const line of [
+    ['--csv', '--json'],
+    ['--csv', '--follow'],
+    ['--until', '1h', '--follow'],
+  ])
+    t.match(await runHere(['audit', ...line, ...doors.store]), { stderr: 'cannot be used with' })
 })
 
 t.test('a server explains what its store explains', async (t) => {

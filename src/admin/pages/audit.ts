@@ -4,8 +4,9 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { AppDeps, PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
-import { instantOf, isoInstant } from '../../system/system.ts'
+import { instantOf } from '../../system/system.ts'
 import { findByLogin } from '../../users/search.ts'
+import { csvHeader, eventAsCsv, eventAsJson } from '../operations/event-lines.ts'
 import { type AdminModel, type AdminPage, adminPath } from './admin-page.ts'
 
 declare module '../../pages/pages.ts' {
@@ -131,7 +132,7 @@ export function auditExport(_app: FastifyInstance, { store }: PageDeps): AdminPa
       const lines: string[] = []
       for (let before: number | undefined; lines.length < mostExported; ) {
         const { events, next } = await store.auditPage({ ...filter, before, limit: exportedAtOnce })
-        lines.push(...events.map(isCsv ? csvOf : lineOf))
+        lines.push(...events.map(isCsv ? eventAsCsv : eventAsJson))
         before = next
         if (before === undefined) break
       }
@@ -140,18 +141,7 @@ export function auditExport(_app: FastifyInstance, { store }: PageDeps): AdminPa
         .header('content-disposition', `attachment; filename="audit.${isCsv ? 'csv' : 'jsonl'}"`)
         .header('x-content-type-options', 'nosniff')
         .type(`${isCsv ? 'text/csv' : 'application/jsonl'}; charset=utf-8`)
-        .send((isCsv ? 'at,event,by,from,sub,client_id,facts\r\n' : '') + lines.join(''))
+        .send((isCsv ? csvHeader : '') + lines.join(''))
     },
   }
-}
-
-function lineOf({ name, at, by, from, userId, clientId, facts }: AuditEvent): string {
-  const event = { at: isoInstant(at), event: name, by, from, sub: userId, client_id: clientId, ...facts }
-  return `${JSON.stringify(event)}\n`
-}
-
-/** A line of RFC 4180. What a spreadsheet would take for a formula begins with an apostrophe. */
-function csvOf({ name, at, by, from = '', userId = '', clientId = '', facts }: AuditEvent): string {
-  const cells = [isoInstant(at), name, by, from, userId, clientId, JSON.stringify(facts)]
-  return `${cells.map((cell) => `"${cell.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`).join(',')}\r\n`
 }
