@@ -163,6 +163,13 @@ export const upstreamFaults = [
     tests: links,
   },
   {
+    id: 'upstream-that-no-doctor-tries',
+    file: 'src/cli/doctor/fetches.ts',
+    find: 'path === name || ',
+    replace: '',
+    tests: ['test/cli/doctor-fetches.test.ts'],
+  },
+  {
     id: 'upstream-link-that-was-the-last-way-in',
     file: 'src/users/rules/upstream-link.ts',
     find: 'if (user.passwordHash === undefined && passkeys.length === 0 && links.length === 1)',

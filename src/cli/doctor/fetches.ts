@@ -15,10 +15,11 @@ const reached: readonly unknown[] = ['redirect', 'status', 'encoding', 'size']
 export async function examineFetches({ config, origins }: Setup): Promise<readonly Finding[]> {
   const isDevelopment = config.mode === 'dev'
   const fetchUrl = createGuardedFetch({ limits: config.fetch, isDevelopment, clock: systemClock })
+  // A section is set by any of its options, and a list as a whole.
+  const isSet = (name: string) =>
+    [...origins.keys()].some((path) => path === name || path.startsWith(`${name}.`))
   const urls = features.flatMap(({ settings = {}, fetches }) =>
-    Object.keys(settings).some((name) => [...origins.keys()].some((path) => path.startsWith(`${name}.`)))
-      ? (fetches?.(config) ?? [])
-      : [],
+    Object.keys(settings).some(isSet) ? (fetches?.(config) ?? []) : [],
   )
   return Promise.all(urls.map((url) => examineFetch(url, fetchUrl)))
 }
@@ -34,7 +35,7 @@ async function examineFetch(url: string, fetchUrl: GuardedFetch): Promise<Findin
         error.fault === 'address'
           ? setting('fetch.privateNetworks', ['10.2.0.0/16'])
           : [`let this server connect to ${host}; it uses no proxy`]
-      return warning`fetches: ${host} cannot be reached, so that its clients cannot begin to sign in
+      return warning`fetches: ${host} cannot be reached, so that no sign-in that needs it can begin
         expected  a response from ${url}
         found  ${error.message}
         change  ${change}`
