@@ -18,13 +18,13 @@ const mostLines = {
     lines: 21_040,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 10_240 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 18_600 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 18_900 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_000 },
   prove: { folders: /^prove$/, lines: 4_000 },
   storage: { folders: /^storage$/, lines: 5_190 },
 }
-const restOfLines = 7_350
+const restOfLines = 7_560
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

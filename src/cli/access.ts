@@ -1,8 +1,12 @@
 import type { lacking } from '../admin/operations/access.ts'
+import type { Seconds } from '../domain/model.ts'
 import { declared } from '../features.ts'
+import { ofClient } from './client-operations.ts'
 import type { ServerFlags } from './files/open-target.ts'
 import { type Json, readsUsers, withOperator } from './operate.ts'
-import { instant, printList } from './print.ts'
+import { instant, printColumns, printJson, printList, visible } from './print.ts'
+
+const explainsAccess = ['admin:users:read', 'admin:audit:read']
 
 /** Loaded late: `--help` needs none of it. */
 const accessOperations = async () =>
@@ -32,4 +36,24 @@ function lineOf({ username, password, codes, passkeys, lacks, required_from: fro
     factors.join(', ') || 'nothing yet',
     lacks === undefined ? '' : `lacks what the policy requires${day}: ${lacks}`,
   ]
+}
+
+/** `lychgate explain access`: shows which rules let a user use a client, or do not. */
+export async function explainAccess(
+  login: string,
+  clientId: string,
+  flags: ServerFlags & { readonly at?: Seconds },
+): Promise<void> {
+  const { at } = flags
+  await withOperator(flags, explainsAccess, async ({ findUser, perform }) => {
+    const { readAccess } = await accessOperations()
+    const { sub, username } = await findUser(login)
+    const query = at === undefined ? undefined : { at: `${at}` }
+    const access = await ofClient(perform(readAccess, { sub, client_id: clientId }, undefined, query))
+    if (flags.json) return printJson(access)
+    const when = at === undefined ? '' : ` at ${instant(at)}`
+    process.stdout.write(`${visible(`${username} at ${clientId}${when}: ${access['result']}`)}\n\n`)
+    const rules = access['rules'] as readonly Json[] // as it is described
+    printColumns(rules.map(({ about, result, why }) => [`${about}`, `${result}`, visible(`${why}`)]))
+  })
 }

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { requestIdPattern } from '../domain/errors.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Rejection } from '../domain/model.ts'
@@ -11,6 +11,8 @@ import {
   explanationOf,
   type Facts,
 } from '../observability/explain.ts'
+import { instantOf } from '../system/system.ts'
+import { explainAccess } from './access.ts'
 import { CommandFailed, unlessMissing } from './failure.ts'
 import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
 import { type Json, withOperator } from './operate.ts'
@@ -28,12 +30,36 @@ Examples:
   lychgate explain --json lyc_refresh_…
 `
 
+const accessHelp = `
+Rules: whether the user and the app are locked, what the user can sign in with, the groups of the app, and the
+policy of sign-ins. For an earlier time the facts are those of the audit log; what it does not record, such as settings,
+is not known, and so is everything before its retention (auditSeconds).
+
+Examples:
+  lychgate explain access carol client_2b0c…
+  lychgate explain access carol client_2b0c… --at 2027-01-31T09:00:00Z
+`
+
+function parseInstant(text: string): number {
+  const at = instantOf(text)
+  if (at === undefined) throw new InvalidArgumentError('It must be a time such as 2027-01-31T09:00:00Z.')
+  return at
+}
+
 /** Adds `lychgate explain`: why a request was rejected, or why a token is not active. */
 export function addExplainCommand(program: Command): void {
   const explain = program
     .command('explain [request_id_or_token]')
     .description('explain why a request was rejected, or why a token is not active; - reads standard input')
   addAnywhereFlags(explain, help).action(explainCommand)
+  const access = explain
+    .command('access <user> <client>')
+    .description('explain which rules let a user use an app, or do not')
+    .option('--at <time>', 'at an earlier time, as the audit log has it: 2027-01-31T09:00:00Z', parseInstant)
+  addAnywhereFlags(access, accessHelp).action((user: string, client: string, _flags, command: Command) =>
+    // The flags that both commands have are those of the first.
+    explainAccess(user, client, command.optsWithGlobals()),
+  )
 }
 
 /** Loaded late: `--help` needs none of it. */

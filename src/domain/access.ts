@@ -28,5 +28,16 @@ export interface AccessFinding {
 
 /** A rule about who may use a client, with the settings of a server. */
 export interface AccessRule {
+  readonly about: 'group' | 'policy'
+  /** The rule that a request violates. */
+  readonly rule: string
+  /** Whether it depends on settings, which the audit log does not record. */
+  readonly ofSettings: boolean
+  /** The member of client metadata that it depends on, and the fact by which an event of its change says its value. */
+  readonly member: {
+    readonly name: string
+    readonly fact?: string
+    readonly read?: (text: string) => unknown
+  }
   readonly judge: (facts: AccessFacts) => AccessFinding
 }

@@ -32,8 +32,20 @@ export async function groupsOf(
   store: Pick<Store, 'find' | 'listOf'>,
   userId: string,
 ): Promise<readonly Group[]> {
+  const memberships = await store.listOf(membershipKind, userId)
+  return groupsAbove(
+    store,
+    memberships.map(({ groupId }) => groupId),
+  )
+}
+
+/** Returns the groups with these ids that are there, and the parents of these. */
+export async function groupsAbove(
+  store: Pick<Store, 'find'>,
+  ids: readonly string[],
+): Promise<readonly Group[]> {
   const byId = new Map<string, Group>()
-  let nextIds = (await store.listOf(membershipKind, userId)).map(({ groupId }) => groupId)
+  let nextIds = ids
   for (let depth = 0; depth < deepestGroup && nextIds.length > 0; depth += 1) {
     const groups = await Promise.all(nextIds.map((id) => store.find(groupKind, id)))
     const fresh = groups.filter((group) => group !== undefined)

@@ -1,8 +1,9 @@
 /** What operators see of who may sign in how: the factors of users, through each door. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
-import { insert, put, update } from '../../src/domain/decision.ts'
+import t, { type Test } from 'tap'
+import { auditEvent } from '../../src/domain/audit.ts'
+import { insert, put, remove, update } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
@@ -63,7 +64,9 @@ await addToGroup(store, admins, aliceId, operator)
 const machine = await integrate(server, {
   grantTypes: ['client_credentials'],
   redirectUris: [],
-  scope: ['admin:users:read', 'admin:audit:read', 'admin:clients:read'],
+  scope: ['users', 'clients']
+    .flatMap((kind) => [`admin:${kind}:read`, `admin:${kind}:write`])
+    .concat('admin:audit:read'),
 })
 const form = { grant_type: 'client_credentials' }
 const token = String((await json(await postAs(server, machine, '/api/oauth/token', form)))['access_token'])
@@ -71,6 +74,9 @@ const call = async (path: string) => {
   const headers = { authorization: `Bearer ${token}` }
   return json(await fetch(`${server.issuer}/api/admin/v1${path}`, { headers }))
 }
+const secretFile = join(folder, 'secret')
+writeFileSync(secretFile, `${machine.secret}\n`)
+const remote = ['--server', server.issuer, '--client-id', machine.id, '--secret-file', secretFile]
 const agent = new UserAgent(server.issuer)
 await agent.submit(pageOf(await agent.open(`${server.issuer}/admin`)), alice)
 
@@ -148,4 +154,88 @@ t.test('a user who sets the factor up leaves the list', async (t) => {
   const { confirmedAt: _, ...unconfirmed } = begun
   await store.write(update(secondFactorKind, unconfirmed))
   t.match(await call('/factors?lacks=policy&limit=1'), { items: [{ username: 'alice' }] }, 'not yet shown')
+})
+
+const app = await integrate(server, { name: 'Payroll' })
+const clientOf = async () => {
+  const client = await store.find('client', app.id)
+  if (client === undefined) throw new Error('the client is there')
+  return client
+}
+
+/** What each rule says, through the API, the command and the page, which must agree. */
+async function explain(t: Test, username: string, at?: number) {
+  const sub = (await store.find('userByLogin', username))?.id ?? ''
+  const access = await call(`/users/${sub}/access/${app.id}${at === undefined ? '' : `?at=${at}`}`)
+  const time = at === undefined ? [] : ['--at', new Date(at * 1000).toISOString()]
+  const line = ['explain', 'access', username, app.id, ...time, ...remote]
+  const printed = await runHere([...line, '--json'])
+  t.equal(printed.stderr, '')
+  // Time goes on between two calls.
+  t.strictSame({ ...JSON.parse(printed.stdout), at: at ?? 0 }, { ...access, at: at ?? 0 })
+  const { stdout } = await runHere(line)
+  const rules = access['rules'] as readonly Record<'about' | 'result' | 'why', string>[]
+  for (const { about, result, why } of rules)
+    t.ok(stdout.includes(`${result}`) && stdout.includes(why), about)
+  const local = at === undefined ? '' : new Date(at * 1000).toISOString().slice(0, 19)
+  const url = `${server.issuer}/admin/users/${sub}/access?${new URLSearchParams({ client: app.id, at: local })}`
+  const { html } = pageOf(await agent.open(url))
+  for (const { why } of rules) t.ok(html.includes(why.replaceAll("'", '&#39;')), `the page says: ${why}`)
+  return {
+    ...Object.fromEntries(rules.map(({ about, result }) => [about, result])),
+    result: access['result'],
+  }
+}
+const passed = { user: 'passed', client: 'passed', factor: 'passed', group: 'passed', policy: 'passed' }
+
+t.test('each rule is passed or failed now', async (t) => {
+  t.strictSame(await explain(t, 'dora'), { ...passed, result: 'passed' })
+  t.strictSame(await explain(t, 'carl'), { ...passed, policy: 'failed', result: 'failed' })
+  t.strictSame(await explain(t, 'bob'), { ...passed, result: 'passed' }, 'its day has not come')
+  await store.write(
+    update('client', {
+      ...(await clientOf()),
+      extra: { allowed_groups: [admins.id], required_sign_in: 'second factor' },
+    }),
+  )
+  const bobs = await explain(t, 'bob')
+  t.strictSame(bobs, { ...passed, group: 'failed', policy: 'failed', result: 'failed' })
+  t.strictSame(await explain(t, 'erin'), { ...bobs, user: 'failed' })
+})
+
+t.test('for an earlier time the log says what was, and what it cannot know is said', async (t) => {
+  const dora = (await store.find('userByLogin', 'dora'))?.id ?? ''
+  const change = async (...line: readonly string[]) => {
+    const { code, stderr } = await runHere([...line, ...remote])
+    t.equal(code, 0, stderr)
+  }
+  await store.write(update('client', { ...(await clientOf()), extra: {} }))
+  server.advance(60)
+  const before = clock()
+  server.advance(60)
+  await change('user', 'lock', 'dora', '--yes')
+  await change('group', 'remove', 'staff', 'dora')
+  await change('client', 'access', app.id, '--allow', 'staff')
+  await store.write(remove(passkeyKind, 'key-dora'))
+  await store.write(auditEvent('passkey-removed', { by: 'user', at: clock() }, { userId: dora, left: 0 }))
+  const between = clock()
+  server.advance(60)
+  await change('user', 'unlock', 'dora')
+  await change('client', 'access', app.id, '--allow', 'admins')
+  const now = await explain(t, 'dora')
+  t.match(now, { user: 'passed', group: 'failed', result: 'failed' })
+  const then = await explain(t, 'dora', between)
+  t.strictSame(then, { ...passed, user: 'failed', group: 'failed', policy: 'not known', result: 'failed' })
+  const first = await explain(t, 'dora', before)
+  t.strictSame(first, { ...passed, group: 'not known', policy: 'not known', result: 'not known' })
+  t.match(await explain(t, 'dora', 1), {
+    user: 'failed',
+    client: 'failed',
+    factor: 'not known',
+    group: 'not known',
+  })
+  const url = `/users/${dora}/access/${app.id}`
+  t.match(await call(`${url}?at=${clock() + 60}`), { error: 'invalid_request' }, 'the future')
+  t.match(await call(`${url}?at=yesterday`), { error: 'invalid_request' })
+  t.match(await call(`/users/${dora}/access/nobody`), { error: 'not_found' })
 })

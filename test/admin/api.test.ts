@@ -220,6 +220,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listUsers: async () => ({}),
   readUser: async () => ({ id: (await invite()).id }),
   listFactors: async () => ({}),
+  readAccess: async () => ({ ids: [(await invite()).id, console.id] }),
   readSignIn: async () => ({ id: (await invite()).id }),
   inviteUser: async () => ({
     body: { email: `new${systemRandom(8).toString('hex')}@example.test`, claims: { name: 'New' } },

@@ -82,6 +82,7 @@ const added: readonly string[] = [
   'GET /factors admin:users:read',
   'GET /recipes admin:clients:read',
   'GET /sessions/{session_id} admin:users:read',
+  'GET /users/{sub}/access/{client_id} admin:audit:read',
   'POST /clients/{client_id}/profile admin:clients:write',
   'POST /invitations admin:users:write',
   'POST /users/{sub}/test-email admin:users:write',

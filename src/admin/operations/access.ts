@@ -5,8 +5,9 @@ import type { Needs } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { countFactors } from '../../users/factors.ts'
 import { groupsOf } from '../../users/groups.ts'
+import { explainAccess } from './explain-access.ts'
 import type { Call, Operation, Page } from './operation.ts'
-import { listQuery, pageOf, UserFactors } from './schema.ts'
+import { Access, listQuery, pageOf, UserFactors } from './schema.ts'
 import { pageOfWalk } from './walk.ts'
 
 /** What a user can lack, as a list of them is asked for: a factor, or what the policy requires of them. */
@@ -75,5 +76,27 @@ export function accessOperations({ accessRules }: Needs<'declared'>['declared'])
     },
   }
 
-  return { listFactors }
+  const readAccess: Operation = {
+    operationId: 'readAccess',
+    area: 'audit',
+    kind: 'read',
+    url: '/users/:sub/access/:client_id',
+    delegates: false,
+    summary: 'Read which rules let a user use a client, or do not, now or at an earlier time',
+    response: Access,
+    querystring: Type.Object(
+      {
+        at: Type.Optional(
+          Type.String({
+            pattern: '^\\d{1,10}$',
+            description: 'The time, in seconds since 1970, as the audit log has it; absent: now.',
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    perform: async (call) => ({ body: await explainAccess(call, accessRules) }),
+  }
+
+  return { listFactors, readAccess }
 }

@@ -76,6 +76,28 @@ export const UserFactors = Type.Object(
   { title: 'UserFactors', ...closed },
 )
 
+/** Why a user may use a client or not, rule by rule. */
+export const Access = Type.Object(
+  {
+    sub: Type.String(),
+    client_id: Type.String(),
+    at: Type.Integer(),
+    result: Type.String({ description: 'failed if a rule failed; passed if all passed; or else not known.' }),
+    rules: Type.Array(
+      Type.Object(
+        {
+          about: Type.String({ description: 'user, client, factor, group or policy.' }),
+          rule: Type.String({ description: 'The rule that a request would violate.' }),
+          result: Type.String({ description: 'passed, failed or not known.' }),
+          why: Type.String(),
+        },
+        closed,
+      ),
+    ),
+  },
+  { title: 'Access', ...closed },
+)
+
 /** The link of an invitation, or the address to which it was sent. */
 export const Invitation = Type.Object(
   {

@@ -73,7 +73,7 @@ async function filterOf(query: Parameters, store: AppDeps['store']) {
 }
 
 /** Returns the id of the client with this id or name; the text itself if there is none any more. */
-async function clientIdOf(text: string, store: AppDeps['store']): Promise<string> {
+export async function clientIdOf(text: string, store: AppDeps['store']): Promise<string> {
   if ((await store.find('client', text)) !== undefined) return text
   const named = await store.page('client', { only: 'integration', limit: mostNamed })
   return named.find(({ row }) => row.name?.toLowerCase() === text.toLowerCase())?.row.id ?? text

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import type { PageDeps } from '../../feature/deps.ts'
 import { acceptOwnForms } from '../../pages/forms.ts'
+import { accessPage } from './access.ts'
 import { type AdminPage, addAdminPage, adminRoot } from './admin-page.ts'
 import { auditExport, auditPage } from './audit.ts'
 import { clientEditPage, clientPage } from './client.ts'
@@ -32,6 +33,7 @@ const adminPageOf: readonly PageOf[] = [
   invitePage,
   inviteListPage,
   userPage,
+  accessPage,
   userLinkPage,
   userEditPage,
   userPasswordPage,

@@ -3,7 +3,7 @@ import { isTextList } from '../../clients/members.ts'
 import { groupsScope } from '../../domain/scope-catalogue.ts'
 import { parseJson } from '../../domain/strict-json.ts'
 import { type Feature, section } from '../../feature/feature.ts'
-import { readAllowedGroups } from './rules.ts'
+import { groupAccess, readAllowedGroups } from './rules.ts'
 import { readTokenClaims } from './token-claims.ts'
 
 const settings = {
@@ -57,5 +57,6 @@ export const groups: Feature = {
     },
   },
   scopes: { groups: groupsScope },
+  accessRule: () => groupAccess,
   load: async () => (await import('./plugin.ts')).groups,
 }

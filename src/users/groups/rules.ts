@@ -1,6 +1,7 @@
 import { isTextList, type JsonObject, rejection } from '../../clients/members.ts'
+import type { AccessRule } from '../../domain/access.ts'
 import type { Condition, Reading, RecordReads } from '../../domain/decision.ts'
-import { deepestGroup, type Group, groupKind, membershipKind } from '../../domain/group.ts'
+import { allowedGroupsOf, deepestGroup, type Group, groupKind, membershipKind } from '../../domain/group.ts'
 import type { ClaimsRequest, Scope } from '../../domain/model.ts'
 
 const mostAllowed = 100
@@ -24,6 +25,26 @@ export const denial = {
   rule: 'lychgate-group-required',
   why: 'the user is in none of the groups that may use this client (lychgate client access)',
 } as const
+
+/** The rule for operators: whether the user is in a group that may use the client. */
+export const groupAccess: AccessRule = {
+  about: 'group',
+  rule: denial.rule,
+  ofSettings: false,
+  member: {
+    name: 'allowed_groups',
+    fact: 'allowed',
+    read: (text) => (text === 'everyone' ? undefined : text.split(' ')),
+  },
+  judge: ({ client, groups }) => {
+    const allowed = client && allowedGroupsOf(client)
+    if (allowed === undefined) return { passed: true, why: 'every user may use the client' }
+    const group = groups.find(({ id }) => allowed.includes(id))
+    return group === undefined
+      ? { passed: false, why: denial.why }
+      : { passed: true, why: `the user is in ${group.name}, which may use the client` }
+  },
+}
 
 /** Requires in a transaction that the user is a member of one of these groups, or of one below them. */
 export function requireMember(allowed: readonly string[], userId: string): Condition {

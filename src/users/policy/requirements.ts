@@ -5,7 +5,7 @@ import { canonicalGroupName, type Group } from '../../domain/group.ts'
 import type { Client } from '../../domain/model.ts'
 import { isoInstant } from '../../system/system.ts'
 import { parseRequirement, type Requirement } from './requirement.ts'
-import { byStrictness, unmet } from './rules.ts'
+import { byStrictness, policyRule, unmet } from './rules.ts'
 
 /** What the settings of a server and its clients require. */
 export interface Requirements {
@@ -39,6 +39,10 @@ function requirementsIn(value: unknown): readonly Requirement[] {
 export function policyAccess(config: Config): AccessRule {
   const { at, of } = requirementsBy(config)
   return {
+    about: 'policy',
+    rule: policyRule,
+    ofSettings: true,
+    member: { name: 'required_sign_in' },
     judge: ({ client, groups, factors, now }) => {
       const required = [...at(client), ...of(groups)]
       // A passkey is one factor or two, as the device checks its user or not: it can.

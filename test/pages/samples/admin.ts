@@ -129,6 +129,29 @@ export const adminPages = {
       nextUrl: '/admin/users?after=x',
     },
   },
+  'admin-access': {
+    page: 'admin/access',
+    model: {
+      ...common('users'),
+      username: 'alice',
+      url: '/admin/users/1',
+      typed: { client: 'Payroll', at: '2026-11-29T09:00' },
+      explained: {
+        at: 1_795_000_000,
+        result: 'failed',
+        rules: [
+          { about: 'user', rule: 'a', result: 'passed', why: 'the user is not locked' },
+          { about: 'group', rule: 'b', result: 'failed', why: 'the user is in none of the groups' },
+          {
+            about: 'policy',
+            rule: 'c',
+            result: 'not known',
+            why: 'the log does not record settings and files',
+          },
+        ],
+      },
+    },
+  },
   'admin-factors': {
     page: 'admin/factors',
     model: {
