@@ -40,6 +40,7 @@ const leave = (groupId: string, userId: string) =>
 
 const rules = [
   { path: '/public/*', access: 'public' },
+  { path: '/api/*', methods: ['OPTIONS'], access: 'public' },
   { path: '/api/*', access: 'bearer' },
   { path: '/admin/*', groups: [admins] },
   { path: '/keys', second_factor: true },
@@ -61,6 +62,13 @@ t.test('a public path has no user, and all headers, empty', async (t) => {
   t.equal(cookies.headers.get('cookie'), 'a=1; b="2"', 'the app gets its own cookies alone')
   for (const uri of ['/public/../admin', '/public/%2e%2e/admin', '/public//x', '/public/x;y', '/public/%2Fx'])
     t.equal((await browser.ask({ uri, headers: json })).status, 401, uri)
+})
+
+t.test('a rule for OPTIONS lets preflights pass, and nothing else', async (t) => {
+  const browser = new HostBrowser(server, host)
+  t.equal((await browser.ask({ method: 'OPTIONS', uri: '/api/x', headers: json })).status, 200)
+  t.equal((await browser.ask({ method: 'POST', uri: '/api/x', headers: json })).status, 401)
+  t.equal((await browser.ask({ method: 'OPTIONS', uri: '/x', headers: json })).status, 401)
 })
 
 t.test('a group of a path counts at each request', async (t) => {
