@@ -30,6 +30,7 @@ import { mustFaults } from './musts.ts'
 import { openidFaults } from './openid.ts'
 import { parsingFaults } from './parsing.ts'
 import { pkceFaults } from './pkce.ts'
+import { proveFaults } from './prove.ts'
 import { pushedRequestFaults } from './pushed-requests.ts'
 import { refreshFaults } from './refresh.ts'
 import { registrationFaults } from './registration.ts'
@@ -65,6 +66,7 @@ export const faults: readonly Fault[] = [
   ...deviceGrantFaults,
   ...adminFaults,
   ...adminPageFaults,
+  ...proveFaults,
   ...pushedRequestFaults,
   ...requestObjectFaults,
   ...boundTokenFaults,

@@ -11,6 +11,7 @@ import { checksOf, profileNamed } from '../../src/prove/profiles.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { ended, newFolder, run, start as startCommand } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { startStandInDocuments } from '../helpers/stand-in-documents.ts'
 
 interface Report {
   readonly counts: Readonly<Record<string, number>>
@@ -122,6 +123,29 @@ t.test('a server on the internet is not asked unless it is yours', async (t) => 
   t.equal(code, 1)
   t.match(stderr, /--i-own-this/)
 })
+
+t.test(
+  'with --cimd the clauses of metadata documents are checked, and without it they are not run',
+  async (t) => {
+    const site = await startStandInDocuments(t)
+    const { client } = site.publish({ redirect_uris: [redirectUri] })
+    const only = ['--profile', 'all', '--only', '^cimd-4']
+    const without = await run(['prove', server.issuer, ...only])
+    t.match(without.stdout, /: 0 pass, .* 4 not run\n/)
+    t.match(without.stdout, 'needs --cimd URL')
+    const sound = await run(['prove', server.issuer, ...only, '--cimd', client.id])
+    t.match(sound.stdout, /: 4 pass, 0 fail, 0 warning, .* 0 not run\n/)
+    t.equal(sound.code, 0, sound.stderr)
+    t.ok(site.requests.length > 0, 'the server fetched the document')
+    // A document with the identifier of another client is none.
+    const { client: other } = site.publish({
+      client_id: `${site.origin}/x.json`,
+      redirect_uris: [redirectUri],
+    })
+    const wrong = await run(['prove', server.issuer, ...only, '--cimd', other.id])
+    t.notMatch(wrong.stdout, /: 4 pass/)
+  },
+)
 
 t.test('Ctrl-C ends a run with a report of what was judged, and its clients are deleted', async (t) => {
   const [data, port] = [newFolder(t), await freePort()]
