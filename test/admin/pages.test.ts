@@ -185,6 +185,7 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     form: { list: `new${systemRandom(8).toString('hex')}@example.test` },
   }),
   '/users/:id': async () => ({ path: `/users/${await invited()}`, form: { join: 'ADMINS' } }),
+  '/users/:id/access': async () => ({ path: `/users/${await invited()}/access` }),
   '/users/:id/link': ofUser('link', false),
   '/users/:id/edit': async () => ({
     path: `/users/${await invited()}/edit`,
