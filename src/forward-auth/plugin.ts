@@ -43,14 +43,12 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
   const identityOf = identities(app.seams, deps)
   endGrantsWithSession(app, deps)
   // Scripts of the app can read the URL of the callback. A code that they got there would be worth tokens.
-  app.seams.authenticatedClient.add(({ client }) =>
-    check(
-      protectedHostOf(client) === undefined,
-      'lychgate-forward-auth-no-tokens',
-      'unauthorized_client',
-      'the client is a protected host, which gets no tokens',
-    ),
-  )
+  app.seams.authenticatedClient.add(({ client }) => {
+    if (protectedHostOf(client) === undefined) return
+    throw new OAuthError('unauthorized_client', 'the client is a protected host, which gets no tokens', {
+      rule: 'lychgate-forward-auth-no-tokens',
+    })
+  })
   await app.register(signInRoutes, { ...deps, hosts })
 
   app.setErrorHandler((error, request, reply) => {

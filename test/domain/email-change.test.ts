@@ -1,10 +1,11 @@
 import t from 'tap'
 import { auditEvent } from '../../src/domain/audit.ts'
-import { type Decision, remove, type Write } from '../../src/domain/decision.ts'
+import { type Decision, remove, removeAll, type Write } from '../../src/domain/decision.ts'
 import type { OneTimeLink, Passkey, SecondFactor, User } from '../../src/domain/model.ts'
 import { deleteLinksOf, insertLink } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { upstreamLinkKind } from '../../src/users/rules/upstream-link.ts'
 import {
   changePassword,
   changeProfile,
@@ -94,6 +95,7 @@ t.test('an undo restores the address, sets a password, and ends all access', asy
       auditEvent('user-changed', context, { userId: ada.id, changed: 'email' }),
       ...deleteLinksOf(ada.id),
       ...endSessionsAndGrants(ada.id, 'rfc9700-4.14.2-revoke-on-event', now),
+      removeAll(upstreamLinkKind, ada.id),
     ],
   })
   t.strictSame(addressOf(undone()), ['old@example.org', 'old@example.org', true])

@@ -49,7 +49,7 @@ export const forwardAuthFaults = [
     tests: flow,
     file: `${folder}/plugin.ts`,
     find: 'protectedHostOf(client) === undefined',
-    replace: 'true',
+    replace: "client.id !== ''",
   },
   {
     id: 'forward-auth-about-the-sign-in',

@@ -119,8 +119,8 @@ export const linkFaults = [
   {
     id: 'undo-leaves-sessions-and-grants',
     file: 'src/users/rules/user.ts',
-    find: "    ...endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),\n    ...added",
-    replace: '    ...added',
+    find: "    ...endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),\n    removeAll(",
+    replace: '    removeAll(',
     tests: ['test/pages/account/email.test.ts'],
   },
   {

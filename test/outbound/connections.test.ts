@@ -36,6 +36,7 @@ t.test('nothing else in the server opens a connection', async (t) => {
     // The one fetcher.
     'outbound/exchange.ts',
     'outbound/mailer.ts',
+    'postgres/copy-end.ts',
     'postgres/examine-postgres.ts',
     'postgres/open-pool.ts',
     'postgres/prepared.ts',

@@ -6,7 +6,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { Grant, Session, SignInElsewhere } from '../../domain/model.ts'
 import { assertNoneRepeated } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import type { AppDeps } from '../../feature/deps.ts'
+import type { Needs, PageDeps } from '../../feature/deps.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { nothingHere, recordRejection } from '../../http/errors.ts'
 import { parametersOf } from '../../http/parameters.ts'
@@ -55,7 +55,7 @@ const accountPath = '/account/upstreams'
  * OpenID Connect Core §3.1 as a Relying Party: users sign in with an upstream that the operator configured, or link their
  * account there to the one here. A server without upstreams only ends what came through one that it had.
  */
-export const upstreamSignIn: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = async (app, deps) => {
   const { config, service, store, clock, random } = deps
   const { prefix, issuer } = service
   const upstreams = new Map(config.upstreams.map((one) => [one.id, one]))

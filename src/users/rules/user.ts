@@ -243,9 +243,9 @@ export function undoEmailChange(
     auditEvent('user-changed', context, { userId, changed: 'email' }),
     ...deleteLinksOf(userId),
     ...endSessionsAndGrants(userId, 'rfc9700-4.14.2-revoke-on-event', context.at),
+    removeAll(upstreamLinkKind, userId),
     ...added.map(({ id }): Write => remove(passkeyKind, id)),
     ...(hasNewCodes ? [remove(secondFactorKind, userId)] : []),
-    removeAll(upstreamLinkKind, userId),
   )
 }
 

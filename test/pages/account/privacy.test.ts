@@ -38,6 +38,7 @@ t.test('the copy contains everything that is stored, as one JSON document', asyn
     'account',
     'sessions',
     'passkeys',
+    'linked_accounts',
     'groups',
     'apps',
     'activity',
