@@ -9,6 +9,7 @@ import { every, type Parameters, single } from '../domain/parameters.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Needs } from '../feature/deps.ts'
+import { clientLogoUrl } from './client-logo.ts'
 import {
   type ClientLink,
   clientLinks,
@@ -21,7 +22,6 @@ import {
 } from './describe.ts'
 import type { FormModel } from './forms.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from './scopes.ts'
-import { clientLogoUrl } from './sign-in/client-logo.ts'
 
 /** What a page shows of a client and of what it asks for. */
 export interface ConsentModel extends FormModel, OfferedScopes {

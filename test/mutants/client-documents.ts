@@ -234,7 +234,7 @@ export const clientDocumentFaults = [
   {
     id: 'document-logo-stored-before-a-token',
     tests: unknown,
-    file: 'src/pages/sign-in/client-logo.ts',
+    file: 'src/pages/client-logo.ts',
     find: 'if (isStored(client)) await',
     replace: 'if (expiresAt > 0) await',
   },
@@ -346,14 +346,14 @@ export const clientDocumentFaults = [
   {
     id: 'document-logo-fetched-by-the-page',
     rule: 'cimd-6.7-logo-prefetch',
-    file: 'src/pages/sign-in/client-logo.ts',
+    file: 'src/pages/client-logo.ts',
     find: 'if (client.published !== undefined) void prefetch(client)',
     replace: '',
   },
   {
     id: 'document-logo-kept-for-a-month',
     rule: 'cimd-6.7-logo-prefetch',
-    file: 'src/pages/sign-in/client-logo.ts',
+    file: 'src/pages/client-logo.ts',
     find: "client.published === undefined ? 'image' : 'published'",
     replace: "'image'",
   },

@@ -103,7 +103,7 @@ export const initialTokenFaults = [
   {
     id: 'logo-of-a-stranger-fetched',
     rule: 'rfc7591-5-display-uri-origin',
-    file: 'src/pages/sign-in/client-logo.ts',
+    file: 'src/pages/client-logo.ts',
     find: "origin === 'registered' && (admitted ?? published) === undefined ? undefined : logoUri",
     replace: "origin === 'registered' && (admitted ?? published) === null ? undefined : logoUri",
   },
@@ -117,7 +117,7 @@ export const initialTokenFaults = [
   {
     id: 'logo-fetched-each-time',
     rule: 'rfc7591-2-display-uris',
-    file: 'src/pages/sign-in/client-logo.ts',
+    file: 'src/pages/client-logo.ts',
     find: 'if (known !== undefined && clock() < known.expiresAt) return known',
     replace: '',
   },

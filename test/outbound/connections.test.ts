@@ -49,7 +49,7 @@ t.test('the table says what each caller of the fetcher connects to', async (t) =
     'client-id-metadata/fetching.ts': ['unknown', 'clientDocuments'],
     'documents.ts': ['operator', '`jwks_uri`'],
     'oidc-backchannel-logout/sender.ts': ['form', '`backchannel_logout_uri`'],
-    'pages/sign-in/client-logo.ts': ['operator', '`logo_uri`'],
+    'pages/client-logo.ts': ['operator', '`logo_uri`'],
     'oidc-client/upstreams.ts': ['upstream', 'token endpoint'],
     'rfc9101-request-objects/plugin.ts': ['requestObject', '`request_uri`'],
   }
