@@ -69,6 +69,22 @@ export function clientLinks(client: Client, language: string): readonly ClientLi
   })
 }
 
+/**
+ * Returns where a user opens an app: where it starts a sign-in itself, OpenID Connect Core §4, or its home page. Only
+ * https, or http on the computer of the browser; undefined for an app that an operator locked.
+ */
+export function startUrl(client: Client, language: string, issuer: string): URL | undefined {
+  const initiateLoginUri = client.extra?.['initiate_login_uri']
+  const { clientUri } = clientWords(client, language)
+  const isSafe = (uri: unknown) => typeof uri === 'string' && (/^https:\/\//i.test(uri) || isLoopbackUri(uri))
+  const uri = [initiateLoginUri, clientUri].find(isSafe)
+  if (typeof uri !== 'string' || client.lockedAt !== undefined) return undefined
+  const url = new URL(uri)
+  if (uri === initiateLoginUri)
+    url.search += `${url.search === '' ? '?' : '&'}${new URLSearchParams({ iss: issuer })}`
+  return url
+}
+
 /** Where a client sends the user. */
 export interface RedirectTarget {
   readonly redirectHost: string

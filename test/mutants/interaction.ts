@@ -119,14 +119,14 @@ export const interactionFaults = [
   },
   {
     id: 'way-back-by-any-scheme',
-    file: 'src/pages/sign-in/way-back.ts',
+    file: 'src/pages/describe.ts',
     find: '/^https:\\/\\//i.test(uri) || isLoopbackUri(uri))',
     replace: '/^[a-z]+:/i.test(uri) || isLoopbackUri(uri))',
     tests: ended,
   },
   {
     id: 'way-back-to-a-locked-app',
-    file: 'src/pages/sign-in/way-back.ts',
+    file: 'src/pages/describe.ts',
     find: "if (typeof uri !== 'string' || client.lockedAt !== undefined) return undefined",
     replace: "if (typeof uri !== 'string') return undefined",
     tests: ended,

@@ -72,8 +72,9 @@ t.test(
   async (t) => {
     const { documentation, policy, terms } = sampleConfig.service
     for (const name of names) {
-      const { model } = samples[name as keyof typeof samples]
-      const links: readonly { url: string }[] = 'client' in model ? model.client.links : []
+      const { page, model } = samples[name as keyof typeof samples]
+      const started: readonly { url: string }[] = page === 'account-start' ? model.apps : []
+      const links: readonly { url: string }[] = 'client' in model ? model.client.links : started
       const own =
         'appUrl' in model ? [model.appUrl] : 'link' in model && 'host' in model.link ? [model.link.url] : []
       const named = new Set([documentation, policy, terms, ...own, ...links.map(({ url }) => url)])

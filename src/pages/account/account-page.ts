@@ -19,6 +19,7 @@ import { findWaiting, waitingIn, waitingUrl } from '../waiting.ts'
 /** The sections of the account page, in the order of its navigation. */
 export const accountSections = [
   'overview',
+  'start',
   'apps',
   'sessions',
   'security',

@@ -98,7 +98,7 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'link-made': bySelf('activity.link', 'activity.linkByOperator'),
   'link-deleted': 'activity.linkDeleted',
   'email-tested': 'activity.emailTested',
-  'session-ended': bySelf('activity.sessionEnded', 'activity.sessionEndedByOperator'),
+  'session-ended': sessionSentence,
   'passkey-added': 'activity.passkeyAdded',
   'passkey-removed': 'activity.passkeyRemoved',
   'passkeys-removed': bySelf('activity.passkeyRemoved', 'activity.passkeysRemovedByOperator'),
@@ -115,6 +115,11 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
 
 function bySelf(user: Key, operator: Key): (event: AuditEvent) => Key {
   return ({ by }) => (by === 'operator' ? operator : user)
+}
+
+function sessionSentence({ by, facts }: AuditEvent): Key {
+  if (by === 'operator') return 'activity.sessionEndedByOperator'
+  return facts['which'] === 'all' ? 'activity.signedOutEverywhere' : 'activity.sessionEnded'
 }
 
 function revocationSentence({ by, clientId }: AuditEvent): Key {

@@ -12,9 +12,11 @@ import { passwordPage } from './password.ts'
 import { deletePage, privacyPage } from './privacy.ts'
 import { profilePage } from './profile.ts'
 import { sessionsPage } from './sessions.ts'
+import { startPage } from './start.ts'
 
 const accountPageOf = [
   overviewPage,
+  startPage,
   appsPage,
   sessionsPage,
   securityPage,

@@ -4,11 +4,12 @@ import { hmacText } from '../../domain/hmac.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { Client, Hash, Interaction } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { isLoopbackUri, privateUseScheme } from '../../domain/redirect-uri.ts'
+import { privateUseScheme } from '../../domain/redirect-uri.ts'
 import { hashSecret, isSameText } from '../../domain/secret.ts'
 import type { Needs } from '../../feature/deps.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
+import { startUrl } from '../describe.ts'
 import { msg } from '../i18n/i18n.ts'
 
 /** The rule by which a page rejects a request that is no longer pending. */
@@ -91,17 +92,10 @@ function openHandle(sent: Parameters, browserSecret: string | undefined) {
   return isSameText(mac, expected) ? { kind, expiresAt: Number(expiresAt), name } : undefined
 }
 
-/**
- * Returns the link to an app: where it starts a sign-in itself, OpenID Connect Core §4, or its home page. Only https, or
- * http on the computer of the browser; none to an app that an operator locked.
- */
+/** Returns the link to an app, if there is a page to start it at. */
 function linkTo(client: Client, language: string, issuer: string): NonNullable<ErrorDetail['page']>['link'] {
-  const { name, clientUri } = clientWords(client, language)
-  const starts = client.extra?.['initiate_login_uri']
-  const isSafe = (uri: unknown) => typeof uri === 'string' && (/^https:\/\//i.test(uri) || isLoopbackUri(uri))
-  const uri = [starts, clientUri].find(isSafe)
-  if (typeof uri !== 'string' || client.lockedAt !== undefined) return undefined
-  const url = new URL(uri)
-  if (uri === starts) url.search += `${url.search === '' ? '?' : '&'}${new URLSearchParams({ iss: issuer })}`
+  const url = startUrl(client, language, issuer)
+  if (url === undefined) return undefined
+  const { name } = clientWords(client, language)
   return { url: url.href, host: url.host, label: msg('error.back', { client: name ?? { host: url.host } }) }
 }

@@ -21,7 +21,7 @@ export const openidConnect: Feature = {
       withToken: true,
       schema: Type.String({
         description:
-          'Where others send users to sign in to it, https, OpenID Connect Core §4; an expired page leads there.',
+          'Where others send users to sign in to it, https, OpenID Connect Core §4; the start page and an expired page lead there.',
       }),
       read: readHttpsUri,
     },

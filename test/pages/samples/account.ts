@@ -109,6 +109,39 @@ export const accountPages = {
       urls,
     },
   },
+  'account-start': {
+    page: 'account-start',
+    model: {
+      frame: frameOf('start'),
+      action: '/account/start',
+      hidden,
+      apps: [
+        {
+          name: 'Course Planner',
+          url: 'https://planner.riverside.example/login?iss=https%3A%2F%2Fid.riverside.example',
+          host: 'planner.riverside.example',
+          // An image that the samples have.
+          logoUrl: '/assets/icon.svg',
+        },
+        {
+          name: 'library.riverside.example',
+          url: 'https://library.riverside.example/',
+          host: 'library.riverside.example',
+        },
+        {
+          name: 'Parents’ Portal',
+          url: 'https://portal.riverside.example/',
+          host: 'portal.riverside.example',
+        },
+      ],
+      securityUrl: '/account/security',
+      nextUrl: '/account/start?after=MjAw',
+    },
+  },
+  'account-start-none': {
+    page: 'account-start',
+    model: { frame: frameOf('start'), action: '/account/start', hidden, apps: [] },
+  },
   'account-apps': {
     page: 'account-apps',
     model: {
@@ -408,6 +441,15 @@ export const hostileAccountPages = {
       waysIn,
       groups: [{ name: hostileText, description: hostileText }],
       urls,
+    },
+  },
+  'hostile-account-start': {
+    page: 'account-start',
+    model: {
+      frame: hostileFrame('start'),
+      action: hostileText,
+      hidden: hostileHidden,
+      apps: [{ name: hostileText, url: `https://app.example/${hostileText}`, host: hostileText }],
     },
   },
   'hostile-account-apps': {
