@@ -10,6 +10,7 @@ import type {
   ClaimsRequest,
   Client,
   Grant,
+  GrantOfToken,
   Scope,
   Seconds,
   Session,
@@ -202,9 +203,14 @@ export type ConfirmationCheck = (client: Client, confirmation: Confirmation | un
 
 /**
  * Returns writes that fail (`Overtaken`) if what a grant depends on has ended: no token is issued then, and the grant
- * is revoked. They are part of every transaction in which a code is redeemed or a refresh token rotated.
+ * is revoked. They are part of every transaction in which a code is redeemed or a refresh token rotated. What has no
+ * refresh reads them at each request.
  */
-export type TokenConditions = (grant: Grant, client: Client, now: Seconds) => readonly Write[] | undefined
+export type TokenConditions = (
+  grant: Pick<Grant, keyof Grant & keyof GrantOfToken>,
+  client: Client,
+  now: Seconds,
+) => readonly Write[] | undefined
 
 /** What a token response is made from: all of it is committed. */
 export interface IssuedTokens {

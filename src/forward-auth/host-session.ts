@@ -5,6 +5,7 @@ import { hmacText } from '../domain/hmac.ts'
 import type { Client, GrantOfToken, Seconds, Session, User } from '../domain/model.ts'
 import { type AtSessionEnd, atSessionEndKind } from '../domain/session-end.ts'
 import type { Needs } from '../feature/deps.ts'
+import type { Seams } from '../feature/seams.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
 import { extendedIdleEnd, isSessionLive, type SessionEnds } from '../users/rules/session.ts'
 import { openCookie, readCookie, signedInCookie } from './cookies.ts'
@@ -60,7 +61,7 @@ interface OpenedCookie {
  * Returns a reader of who is signed in to a host, as its cookie says. It is asked for at each request, and so is all
  * that ends it: the grant, which ends with its session, the user, and what the client may have.
  */
-export function signedInReader(deps: SessionDeps) {
+export function signedInReader(deps: SessionDeps, seams: Pick<Seams, 'tokenConditions'>) {
   const { store, keys, clock, service } = deps
   const isInTime = sessionTimer(deps)
   return {
@@ -84,6 +85,15 @@ export function signedInReader(deps: SessionDeps) {
       if (isLoss(grant) || !(await isInTime(row, clock()))) return undefined
       const { scope, authenticatedAt, methods } = grant
       return { user, client, scope, grantId: row.id, authenticatedAt, methods }
+    },
+    /**
+     * Whether all holds that a refresh of the grant would require: the upstream that the user came from is still
+     * enabled, say. That of its session is known already: its end revokes the grant.
+     */
+    async wouldRefresh({ grant }: OpenedCookie, client: Client): Promise<boolean> {
+      for (const write of seams.tokenConditions.collect(grant, client, clock()) ?? [])
+        if (write.op === 'require' && !(await store.holds(write.condition.holds))) return false
+      return true
     },
   }
 }

@@ -38,7 +38,7 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
 ) => {
   const { store, clock, service } = deps
   const hosts = protectedHosts(deps)
-  const signedIn = signedInReader(deps)
+  const signedIn = signedInReader(deps, app.seams)
   const readAccessToken = tokenReader(deps)
   const identityOf = identities(app.seams, deps)
   endGrantsWithSession(app, deps)
@@ -90,6 +90,9 @@ export const forwardAuth: Plugin<'config' | 'store' | 'keys' | 'clock' | 'random
     if (use === undefined) return signInFirst(request, reply, asked, needs)
     if (use === 'no user') return pass(noIdentity)
     const remedy = await assertMayUse(use, needs)
+    const isCookie = token.kind === 'absent' && cookie !== undefined
+    if (isCookie && !(await signedIn.wouldRefresh(cookie, found.client)))
+      return signInFirst(request, reply, asked, needs)
     const acr = needs.secondFactor ? { values: [multiFactor], essential: true } : undefined
     if (remedy !== undefined || lacksAcr(use.methods, acr)) return stepUpFirst(request, reply, asked)
     return pass(await identityOf(use))

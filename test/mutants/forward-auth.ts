@@ -6,6 +6,7 @@ const access = ['test/forward-auth/access.test.ts']
 const rules = ['test/forward-auth/rules.test.ts']
 const fuzz = ['test/forward-auth/fuzz.test.ts']
 const attacks = ['test/forward-auth/attacks.test.ts']
+const upstream = ['test/forward-auth/upstream.test.ts']
 
 /** Faults of the response to a proxy that asks about a request for an app, and of the sign-in to its host. */
 export const forwardAuthFaults = [
@@ -169,6 +170,13 @@ export const forwardAuthFaults = [
     file: `${folder}/host-session.ts`,
     find: 'grant?.revokedAt === undefined && clock() < (grant?.expiresAt ?? 0)',
     replace: 'clock() < (grant?.expiresAt ?? 0)',
+  },
+  {
+    id: 'forward-auth-of-a-disabled-upstream',
+    tests: upstream,
+    file: `${folder}/plugin.ts`,
+    find: '!(await signedIn.wouldRefresh(cookie, found.client))',
+    replace: 'false',
   },
   {
     id: 'forward-auth-unverified-email',

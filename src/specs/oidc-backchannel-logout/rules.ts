@@ -50,7 +50,7 @@ export function mintSid(sessionId: Hash, clientId: string): string {
 }
 
 /** Returns the `sid` that a grant has stored, or that of the session with which it ends. */
-export function sidOf({ extra }: Grant): string | undefined {
+export function sidOf({ extra }: Pick<Grant, 'extra'>): string | undefined {
   const sid = extra?.['sid'] ?? extra?.['session']
   return typeof sid === 'string' ? sid : undefined
 }

@@ -3,7 +3,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { check } from '../../domain/check.ts'
 import { accept, put, remove } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import type { Grant, Session, SignInElsewhere } from '../../domain/model.ts'
+import type { Session, SignInElsewhere } from '../../domain/model.ts'
 import { assertNoneRepeated } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Needs, PageDeps } from '../../feature/deps.ts'
@@ -62,7 +62,7 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
   const enabled = config.upstreams.filter((one) => one.enabled)
   const isEnabled = (id: unknown) => enabled.some((one) => one.id === id)
 
-  app.seams.tokenConditions.add(({ extra }: Grant) =>
+  app.seams.tokenConditions.add(({ extra }) =>
     extra?.['upstream'] === undefined || isEnabled(extra['upstream'])
       ? undefined
       : [{ op: 'require', condition: ended }],
