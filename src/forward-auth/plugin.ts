@@ -163,6 +163,7 @@ function toSignIn({ query }: FastifyRequest, reply: FastifyReply, { host, uri }:
   const url = signInUrl(host, uri)
   const location = url.length < longestUrl ? url : signInUrl(host, '/')
   const status = single(parametersOf(query), 'redirect') === '401' ? 401 : 302
+  if (status === 401) reply.header('www-authenticate', 'Cookie')
   return reply.code(status).header('location', location).send('')
 }
 

@@ -61,7 +61,11 @@ t.test('a public path has no user, and all headers, empty', async (t) => {
   const cookies = await browser.ask({ uri: '/public/a.css', headers: { ...json, cookie } })
   t.equal(cookies.headers.get('cookie'), 'a=1; b="2"', 'the app gets its own cookies alone')
   for (const uri of ['/public/../admin', '/public/%2e%2e/admin', '/public//x', '/public/x;y', '/public/%2Fx'])
-    t.equal((await browser.ask({ uri, headers: json })).status, 401, uri)
+    t.equal(
+      (await browser.ask({ uri, headers: json })).status,
+      401,
+      `[rfc3986-6.2.2-host-normal-path] ${uri}`,
+    )
 })
 
 t.test('a rule for OPTIONS lets preflights pass, and nothing else', async (t) => {
@@ -149,32 +153,35 @@ t.test('a second factor is asked for where a path needs it, and the sign-in goes
   t.equal((await browser.ask({ uri: '/keys' })).status, 200)
 })
 
-t.test('an access token passes where the path takes one, if it is for this host', async (t) => {
-  const client = await register(server)
-  const tokenFor = async (resource: string) => {
-    const fields = { scope: 'openid courses:read', resource }
-    const got = await exchange(server, client, await obtainCode(server, client, { fields }))
-    return ((await got.json()) as Tokens).access_token
-  }
-  const browser = new HostBrowser(server, host)
-  const ask = (token: string, uri = '/api/x') =>
-    browser.ask({ uri, headers: { ...json, authorization: `Bearer ${token}` } })
-  const token = await tokenFor(audience)
-  const passed = await ask(token)
-  t.strictSame([passed.status, passed.headers.get('remote-user')], [200, 'alice'])
-  t.equal((await ask(token, '/')).status, 401, 'another path takes no token')
-  t.equal((await ask(token, '/api/../x')).status, 401, 'nor does a path that is not in normal form')
-  t.equal((await ask(token, '/api//x')).status, 401)
-  const others = [await tokenFor(server.issuer), await tokenFor('https://jwt.example.com'), 'a.b', 'x y']
-  for (const other of others) {
-    const response = await ask(other)
-    t.equal(response.status, 401)
-    t.match(response.headers.get('www-authenticate'), /^Bearer error="invalid_token"/)
-  }
-  const absent = await browser.ask({ uri: '/api/x', headers: json })
-  t.strictSame([absent.status, absent.headers.get('www-authenticate')], [401, 'Bearer'])
-  await browser.signIn()
-  t.equal((await browser.ask({ uri: '/api/x', headers: page })).status, 200, 'a session passes, too')
-  const assertion = (await browser.ask()).headers.get('x-lychgate-assertion') ?? ''
-  t.equal((await ask(assertion)).status, 401, 'an assertion is no access token')
-})
+t.test(
+  '[rfc6750-5.2-host-audience] an access token passes where the path takes one, if it is for this host',
+  async (t) => {
+    const client = await register(server)
+    const tokenFor = async (resource: string) => {
+      const fields = { scope: 'openid courses:read', resource }
+      const got = await exchange(server, client, await obtainCode(server, client, { fields }))
+      return ((await got.json()) as Tokens).access_token
+    }
+    const browser = new HostBrowser(server, host)
+    const ask = (token: string, uri = '/api/x') =>
+      browser.ask({ uri, headers: { ...json, authorization: `Bearer ${token}` } })
+    const token = await tokenFor(audience)
+    const passed = await ask(token)
+    t.strictSame([passed.status, passed.headers.get('remote-user')], [200, 'alice'])
+    t.equal((await ask(token, '/')).status, 401, 'another path takes no token')
+    t.equal((await ask(token, '/api/../x')).status, 401, 'nor does a path that is not in normal form')
+    t.equal((await ask(token, '/api//x')).status, 401)
+    const others = [await tokenFor(server.issuer), await tokenFor('https://jwt.example.com'), 'a.b', 'x y']
+    for (const other of others) {
+      const response = await ask(other)
+      t.equal(response.status, 401)
+      t.match(response.headers.get('www-authenticate'), /^Bearer error="invalid_token"/)
+    }
+    const absent = await browser.ask({ uri: '/api/x', headers: json })
+    t.strictSame([absent.status, absent.headers.get('www-authenticate')], [401, 'Bearer'])
+    await browser.signIn()
+    t.equal((await browser.ask({ uri: '/api/x', headers: page })).status, 200, 'a session passes, too')
+    const assertion = (await browser.ask()).headers.get('x-lychgate-assertion') ?? ''
+    t.equal((await ask(assertion)).status, 401, 'an assertion is no access token')
+  },
+)

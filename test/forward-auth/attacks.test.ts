@@ -70,7 +70,7 @@ t.test('the secret of a browser is one that this server made', async (t) => {
   }
 })
 
-t.test('a callback of another issuer is rejected, RFC 9207 section 2.4', async (t) => {
+t.test('[rfc9207-2.4-host-iss] a callback of another issuer is rejected', async (t) => {
   const browser = new HostBrowser(server, host)
   const callback = await browser.reach()
   const mixed = new URL(callback)
@@ -120,29 +120,34 @@ t.test('of two cookies of the host none counts, and none of another secret or gr
   t.equal((await askWith(`${cookie} `)).status, 200, 'white space around it is not part of it')
 })
 
-t.test('a token that is bound to a key does not pass: its proof is for another URL', async (t) => {
-  const client = await register(server)
-  const key = makeClientKey('ES256')
-  const fields = { scope: 'openid courses:read', resource: audience }
-  const code = await obtainCode(server, client, { fields })
-  const proof = signProof(key, { url: server.issuer + tokenPath, now: server.now() })
-  const response = await postProven(
-    server,
-    client,
-    tokenPath,
-    {
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: client.redirectUri,
-      code_verifier: 'v'.repeat(43),
-    },
-    proof,
-  )
-  const { access_token: token, token_type: type } = (await response.json()) as Tokens & { token_type: string }
-  t.equal(type, 'DPoP')
-  const asked = { uri: '/api/x', headers: { ...json, authorization: `Bearer ${token}` } }
-  t.equal((await new HostBrowser(server, host).ask(asked)).status, 401)
-})
+t.test(
+  '[rfc9449-7.2-host-bound-token] a token that is bound to a key does not pass: its proof is for another URL',
+  async (t) => {
+    const client = await register(server)
+    const key = makeClientKey('ES256')
+    const fields = { scope: 'openid courses:read', resource: audience }
+    const code = await obtainCode(server, client, { fields })
+    const proof = signProof(key, { url: server.issuer + tokenPath, now: server.now() })
+    const response = await postProven(
+      server,
+      client,
+      tokenPath,
+      {
+        grant_type: 'authorization_code',
+        code,
+        redirect_uri: client.redirectUri,
+        code_verifier: 'v'.repeat(43),
+      },
+      proof,
+    )
+    const { access_token: token, token_type: type } = (await response.json()) as Tokens & {
+      token_type: string
+    }
+    t.equal(type, 'DPoP')
+    const asked = { uri: '/api/x', headers: { ...json, authorization: `Bearer ${token}` } }
+    t.equal((await new HostBrowser(server, host).ask(asked)).status, 401)
+  },
+)
 
 t.test('an address that is not verified is not passed on', async (t) => {
   const browser = new HostBrowser(server, host)

@@ -31,20 +31,23 @@ t.test('a page signs in and goes back to the exact URL; the response has all hea
   t.equal((claims.exp ?? 0) - (claims.iat ?? 0), 120)
 })
 
-t.test('the cookie is bound to its host, and no other host can read it', async (t) => {
-  const browser = new HostBrowser(server, host)
-  const response = await browser.route(await browser.reach())
-  const set = response.headers.getSetCookie()
-  t.equal(set.length, 1)
-  t.match(set[0], /^__Host-lychgate_host=lyc_host_[\w-]{60}; Path=\/; Secure; HttpOnly; SameSite=Lax$/)
-  await protect(server, 'other.example.com')
-  const other = new HostBrowser(server, 'other.example.com')
-  for (const [name, value] of browser.cookies) other.cookies.set(name, value)
-  t.equal((await other.ask()).status, 302)
-  t.equal((await browser.ask()).status, 200)
-})
+t.test(
+  '[rfc6265bis-4.1.3.2-host-cookie] the cookie is bound to its host, and no other host can read it',
+  async (t) => {
+    const browser = new HostBrowser(server, host)
+    const response = await browser.route(await browser.reach())
+    const set = response.headers.getSetCookie()
+    t.equal(set.length, 1)
+    t.match(set[0], /^__Host-lychgate_host=lyc_host_[\w-]{60}; Path=\/; Secure; HttpOnly; SameSite=Lax$/)
+    await protect(server, 'other.example.com')
+    const other = new HostBrowser(server, 'other.example.com')
+    for (const [name, value] of browser.cookies) other.cookies.set(name, value)
+    t.equal((await other.ask()).status, 302)
+    t.equal((await browser.ask()).status, 200)
+  },
+)
 
-t.test('what is no page gets 401 and no redirect', async (t) => {
+t.test('[rfc7235-4.1-host-challenge] what is no page gets 401 and no redirect', async (t) => {
   const browser = new HostBrowser(server, host)
   const noPages = [
     { headers: { accept: 'application/json' } },
@@ -56,11 +59,13 @@ t.test('what is no page gets 401 and no redirect', async (t) => {
     const response = await browser.ask(asked)
     t.equal(response.status, 401, JSON.stringify(asked))
     t.equal(response.headers.get('location'), null)
+    t.equal(response.headers.get('www-authenticate'), 'Cookie')
     t.match(await response.json(), { error: 'login_required' })
   }
   const nginx = await browser.ask({ query: '?redirect=401' })
   t.equal(nginx.status, 401)
   t.match(nginx.headers.get('location'), `https://${host}/.lychgate/sign-in`)
+  t.equal(nginx.headers.get('www-authenticate'), 'Cookie')
 })
 
 t.test('an assertion is signed once a minute for a session and host', async (t) => {
@@ -73,29 +78,32 @@ t.test('an assertion is signed once a minute for a session and host', async (t) 
   t.not(await assertion(), first)
 })
 
-t.test('an assertion is no token: not at UserInfo, as a hint, or in a sign-out', async (t) => {
-  const browser = new HostBrowser(server, host)
-  await browser.signIn()
-  const assertion = (await browser.ask()).headers.get('x-lychgate-assertion') ?? ''
-  const authorization = `Bearer ${assertion}`
-  const userInfo = await fetch(`${server.issuer}/api/oauth/userinfo`, { headers: { authorization } })
-  t.equal(userInfo.status, 401)
-  const api = await fetch(`${server.issuer}/api/courses`, { headers: { authorization } })
-  t.equal(api.status, 401)
-  await browser.agent.open(`${server.issuer}/oauth/logout?id_token_hint=${assertion}`)
-  t.equal((await browser.ask()).status, 200, 'as a hint it would have signed out without a question')
-  const query = new URLSearchParams({
-    response_type: 'code',
-    client_id: clientId,
-    redirect_uri: `https://${host}/.lychgate/callback`,
-    scope: 'openid',
-    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
-    code_challenge_method: 'S256',
-    id_token_hint: assertion,
-  })
-  const hinted = await fetch(`${server.issuer}/oauth/authorize?${query}`, { redirect: 'manual' })
-  t.match(hinted.headers.get('location'), /error=invalid_request/)
-})
+t.test(
+  '[rfc8725-3.11-host-assertion] an assertion is no token: not at UserInfo, as a hint, or in a sign-out',
+  async (t) => {
+    const browser = new HostBrowser(server, host)
+    await browser.signIn()
+    const assertion = (await browser.ask()).headers.get('x-lychgate-assertion') ?? ''
+    const authorization = `Bearer ${assertion}`
+    const userInfo = await fetch(`${server.issuer}/api/oauth/userinfo`, { headers: { authorization } })
+    t.equal(userInfo.status, 401)
+    const api = await fetch(`${server.issuer}/api/courses`, { headers: { authorization } })
+    t.equal(api.status, 401)
+    await browser.agent.open(`${server.issuer}/oauth/logout?id_token_hint=${assertion}`)
+    t.equal((await browser.ask()).status, 200, 'as a hint it would have signed out without a question')
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: clientId,
+      redirect_uri: `https://${host}/.lychgate/callback`,
+      scope: 'openid',
+      code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+      code_challenge_method: 'S256',
+      id_token_hint: assertion,
+    })
+    const hinted = await fetch(`${server.issuer}/oauth/authorize?${query}`, { redirect: 'manual' })
+    t.match(hinted.headers.get('location'), /error=invalid_request/)
+  },
+)
 
 t.test('the end of the session ends it at the next request', async (t) => {
   const browser = new HostBrowser(server, host)
@@ -133,25 +141,28 @@ t.test('a user who is locked passes no more', async (t) => {
   await server.deps.store.write({ op: 'update', kind: 'user', record: user })
 })
 
-t.test('a callback is for the browser that began, once, and on its host', async (t) => {
-  const browser = new HostBrowser(server, host)
-  const callback = await browser.reach('/x')
-  const stranger = new HostBrowser(server, host)
-  const crossed = await stranger.route(callback)
-  t.equal(crossed.status, 400)
-  t.match(await crossed.text(), /lychgate-forward-auth-state|did not send our cookie/)
-  const attacker = new HostBrowser(server, host)
-  attacker.cookies.set('__Host-lychgate_host_browser', '')
-  const ofNoBrowser = await attacker.reach('/x')
-  t.equal((await stranger.route(ofNoBrowser)).status, 400, 'an empty cookie is not that of all others')
-  const elsewhere = new HostBrowser(server, 'other.example.com')
-  for (const [name, value] of browser.cookies) elsewhere.cookies.set(name, value)
-  t.equal((await elsewhere.route(callback)).status, 400)
-  t.equal((await browser.route(callback)).status, 303)
-  t.equal((await browser.ask()).status, 200)
-  t.equal((await browser.route(callback)).status, 400, 'a code is redeemed once')
-  t.equal((await browser.ask()).status, 302, 'and what came of it is revoked, RFC 6749 section 4.1.2')
-})
+t.test(
+  '[rfc6749-10.12-host-state] a callback is for the browser that began, once, and on its host',
+  async (t) => {
+    const browser = new HostBrowser(server, host)
+    const callback = await browser.reach('/x')
+    const stranger = new HostBrowser(server, host)
+    const crossed = await stranger.route(callback)
+    t.equal(crossed.status, 400)
+    t.match(await crossed.text(), /lychgate-forward-auth-state|did not send our cookie/)
+    const attacker = new HostBrowser(server, host)
+    attacker.cookies.set('__Host-lychgate_host_browser', '')
+    const ofNoBrowser = await attacker.reach('/x')
+    t.equal((await stranger.route(ofNoBrowser)).status, 400, 'an empty cookie is not that of all others')
+    const elsewhere = new HostBrowser(server, 'other.example.com')
+    for (const [name, value] of browser.cookies) elsewhere.cookies.set(name, value)
+    t.equal((await elsewhere.route(callback)).status, 400)
+    t.equal((await browser.route(callback)).status, 303)
+    t.equal((await browser.ask()).status, 200)
+    t.equal((await browser.route(callback)).status, 400, 'a code is redeemed once')
+    t.equal((await browser.ask()).status, 302, 'and what came of it is revoked, RFC 6749 section 4.1.2')
+  },
+)
 
 t.test('a code of the client is worth nothing at the token endpoint', async (t) => {
   const browser = new HostBrowser(server, host)
@@ -220,26 +231,29 @@ t.test('the probe tells what of a forged request arrives', async (t) => {
   )
 })
 
-t.test('only a proxy of trustProxy may ask, about a host that is protected, as text', async (t) => {
-  for (const odd of [
-    'APP.example.com',
-    'app.example.com.',
-    'app.example.com:443',
-    'app.example.com, x',
-    'evil.example',
-  ])
-    t.equal((await new HostBrowser(server, odd).ask()).status, 403, odd)
-  const direct = await startServer(t)
-  await protect(direct, host)
-  const response = await new HostBrowser(direct, host).ask()
-  t.equal(response.status, 403)
-  const malformed = await new HostBrowser(server, host).ask({ uri: 'https://evil.example/' })
-  t.equal(malformed.status, 400)
-  const loop = await new HostBrowser(server, host).ask({ uri: '/.lychgate/sign-in?to=/' })
-  t.equal(loop.status, 403)
-})
+t.test(
+  '[rfc7239-8.1-host-trusted-proxy] only a proxy of trustProxy may ask, about a host that is protected, as text',
+  async (t) => {
+    for (const odd of [
+      'APP.example.com',
+      'app.example.com.',
+      'app.example.com:443',
+      'app.example.com, x',
+      'evil.example',
+    ])
+      t.equal((await new HostBrowser(server, odd).ask()).status, 403, odd)
+    const direct = await startServer(t)
+    await protect(direct, host)
+    const response = await new HostBrowser(direct, host).ask()
+    t.equal(response.status, 403)
+    const malformed = await new HostBrowser(server, host).ask({ uri: 'https://evil.example/' })
+    t.equal(malformed.status, 400)
+    const loop = await new HostBrowser(server, host).ask({ uri: '/.lychgate/sign-in?to=/' })
+    t.equal(loop.status, 403)
+  },
+)
 
-t.test('a way back leads to the host alone', async (t) => {
+t.test('[rfc6749-10.15-host-return] a way back leads to the host alone', async (t) => {
   const browser = new HostBrowser(server, host)
   for (const [to, back] of [
     ['//evil.example/', `https://${host}//evil.example/`],

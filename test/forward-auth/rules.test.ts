@@ -49,7 +49,7 @@ t.test('the first rule that matches decides; without one the user is signed in',
 })
 
 t.test(
-  'a path that servers may read in different ways needs the strictest, RFC 3986 section 6.2.2',
+  '[rfc3986-6.2.2-host-normal-path] a path that servers may read in different ways needs the strictest',
   async (t) => {
     const odd = [
       '/public/../admin',

@@ -144,6 +144,20 @@ export const forwardAuthFaults = [
     replace: 'secret !== undefined',
   },
   {
+    id: 'forward-auth-rejects-without-a-challenge',
+    rule: 'rfc7235-4.1-host-challenge',
+    file: `${folder}/plugin.ts`,
+    find: "access === 'bearer' ? 'Bearer' : 'Cookie'",
+    replace: "access === 'bearer' ? 'Bearer' : ''",
+  },
+  {
+    id: 'forward-auth-redirects-nginx-without-a-challenge',
+    rule: 'rfc7235-4.1-host-challenge',
+    file: `${folder}/plugin.ts`,
+    find: "reply.header('www-authenticate', 'Cookie')",
+    replace: "reply.header('vary', 'Cookie')",
+  },
+  {
     id: 'forward-auth-of-another-issuer',
     tests: attacks,
     file: `${folder}/sign-in.ts`,
