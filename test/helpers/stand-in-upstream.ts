@@ -96,12 +96,11 @@ export async function startStandInUpstream(t: Test): Promise<StandInUpstream> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    if (request.method === 'POST') {
-      const form = new URLSearchParams(Buffer.concat(chunks).toString())
-      upstream.sent.push({ form, authorization: request.headers.authorization })
-    }
-    response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(respond(request.url ?? '')))
+    const form = new URLSearchParams(Buffer.concat(chunks).toString())
+    if (request.method === 'POST') upstream.sent.push({ form, authorization: request.headers.authorization })
+    const isOtherCode = request.url === '/token' && form.get('code') !== 'a-code'
+    response.writeHead(isOtherCode ? 400 : 200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(isOtherCode ? { error: 'invalid_grant' } : respond(request.url ?? '')))
   })
   await new Promise<void>((resolve) => server.listen(Number(new URL(issuer).port), '127.0.0.1', resolve))
   t.teardown(() => server.close())

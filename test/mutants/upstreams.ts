@@ -4,6 +4,7 @@ const folder = 'src/specs/oidc-client'
 const requests = `${folder}/rules/requests.ts`
 const idToken = `${folder}/rules/id-token.ts`
 const first = `${folder}/rules/first-sign-in.ts`
+const upstreams = `${folder}/upstreams.ts`
 const links = ['test/conformance/oidc-client.test.ts']
 
 /** Faults of the sign-in with an upstream. */
@@ -98,6 +99,55 @@ export const upstreamFaults = [
     file: 'src/users/rules/upstream-link.ts',
     find: 'JSON.stringify([issuer, sub])',
     replace: 'JSON.stringify([issuer])',
+  },
+  {
+    id: 'upstream-link-of-a-sub-anywhere',
+    rule: 'oidc-core-5.7-rp-user-key',
+    file: 'src/users/rules/upstream-link.ts',
+    find: 'JSON.stringify([issuer, sub])',
+    replace: 'JSON.stringify([sub])',
+  },
+  {
+    id: 'upstream-user-with-the-name-of-another',
+    rule: 'oidc-core-5.7-rp-user-key',
+    file: first,
+    find: 'username: email ??',
+    replace: 'username: claims.email ??',
+  },
+  {
+    id: 'upstream-link-of-the-next-user',
+    tests: ['test/conformance/oidc-client-takeovers.test.ts'],
+    file: `${folder}/link.ts`,
+    find: 'signedIn?.session.id === links.sessionId,',
+    replace: 'signedIn !== undefined,',
+  },
+  {
+    id: 'upstream-assertion-for-another-audience',
+    rule: 'oidc-core-9-rp-private-key-jwt',
+    file: upstreams,
+    find: 'aud: issuer,',
+    replace: 'aud: service.issuer,',
+  },
+  {
+    id: 'upstream-assertion-of-before',
+    rule: 'oidc-core-9-rp-private-key-jwt',
+    file: upstreams,
+    find: "jti: random(16).toString('base64url'),",
+    replace: 'jti: issuer,',
+  },
+  {
+    id: 'upstream-keys-of-before',
+    rule: 'oidc-core-10.1.1-rp-rotation',
+    file: upstreams,
+    find: "typeof kid === 'string' ? kid : undefined",
+    replace: 'undefined',
+  },
+  {
+    id: 'upstream-attempt-used-up-by-any-path',
+    file: `${folder}/plugin.ts`,
+    find: 'assertOwnResponse(response, found, upstream.id, browserSecret, clock())',
+    replace: 'assertOwnResponse(response, found, found?.upstream ?? upstream.id, browserSecret, clock())',
+    tests: ['test/conformance/oidc-client-fuzz.test.ts'],
   },
   {
     id: 'upstream-link-removed-before-the-second-factor',
