@@ -33,6 +33,8 @@ export type ServerOptions = {
   readonly observe?: AppOptions['observe']
   /** How many nodes; with more than one, `store` is the database they share. */
   readonly nodes?: number
+  /** Whose clock: that of the machine for clients that have it, too. By default time stands still where it can. */
+  readonly clock?: 'machine'
 }
 
 /** One process of a server, or a stand-in for one: it shares only the database with the others. */
@@ -87,7 +89,7 @@ const everyClaim = {
  * the next one.
  */
 export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
-  const { nodes: count = nodeCount, observe = async () => {}, ...rest } = options
+  const { nodes: count = nodeCount, observe = async () => {}, clock, ...rest } = options
   const port = options.port ?? (await freePort())
   const origin = `http://localhost:${port}`
   const issuer = origin + (options.issuerPath ?? '')
@@ -99,11 +101,12 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   }
   // Where another process reads the store, or a test asks for the clock of a development server, time passes.
   const isAlone = options.store === undefined && count === 1 && !executable && options.mode !== 'dev'
+  const isStopped = isAlone && clock !== 'machine'
   const shared = {
     config,
     observe,
     url: count > 1 ? await storeForNodes(options.store) : (options.store ?? 'sqlite::memory:'),
-    clock: isAlone ? stoppedClock() : movableClock(systemClock),
+    clock: isStopped ? stoppedClock() : movableClock(systemClock),
     log: [] as string[],
   }
   const ports = count > 1 ? await Promise.all(Array.from({ length: count }, freePort)) : [port]

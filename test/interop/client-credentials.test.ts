@@ -22,7 +22,7 @@ import t from 'tap'
 import { startServer } from '../helpers/server.ts'
 import { addClient } from '../helpers/wire.ts'
 
-const server = await startServer(t)
+const server = await startServer(t, { clock: 'machine' })
 const addMachine = (authenticationMethod: string) =>
   addClient(server, {
     authenticationMethod,

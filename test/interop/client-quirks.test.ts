@@ -15,8 +15,8 @@ import {
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { newUser } from '../helpers/user.ts'
 
-const server = await startServer(t)
-const lenient = await startServer(t, { registration: { foreignRedirects: 'drop' } })
+const server = await startServer(t, { clock: 'machine' })
+const lenient = await startServer(t, { clock: 'machine', registration: { foreignRedirects: 'drop' } })
 const user = newUser(server)
 const allScopes = defaultScopeCatalogue.map(({ name }) => name)
 

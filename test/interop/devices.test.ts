@@ -22,7 +22,7 @@ import t from 'tap'
 import { addDeviceClient, decide } from '../helpers/device.ts'
 import { startServer } from '../helpers/server.ts'
 
-const server = await startServer(t, { deviceGrant: { intervalSeconds: 1 } })
+const server = await startServer(t, { clock: 'machine', deviceGrant: { intervalSeconds: 1 } })
 const { id } = await addDeviceClient(server)
 
 t.test('[rfc8628-3.3-interaction] openid-client polls until the user has approved', async (t) => {

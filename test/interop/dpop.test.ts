@@ -10,7 +10,7 @@ const insecure = { [oauth.allowInsecureRequests]: true }
 const servers = await Promise.all(
   (['off', 'always'] as const).map(async (nonce) => ({
     nonce,
-    server: await startServer(t, { dpop: { nonce } }),
+    server: await startServer(t, { clock: 'machine', dpop: { nonce } }),
   })),
 )
 

@@ -10,7 +10,7 @@ import { startServer } from '../helpers/server.ts'
 import { newUser } from '../helpers/user.ts'
 
 const insecure = { [oauth.allowInsecureRequests]: true }
-const server = await startServer(t, { profile: 'fapi2', dpop: { nonce: 'always' } })
+const server = await startServer(t, { clock: 'machine', profile: 'fapi2', dpop: { nonce: 'always' } })
 const issuer = new URL(server.issuer)
 const courses = new URL(`${server.issuer}/api/courses`)
 const narrow = { scope: 'courses:read' }

@@ -18,7 +18,7 @@ import { signInAndApprove } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
-const server = await startServer(t)
+const server = await startServer(t, { clock: 'machine' })
 const { store, clock } = server.deps
 const { id: alice = '' } = (await store.find('userByLogin', 'alice')) ?? {}
 await seedGroups(store, alice, ['staff', 'admins'], clock)

@@ -28,6 +28,7 @@ import { newUser } from '../helpers/user.ts'
 
 const signed = `http://127.0.0.1:${await freePort()}`
 const server = await startServer(t, {
+  clock: 'machine',
   resources: [
     { identifier: signed, name: 'Notes', scopes: ['courses:read', 'courses:write'], tokenFormat: 'jwt' },
   ],
@@ -196,6 +197,7 @@ t.test(
   async (t) => {
     const resource = `http://127.0.0.1:${await freePort()}/mcp`
     const development = await startServer(t, {
+      clock: 'machine',
       mode: 'dev',
       nodes: 1,
       resources: [
@@ -252,6 +254,7 @@ t.test(
     const resource = `http://127.0.0.1:${await freePort()}/mcp`
     const scopes = ['courses:read', 'courses:write']
     const development = await startServer(t, {
+      clock: 'machine',
       mode: 'dev',
       nodes: 1,
       resources: [{ identifier: resource, name: 'Tools', scopes, tokenFormat: 'opaque' }],

@@ -76,7 +76,7 @@ function call(url: string, token: string, method = 'GET'): Promise<Response> {
 }
 
 async function setTheScene(issuerPath: string): Promise<Scene> {
-  const server = await startServer(t, { issuerPath, resources: [jwtResource] })
+  const server = await startServer(t, { clock: 'machine', issuerPath, resources: [jwtResource] })
   const as = await discover(server.issuer, 'oidc')
   return { server, as, client: await registered(as), user: newUser(server) }
 }

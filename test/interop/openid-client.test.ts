@@ -25,7 +25,7 @@ import { startServer } from '../helpers/server.ts'
 import { newUser } from '../helpers/user.ts'
 
 const redirectUri = 'http://127.0.0.1:41234/callback'
-const server = await startServer(t)
+const server = await startServer(t, { clock: 'machine' })
 const user = newUser(server)
 
 function registered(metadata: Record<string, unknown> = {}, auth?: ClientAuth): Promise<Configuration> {

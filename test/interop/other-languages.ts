@@ -17,7 +17,7 @@ import { newUser } from '../helpers/user.ts'
 import { addClient } from '../helpers/wire.ts'
 
 const clients = fileURLToPath(new URL('../../scripts/clients/', import.meta.url))
-const server = await startServer(t)
+const server = await startServer(t, { clock: 'machine' })
 const key = makeClientKey('ES256')
 const service = { grantTypes: ['client_credentials'], redirectUris: [], scope: ['courses:read'] }
 const arranged = {

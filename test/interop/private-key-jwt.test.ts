@@ -8,7 +8,7 @@ import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { addClient } from '../helpers/wire.ts'
 
-const server = await startServer(t)
+const server = await startServer(t, { clock: 'machine' })
 const issuer = new URL(server.issuer)
 
 /** A client that signs with this key, and acts for itself unless the request says otherwise. */
