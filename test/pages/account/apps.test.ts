@@ -259,7 +259,8 @@ t.test(
       const id = mintGrantId(server.deps.random(16), server.now() + index)
       await server.deps.store.write({
         op: 'insertGrant',
-        grant: { ...grant, id, clientId, approvedAt: server.now() + index },
+        // The pages begin with what was used last.
+        grant: { ...grant, id, clientId, approvedAt: server.now() + index, rotatedAt: server.now() + index },
       })
     }
 
