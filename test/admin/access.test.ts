@@ -201,6 +201,7 @@ t.test('each rule is passed or failed now', async (t) => {
   const bobs = await explain(t, 'bob')
   t.strictSame(bobs, { ...passed, group: 'failed', policy: 'failed', result: 'failed' })
   t.strictSame(await explain(t, 'erin'), { ...bobs, user: 'failed' })
+  t.match(await explain(t, 'carl'), { group: 'failed' }, 'being in another group is not enough')
 })
 
 t.test('for an earlier time the log says what was, and what it cannot know is said', async (t) => {
