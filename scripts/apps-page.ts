@@ -1,6 +1,7 @@
 /** Writes the page of well-known apps from their recipes; with --check it only compares. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { needsUrl, type Recipe, readRecipe, recipeIds, weaknessesOf } from '../src/clients/recipes.ts'
+import { apps } from '../test/apps/apps.ts'
 
 const page = new URL('../docs/apps.md', import.meta.url)
 const [start, end] = ['<!-- apps:start -->', '<!-- apps:end -->']
@@ -17,11 +18,12 @@ function sectionOf(id: string, recipe: Recipe): string {
   const { name, version, tried, client, settings, notes = [], source } = recipe
   const url = needsUrl(recipe) ? ' --url https://app.example.com' : ''
   const weak = weaknessesOf(recipe)
+  const isRun = apps.some((app) => app.recipe === id)
   return [
     `## ${name}`,
     tried === undefined
       ? `For version ${version}. **Not tried.**`
-      : `For version ${version}. Tried with ${tried.version} on ${tried.on}.`,
+      : `For version ${version}. Tried with ${tried.version} on ${tried.on}${isRun ? ', by `npm run test:apps`' : ''}.`,
     ['```ini', `lychgate client add --for ${id}${url}`, '```'].join('\n'),
     `Redirect URIs: ${client.redirect_uris.map((uri) => `\`${uri}\``).join(', ')}.`,
     ...(weak.length > 0 ? [`The recipe asks before it adds this: ${weak.join('; ')}.`] : []),
