@@ -15,8 +15,8 @@ export interface OwnRequest {
 }
 
 /**
- * Fetches a URL that a client or an operator named: with GET, or with POST of a form. The spender says which places and budgets it
- * takes.
+ * Fetches a URL that a client or an operator named: with GET, or with POST of a form. The spender says which places and
+ * budgets it takes.
  * @throws {FetchFailed}
  */
 export type GuardedFetch = (url: string, spender: Spender, own?: OwnRequest) => Promise<Fetched>
@@ -37,9 +37,9 @@ const longestUrl = 2048
 
 /**
  * Makes the one way in which this server fetches what a client names. It connects to public addresses only, which it
- * checks on the socket before anything is sent; follows no redirect; sends no credentials but those of the caller, and uses no proxy; reads a
- * limited number of bytes, uncompressed, in a limited time; fetches a URL once for all who want it for the same
- * purpose at the same time; and has places and budgets for each purpose.
+ * checks on the socket before anything is sent; follows no redirect; sends no credentials but those of the caller, and
+ * uses no proxy; reads a limited number of bytes, uncompressed, in a limited time; fetches a URL once for all who want it
+ * for the same purpose at the same time; and has places and budgets for each purpose.
  */
 export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const { limits, isDevelopment, clock, resolve, authorities } = options
