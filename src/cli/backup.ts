@@ -5,6 +5,7 @@ import type { Seconds } from '../domain/model.ts'
 import { loadConfig, storeUrl } from '../settings/load.ts'
 import type { CopyContents } from '../storage/sqlite/backup.ts'
 import { systemClock } from '../system/system.ts'
+import type { BackupSource, CopyPlace } from './backup-folder.ts'
 import { CommandFailed, failedWith, WrongUsage } from './failure.ts'
 import { addLocationFlags, type LocationFlags, type OperatorFlags, parseLimit, parseSpan } from './flags.ts'
 import { requireFolder } from './open.ts'
@@ -15,24 +16,29 @@ The copy shows the database at one instant, in one file. It is verified and writ
 It does not contain the secret that opens its keys: keep both, in different places.
 With --every the command goes on until it is stopped, and <file> is a folder: each copy has its time as its name, and
 those beyond --keep are deleted. It waits for its time if the folder has a newer copy.
+<file> may be in a bucket of S3, whose server and keys are options (backup.endpoint): s3://BUCKET/KEY, and with --every
+s3://BUCKET/PREFIX/.
 
 Examples:
   lychgate backup /backup/lychgate.db
   lychgate backup --force /backup/last.db
   lychgate backup --json /backup/lychgate-$(date +%F).db | jq .bytes
   lychgate backup --every 6h --keep 28 /backup
+  lychgate backup --every 1d --keep 30 s3://backups/lychgate/
 `
 
 const restoreHelp = `
 Stop the server first. The current database is kept under a dated name in the same folder; restore that one to undo
 this. The secret of the server must be the one that was used when the backup was made.
 With --rehearse nothing is replaced, and servers may run: the backup is restored next to the database, updated,
-opened with the secret, and deleted. The report says what is in it. <file> may be a folder of --every.
+opened with the secret, and deleted. The report says what is in it. <file> may be a folder of --every, and in a bucket
+(s3://BUCKET/KEY, s3://BUCKET/PREFIX/).
 
 Examples:
   lychgate restore /backup/lychgate.db
   lychgate restore --data /var/lib/lychgate --json /backup/lychgate.db
   lychgate restore --rehearse /backup
+  lychgate restore --rehearse s3://backups/lychgate/
 `
 
 /** Adds `lychgate backup`: a copy of the database, also while servers use it. */
@@ -69,6 +75,8 @@ interface BackupFlags extends OperatorFlags {
   readonly keep?: number
 }
 
+type CopyFlags = Omit<BackupFlags, 'every' | 'keep'>
+
 interface RestoreFlags extends OperatorFlags {
   readonly rehearse?: true
 }
@@ -76,23 +84,48 @@ interface RestoreFlags extends OperatorFlags {
 async function backup(target: string, { every, keep, ...flags }: BackupFlags): Promise<void> {
   if (every === undefined) {
     if (keep !== undefined) throw new WrongUsage('--keep goes with --every')
-    return backUp(target, flags)
+    return isBucket(target) ? uploadOnce(target, flags) : backUp(target, flags)
   }
   if (every < 1) throw new WrongUsage('--every is at least 1s')
   if (flags.force) throw new WrongUsage('--force goes without --every, which replaces no copy')
-  const { repeatBackups } = await import('./backup-folder.ts')
-  await repeatBackups({ folder: resolve(target), every, keep: keep ?? keptByDefault }, (file) =>
-    backUp(file, flags),
-  )
+  const { copiesInFolder, repeatBackups } = await import('./backup-folder.ts')
+  const place = isBucket(target)
+    ? await copiesInBucket(target, flags)
+    : copiesInFolder(resolve(target), (file) => backUp(file, flags))
+  await repeatBackups(place, { every, keep: keep ?? keptByDefault })
 }
 
-async function backUp(target: string, flags: Omit<BackupFlags, 'every' | 'keep'>): Promise<void> {
-  const database = configuredFile(flags, 'pg_dump --format=custom copies it while servers run')
-  if (!existsSync(database)) {
-    throw new CommandFailed(
-      `store: there is no database ${database}; name its folder with --data or LYCHGATE_DATA`,
-    )
+function isBucket(target: string): boolean {
+  return target.startsWith('s3://')
+}
+
+async function uploadOnce(target: string, flags: CopyFlags): Promise<void> {
+  const { openCopies } = await import('./backup-bucket.ts')
+  const { key, add, addressOf } = openCopies(target, flags)
+  if (key === '' || key.endsWith('/'))
+    throw new WrongUsage(`file: ${target} is a folder; name the copy, or repeat it with --every`)
+  const database = existingFile(flags)
+  const at = systemClock()
+  const contents = await add(key, database, { replace: flags.force === true })
+  printCopy({ file: addressOf(key), database, at, contents }, flags)
+}
+
+async function copiesInBucket(target: string, flags: CopyFlags): Promise<CopyPlace> {
+  const { openCopies } = await import('./backup-bucket.ts')
+  const copies = openCopies(target.endsWith('/') ? target : `${target}/`, flags)
+  return {
+    names: copies.names,
+    add: async (name) => {
+      const [database, at, key] = [existingFile(flags), systemClock(), copies.key + name]
+      const contents = await copies.add(key, database, { replace: false })
+      printCopy({ file: copies.addressOf(key), database, at, contents }, flags)
+    },
+    delete: copies.delete,
   }
+}
+
+async function backUp(target: string, flags: CopyFlags): Promise<void> {
+  const database = existingFile(flags)
   const file = resolve(target)
   if (file === resolve(database)) throw new CommandFailed('file: is the database itself; name another')
   if (existsSync(file) && !flags.force) throw exists(file)
@@ -106,12 +139,34 @@ async function backUp(target: string, flags: Omit<BackupFlags, 'every' | 'keep'>
     const contents = copyDatabase(database, unfinished)
     nameCopy(unfinished, file, flags)
     sync(dirname(file))
-    if (flags.json) return printJson({ file, database, at, ...contents })
-    printMembers({ backup: file, of: database, at: instant(at), ...contents })
-    process.stdout.write('\nThe backup does not contain the secret: a restore needs both.\n')
+    printCopy({ file, database, at, contents }, flags)
   } catch (cause) {
     throw failedWith(`file: nothing was backed up to ${file}`, cause)
   }
+}
+
+interface Copy {
+  readonly file: string
+  readonly database: string
+  readonly at: Seconds
+  readonly contents: CopyContents
+}
+
+function printCopy({ file, database, at, contents }: Copy, flags: CopyFlags): void {
+  if (flags.json) {
+    printJson({ file, database, at, ...contents })
+    return
+  }
+  printMembers({ backup: file, of: database, at: instant(at), ...contents })
+  process.stdout.write('\nThe backup does not contain the secret: a restore needs both.\n')
+}
+
+/** Returns the database file of this configuration, which exists. */
+function existingFile(flags: LocationFlags): string {
+  const database = configuredFile(flags, 'pg_dump --format=custom copies it while servers run')
+  if (existsSync(database)) return database
+  const advice = 'name its folder with --data or LYCHGATE_DATA'
+  throw new CommandFailed(`store: there is no database ${database}; ${advice}`)
 }
 
 /** Renames the complete copy. Another process may have created the file since it was checked. */
@@ -135,26 +190,42 @@ async function restore(source: string, { rehearse, ...flags }: RestoreFlags): Pr
     ? 'restore a dump into an empty database, and run lychgate keys list on that one'
     : 'pg_restore --clean puts a dump of pg_dump in its place, with every server stopped'
   const database = resolve(configuredFile(flags, tool))
-  const from = resolve(source)
-  if (rehearse) {
-    const { rehearseRestore } = await import('./backup-folder.ts')
-    return rehearseRestore(from, database, flags)
+  if (!isBucket(source)) return restoreFrom({ file: resolve(source), name: resolve(source) }, database)
+  const { openCopies } = await import('./backup-bucket.ts')
+  const copies = openCopies(source, flags)
+  const isFolder = copies.key === '' || copies.key.endsWith('/')
+  if (isFolder && !rehearse) throw new WrongUsage(`file: ${source} is a folder; name one of its copies`)
+  const { newestOf } = await import('./backup-folder.ts')
+  const newest = isFolder ? newestOf(await copies.names()) : ''
+  if (newest === undefined) throw new CommandFailed(`file: ${source} has no copy of --every`)
+  const key = copies.key + newest
+  return copies.withDownload(key, database, (file) =>
+    restoreFrom({ file, name: copies.addressOf(key) }, database),
+  )
+
+  async function restoreFrom(from: BackupSource, database: string): Promise<void> {
+    if (rehearse) {
+      const { rehearseRestore } = await import('./backup-folder.ts')
+      return rehearseRestore(from, database, flags)
+    }
+    const now = systemClock()
+    const replacedFile = `${database}-replaced-${dated(now)}`
+    const { contents, replaced } = await replace(from, database, replacedFile)
+    if (flags.json) {
+      const report = { database, from: from.name, at: now, ...contents }
+      return printJson({ ...report, ...(replaced && { replaced: replacedFile }) })
+    }
+    const report = { restored: database, from: from.name, ...contents }
+    printMembers({ ...report, replaced: replaced ? replacedFile : undefined })
+    process.stdout.write(`\n${consequences}\n`)
   }
-  const now = systemClock()
-  const replacedFile = `${database}-replaced-${dated(now)}`
-  const { contents, replaced } = await replace(from, database, replacedFile)
-  if (flags.json) {
-    return printJson({ database, from, at: now, ...contents, ...(replaced && { replaced: replacedFile }) })
-  }
-  printMembers({ restored: database, from, ...contents, replaced: replaced ? replacedFile : undefined })
-  process.stdout.write(`\n${consequences}\n`)
 }
 
 const consequences = `Tokens that were revoked after the backup was made are valid again until they expire; to end them, retire the handle
 key (lychgate keys list, lychgate keys retire). A newer refresh token revokes its grant: the user is asked again.`
 
 async function replace(
-  from: string,
+  from: BackupSource,
   database: string,
   replaced: string,
 ): Promise<{ readonly contents: CopyContents; readonly replaced: boolean }> {
@@ -162,9 +233,9 @@ async function replace(
   const fresh = `${database}.unfinished-${process.pid}`
   let contents: CopyContents
   try {
-    contents = copyDatabase(from, fresh)
+    contents = copyDatabase(from.file, fresh)
   } catch (cause) {
-    throw failedWith(`file: ${from} was not restored`, cause)
+    throw failedWith(`file: ${from.name} was not restored`, cause)
   }
   try {
     return { contents, replaced: replaceDatabase(fresh, database, replaced) }

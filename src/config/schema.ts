@@ -404,6 +404,37 @@ export const CommonSettings = Type.Object(
       },
       section('How to send email: invitations, password resets, address verification.'),
     ),
+    backup: Type.Object(
+      {
+        endpoint: Type.Optional(
+          Type.String({
+            description:
+              'The server of the bucket that `lychgate backup s3://…` copies to: S3, or one that speaks its protocol.',
+            examples: ['https://s3.eu-central-1.amazonaws.com'],
+          }),
+        ),
+        region: Type.String({
+          default: 'us-east-1',
+          minLength: 1,
+          description: 'The region that requests to the bucket are signed for.',
+        }),
+        accessKey: Type.Optional(
+          Type.String({
+            minLength: 1,
+            description: 'The access key of the bucket; required with backup.endpoint.',
+            examples: ['AKIAIOSFODNN7EXAMPLE'],
+          }),
+        ),
+        secretKey: Type.Optional(
+          Type.String({
+            minLength: 1,
+            description: 'The secret of the access key; required with backup.endpoint.',
+            examples: ['the-secret-of-the-access-key'],
+          }),
+        ),
+      },
+      section('The bucket that backups are copied to, if they are.'),
+    ),
     scopes: Type.Array(ScopeEntry, {
       default: defaultScopeCatalogue,
       description:

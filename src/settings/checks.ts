@@ -36,6 +36,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* lifetimeFaults(config)
   yield* keyFaults(config)
   yield* mailFaults(config.mail)
+  yield* backupFaults(config.backup)
   yield* scopeFaults(config)
   yield* localizedFaults(config)
   yield* attributeFaults(config)
@@ -123,7 +124,7 @@ function* networkFaults(config: Config): Generator<string> {
   } else if (isMiscut(config.store)) yield `store: is cut at a wrong place; ${howToEncode}`
 }
 
-/** A query may have an `@` of its own. */
+/** A query may contain an `@`, too. */
 function isMiscut(store = ''): boolean {
   if (!/^postgres(ql)?:/.test(store)) return false
   return store.includes('#') || !isUnambiguousUrl(store.replace(/\?.*/s, ''))
@@ -214,6 +215,19 @@ function* mailFaults({ url, from, replyTo }: Omit<Config['mail'], 'notices'>): G
   for (const [name, address] of Object.entries({ from, replyTo })) {
     if (address === undefined || isMailbox(address)) continue
     yield `mail.${name}: must be an email address, or a name and the address in angle brackets`
+  }
+}
+
+/** The keys go with each request, and the copy has what users store: no other computer may read along. */
+function* backupFaults({ endpoint, accessKey, secretKey }: Config['backup']): Generator<string> {
+  const url = endpoint === undefined ? undefined : URL.parse(endpoint)
+  const isPlain = url?.username === '' && url.search === '' && url.hash === ''
+  const isLocal = url?.protocol === 'http:' && isLoopbackIssuer(url.href)
+  if (url !== undefined && !(isPlain && (url?.protocol === 'https:' || isLocal)))
+    yield 'backup.endpoint: must be https://HOST, with a port or path if the server has one; http only for this computer'
+  for (const [name, value] of Object.entries({ endpoint, accessKey, secretKey })) {
+    if (value !== undefined || (endpoint ?? accessKey ?? secretKey) === undefined) continue
+    yield `backup.${name}: is missing; a bucket needs backup.endpoint and both keys`
   }
 }
 

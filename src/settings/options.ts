@@ -19,7 +19,7 @@ export interface ConfigOption {
 }
 
 /** Settings that may hold a password: each has a variable ending in `_FILE`, and no message shows their value. */
-export const confidentialPaths: readonly string[] = ['store', 'secret', 'mail.url']
+export const confidentialPaths: readonly string[] = ['store', 'secret', 'mail.url', 'backup.secretKey']
 
 /** What options were called in an earlier version: files and variables may still have that name. */
 export const formerPaths: Readonly<Record<string, string>> = { rejectionsKept: 'refusalsKept' }

@@ -6,7 +6,7 @@ import { exampleEnvironment, exampleYaml } from '../../scripts/config-example.ts
 import { exampleSecret } from '../../src/config/schema.ts'
 import { knownVariables } from '../../src/settings/environment.ts'
 import { ConfigError, loadConfig } from '../../src/settings/load.ts'
-import { configOptions, formerPaths, variableOf } from '../../src/settings/options.ts'
+import { confidentialPaths, configOptions, formerPaths, variableOf } from '../../src/settings/options.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const yaml = read('deploy/config.example.yaml')
@@ -77,15 +77,14 @@ t.test(
         .filter((name) => !name.startsWith('LYCHGATE_DEV_') && !former.includes(name))
         .toSorted(),
     )
-    const { LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE, ...plain } =
-      variables
+    const fileNames = ['LYCHGATE_CONFIG', ...confidentialPaths.map((path) => `${variableOf(path)}_FILE`)]
+    const plain = Object.fromEntries(Object.entries(variables).filter(([name]) => !fileNames.includes(name)))
     t.equal(plain['LYCHGATE_SECRET'], exampleSecret)
     const config = loadConfig({ mode: 'serve', environment: { ...plain, LYCHGATE_SECRET: 's'.repeat(32) } })
     t.match(config, {
       trustProxy: ['10.0.0.7', '10.1.0.0/16'],
       registration: { loopbackHosts: ['localhost'] },
     })
-    for (const path of [LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE])
-      t.match(path, /^\//)
+    for (const name of fileNames) t.match(variables[name], /^\//, name)
   },
 )

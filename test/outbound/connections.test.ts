@@ -18,9 +18,12 @@ const rows = new Map(
   ]),
 )
 
-t.test('the table has every purpose of the fetcher, the database and the mail server', async (t) => {
-  t.strictSame([...rows.keys()].toSorted(), [...purposes, 'database', 'mail'].toSorted())
-})
+t.test(
+  'the table has every purpose of the fetcher, the database, the mail server and the bucket',
+  async (t) => {
+    t.strictSame([...rows.keys()].toSorted(), [...purposes, 'backup', 'database', 'mail'].toSorted())
+  },
+)
 
 t.test('nothing else in the server opens a connection', async (t) => {
   const opens =
@@ -33,6 +36,8 @@ t.test('nothing else in the server opens a connection', async (t) => {
   t.strictSame(found.toSorted(), [
     // Runs in other APIs, which name the endpoint.
     'guard/introspected-by.ts',
+    // Only commands load it.
+    'outbound/bucket.ts',
     // The one fetcher.
     'outbound/exchange.ts',
     'outbound/mailer.ts',
