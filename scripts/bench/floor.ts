@@ -21,6 +21,8 @@ const shapes = {
   refresh: 'form POST',
 } as const
 type Shape = (typeof shapes)[keyof typeof shapes]
+/** What no bare Fastify has the shape of: compared with another build only. */
+const shapeless = workloads.map(({ name }) => name).filter((name) => !Object.hasOwn(shapes, name))
 
 const options = scriptCommand(
   'bench floor',
@@ -28,7 +30,11 @@ const options = scriptCommand(
 )
   .option('--build <file>', 'the build to measure', 'dist/lychgate')
   .option('--against <file>', 'another build, which is measured as A and as B: their ratio is the noise')
-  .option('--only <name>', `what has this in its name: ${Object.keys(shapes).join(' | ')}`, '')
+  .option(
+    '--only <name>',
+    `what has this in its name: ${[...Object.keys(shapes), ...shapeless].join(' | ')}`,
+    '',
+  )
   .option('--pairs <number>', 'how many turns each server has', readCount, 60)
   .option('--seconds <number>', 'how long a turn takes', readSeconds, 0.7)
   .option('--warm-up <number>', 'how many turns come before, without being counted', readCount, 8)
@@ -51,6 +57,8 @@ const [one, other] = await Promise.all(others.map((file) => startBuild(file)))
 const size = Buffer.byteLength(await (await fetch(build.issuer + build.paths.discovery)).text())
 const floor = (await startFloor(size)).server
 
+const preparedEach = 200
+
 /** One server under one workload: takes a turn, and returns its CPU an operation, in µs. */
 type Turn = () => Promise<number>
 
@@ -59,22 +67,24 @@ try {
     '| workload, connections | µs (lowest) | floor, µs (lowest) | ÷ floor (95 %) | wanted at most | ÷ other build (95 %) | other ÷ itself (95 %) |\n' +
       '| --- | --- | --- | --- | --- | --- | --- |\n',
   )
+  const compared: [name: string, shape?: Shape][] = Object.entries(shapes)
+  if (options.against !== undefined) compared.push(...shapeless.map((name): [string] => [name]))
   for (const connections of options.connections)
-    for (const [name, shape] of Object.entries(shapes))
+    for (const [name, shape] of compared)
       if (name.includes(options.only)) await compare(name, shape, connections)
 } finally {
   for (const { server } of [build, one, other].filter((target) => target !== undefined)) await server.stop()
   await floor.stop()
 }
 
-async function compare(name: string, shape: Shape, connections: number): Promise<void> {
+async function compare(name: string, shape: Shape | undefined, connections: number): Promise<void> {
   const workload = workloads.find((candidate) => candidate.name === name)
   if (workload === undefined) throw new Error(`no workload ${name}`)
   const lanesOf = (target: Target) =>
     Promise.all(Array.from({ length: connections }, () => workload.lane(target)))
-  const floorLanes = Array.from({ length: connections }, () => floorLane(shape))
-  const turns = [turnOf(floor, floorLanes)]
+  const floorLanes = shape === undefined ? [] : Array.from({ length: connections }, () => floorLane(shape))
   const lanes = [floorLanes]
+  const turns = [shape === undefined ? noTurn : turnOf(floor, floorLanes)]
   for (const target of [build, one, other].filter((target) => target !== undefined)) {
     const own = await lanesOf(target)
     lanes.push(own)
@@ -93,18 +103,26 @@ async function compare(name: string, shape: Shape, connections: number): Promise
   const cells = [
     `${name}, ${connections}`,
     medianAndLowest(buildCpu),
-    medianAndLowest(floorCpu),
-    ratio(buildCpu, floorCpu),
-    timesFloor[name],
+    ...(shape === undefined
+      ? ['', '', '']
+      : [medianAndLowest(floorCpu), ratio(buildCpu, floorCpu), timesFloor[name]]),
     oneCpu ? `${ratio(buildCpu, oneCpu)}; other ${medianAndLowest(oneCpu)}` : '',
     oneCpu && otherCpu ? ratio(otherCpu, oneCpu) : '',
   ]
   process.stdout.write(`| ${cells.join(' | ')} |\n`)
 }
 
+async function noTurn(): Promise<number> {
+  return Number.NaN
+}
+
 function turnOf(server: RunningServer, lanes: readonly Lane[]): Turn {
+  const isPrepared = lanes.some((lane) => lane.prepare !== undefined)
   return async () => {
-    const { cpu, operations } = await work(lanes, server, options.seconds, { ownCore: true })
+    // What was prepared is used up once each, so such a turn is as long as that takes.
+    await Promise.all(lanes.map((lane) => lane.prepare?.(preparedEach)))
+    const [seconds, most] = isPrepared ? [60, preparedEach] : [options.seconds, undefined]
+    const { cpu, operations } = await work(lanes, server, seconds, { ownCore: true, most })
     return cpu / operations
   }
 }
