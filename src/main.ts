@@ -78,7 +78,7 @@ function untilUnknown(program: Command, argv: readonly string[]): readonly strin
     if (at < 2 || (name === 'help' && command.commands.length > 0)) continue
     if (command.commands.length === 0 || name.startsWith('-')) break
     const next = command.commands.find((one) => one.name() === name || one.aliases().includes(name))
-    // A command with arguments of its own takes what is no command.
+    // A command that takes arguments reads an unknown word as one.
     if (next === undefined && command.registeredArguments.length > 0) break
     if (next === undefined) return argv.slice(0, at + 1).filter((word) => word !== 'help')
     command = next

@@ -56,7 +56,7 @@ function describe(line: Line, issuer: string | undefined): string | undefined {
   }
   // The banner shows where the server listens.
   if (issuer !== undefined && level < warning) return undefined
-  // A line of its own would look like one of the log.
+  // A separate line would look like one of the log.
   const text = [msg, ...(issuer === undefined ? facts(line) : [])].join(' ').replaceAll('\n', '\n         ')
   return [`${at} ${text}`, ...indented(line.err?.stack)].join('\n')
 }

@@ -19,7 +19,7 @@ import { localizableOf } from './read-members.ts'
 
 /** The scopes that the wire form of a client depends on. */
 export interface ShownScopes {
-  /** Those that a client may have without an operator: the effective scope of one without a ceiling. */
+  /** Scopes that a client may have without an operator: the effective scope of a client without a ceiling. */
   readonly open: Scope
   /** Names of the scope catalogue. */
   readonly catalogue: Scope

@@ -88,7 +88,7 @@ export async function seedClients(
   }))
 }
 
-/** Leaves out what is there in another language, RFC 7591 §2.2: the schema cannot name it. */
+/** Leaves out members with a language tag (RFC 7591 §2.2), which the schema cannot name. */
 function withoutTags(said: JsonObject): JsonObject {
   const localizable = localizableOf(declared.clientMetadata)
   const isTagged = (name: string) => name.includes('#') && localizable.includes(name.replace(/#.*/s, ''))

@@ -154,7 +154,7 @@ function exampleAttributes(declared: readonly Attribute[]): UserAttributes {
   )
 }
 
-/** Sets values; `isList`: in place of what is there, and else where there is nothing. */
+/** Sets values; `isList`: replaces the values; otherwise only missing ones are set. */
 async function seedAttributes(
   store: Pick<Store, 'transact'>,
   userId: string,

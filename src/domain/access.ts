@@ -4,7 +4,7 @@ import type { Remedy } from './interaction.ts'
 import type { Client, Seconds } from './model.ts'
 
 /*
- * Why a user may use a client or not, for operators. The rules that are judged here are those that requests are checked
+ * Why a user may use a client or not, for operators. These are the same rules that requests are checked
  * by; here they are judged for a sign-in with everything that the user has set up, and none of them asks the user.
  */
 

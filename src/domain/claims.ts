@@ -95,7 +95,7 @@ export function configuredIdTokenClaims(client: Client): 'scope' | 'none' | unde
   return idTokenClaimsOf({ ...client, idTokenClaims: 'default' }) === 'scope' ? 'none' : undefined
 }
 
-/** Adds the claims of the scopes to those that the ID Token has by request, OpenID Connect Core §5.4 and §5.5. */
+/** Adds the claims of the scopes to those requested for the ID Token, OpenID Connect Core §5.4 and §5.5. */
 export function requestedByScope(
   requested: ClaimsRequest,
   scope: Scope,

@@ -15,7 +15,7 @@ import { offlineAccess } from './scope-catalogue.ts'
 export interface ScopePolicy {
   /** Names of the scope catalogue. */
   readonly scopes: ReadonlySet<string>
-  /** Those that a client may have without an operator. */
+  /** Scopes that a client may have without an operator. */
   readonly openScopes: ReadonlySet<string>
   /** Those about a user: a client that acts for itself has none of them. */
   readonly userScopes: ReadonlySet<string>

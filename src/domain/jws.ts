@@ -148,7 +148,7 @@ export function foreignMember(header: Jws['header']): string | undefined {
 
 /** Returns `at_hash`: the left half of the algorithm's hash of the access token (OpenID Connect Core §3.1.3.6). */
 export function accessTokenHash(accessToken: string, algorithm: ClientAlgorithm): string {
-  // Through text, as everywhere on hot paths: a digest as bytes is an allocation of its own, and takes twice as long.
+  // Through text, as everywhere on hot paths: a digest as bytes is one more allocation, and takes twice as long.
   const digest = Buffer.from(hash(algorithm === 'EdDSA' ? 'sha512' : 'sha256', accessToken, 'hex'), 'hex')
   return digest.subarray(0, digest.length / 2).toString('base64url')
 }

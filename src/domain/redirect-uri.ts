@@ -1,7 +1,7 @@
 /** Longest redirect URI that is looked at, in characters. */
 const longestUri = 2048
 
-// RFC 3986 §3.3 and §3.4 as they are written: no space, control character, backslash, fragment or non-ASCII, and
+// Literally RFC 3986 §3.3 and §3.4: no space, control character, backslash, fragment or non-ASCII, and
 // every percent sign followed by two hexadecimal digits. The path may be empty, RFC 3986 §4.3.
 const path = String.raw`(?:/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*)?`
 const query = String.raw`(?:\?(?:[\w.~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?`

@@ -228,7 +228,7 @@ export const groupsScope: CatalogueScope = {
   claims: ['groups'],
 }
 
-/** Returns the scope of this name that has words of its own, in every language of the pages. */
+/** Returns the scope of this name if it has its own words in every language of the pages. */
 export function shippedScope(name: unknown): CatalogueScope | undefined {
   return [...defaultScopeCatalogue, groupsScope, offlineAccess].find((scope) => scope.name === name)
 }

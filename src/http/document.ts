@@ -14,7 +14,7 @@ export interface Document {
   readonly schema?: FastifySchema
 }
 
-/** A document as it is sent, until its content changes. */
+/** A prebuilt response, valid until the content of the document changes. */
 export interface WrittenDocument {
   readonly body: string
   readonly etag: string

@@ -3,7 +3,7 @@ import type { Needs } from '../feature/deps.ts'
 import type { Store } from '../storage/store.ts'
 import type { Peers } from '../system/peers.ts'
 import { repeat } from './repeat.ts'
-import type { Told } from './shared-counts.ts'
+import type { NewCounts } from './shared-counts.ts'
 
 /** How many requests a network sent to a route of one node, in the minute that began then. */
 type Window = readonly [route: string, key: string, began: number, count: number]
@@ -36,18 +36,18 @@ export function nodeCounts(
   const node = random(12).toString('base64url')
   let own = new Map<string, Window>()
   let heard = new Map<string, ReadonlyMap<string, Window>>()
-  let receive: (told: Told) => unknown = () => undefined
-  let [isUntold, toldAt] = [true, 0]
+  let receive: (counts: NewCounts) => unknown = () => undefined
+  let [hasNews, publishedAt] = [true, 0]
 
   async function exchange(): Promise<number> {
     const now = clock()
-    if (!isUntold && now - toldAt < presenceSeconds) return pauseMilliseconds
+    if (!hasNews && now - publishedAt < presenceSeconds) return pauseMilliseconds
     own = new Map([...own].filter(([, [, , began]]) => now - began < windowSeconds))
-    ;[isUntold, toldAt] = [false, now]
+    ;[hasNews, publishedAt] = [false, now]
     const windows = [...own.values()].toSorted((one, other) => other[3] - one[3]).slice(0, mostWindows)
     const news: News = { node, windows }
-    const said = { node, body: JSON.stringify(news), now, expiresAt: now + 3 * presenceSeconds }
-    const others = (await tellNodes(said)).map((body) => JSON.parse(body) as News) // of this function
+    const message = { node, body: JSON.stringify(news), now, expiresAt: now + 3 * presenceSeconds }
+    const others = (await tellNodes(message)).map((body) => JSON.parse(body) as News) // of this function
     heard = new Map(others.map((other) => [other.node, hear(other, now)]))
     return others.length === 0 ? restMilliseconds : pauseMilliseconds
   }
@@ -68,20 +68,20 @@ export function nodeCounts(
       return await exchange()
     } catch (error) {
       if (!server.isClosed) app.log.warn({ err: error }, 'sharing the counts of requests failed')
-      isUntold = true
+      hasNews = true
       return restMilliseconds
     }
   })
 
   return {
-    tell: (_topic, told) => {
-      for (const [route, key, added] of told as Told) {
+    tell: (_topic, counts) => {
+      for (const [route, key, added] of counts as NewCounts) {
         const now = clock()
         const [, , began, count] = own.get(`${route} ${key}`) ?? [route, key, now, 0]
         const isOver = now - began >= windowSeconds
         own.set(`${route} ${key}`, [route, key, isOver ? now : began, added + (isOver ? 0 : count)])
       }
-      isUntold = true
+      hasNews = true
     },
     on: (_topic, listener) => {
       receive = listener

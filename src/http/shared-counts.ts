@@ -9,7 +9,7 @@ interface Count {
 }
 
 /** What was counted since the last time. */
-export type Told = readonly (readonly [route: string, key: string, added: number])[]
+export type NewCounts = readonly (readonly [route: string, key: string, added: number])[]
 
 const pauseMilliseconds = 100
 /** Of a route; beyond it the one that was seen first starts again. */
@@ -25,7 +25,7 @@ export function sharedCounts(
   peers: Pick<Peers, 'tell' | 'on'>,
 ): FastifyRateLimitStoreCtor {
   const counts = new Map<string, Map<string, Count>>()
-  let untold = new Map<string, Map<string, number>>()
+  let unpublished = new Map<string, Map<string, number>>()
   let timer: NodeJS.Timeout | undefined
 
   function add(route: string, key: string, added: number, window: number): Count {
@@ -45,16 +45,16 @@ export function sharedCounts(
 
   function tell(): void {
     timer = undefined
-    const told: Told = [...untold].flatMap(([route, keys]) =>
+    const news: NewCounts = [...unpublished].flatMap(([route, keys]) =>
       [...keys].map(([key, added]) => [route, key, added] as const),
     )
-    untold = new Map()
-    peers.tell('rates', told)
+    unpublished = new Map()
+    peers.tell('rates', news)
   }
 
   // `as`: what `tell` of another worker sent.
-  peers.on('rates', (told) => {
-    for (const [route, key, added] of told as Told) add(route, key, added, minuteMilliseconds)
+  peers.on('rates', (news) => {
+    for (const [route, key, added] of news as NewCounts) add(route, key, added, minuteMilliseconds)
   })
   app.addHook('onClose', async () => clearTimeout(timer))
 
@@ -73,8 +73,8 @@ export function sharedCounts(
       window = minuteMilliseconds,
     ): void {
       const { count, began } = add(this.#route, key, 1, window)
-      const ofRoute = untold.get(this.#route) ?? new Map<string, number>()
-      untold.set(this.#route, ofRoute.set(key, (ofRoute.get(key) ?? 0) + 1))
+      const ofRoute = unpublished.get(this.#route) ?? new Map<string, number>()
+      unpublished.set(this.#route, ofRoute.set(key, (ofRoute.get(key) ?? 0) + 1))
       timer ??= setTimeout(tell, pauseMilliseconds).unref()
       respond(null, { current: count, ttl: window - (performance.now() - began) })
     }

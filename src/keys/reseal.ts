@@ -148,7 +148,7 @@ function keysBeforeAndAfter(change: SecretChange, after: Buffer): readonly Buffe
   return [before, after]
 }
 
-/** Returns the writes of what is sealed again. What no key opens stays as it is: a sample, or a key of long ago. */
+/** Returns the writes of what is sealed again. What no key opens is left unchanged: a sample, or a very old key. */
 function each<T>(all: readonly T[], writeOf: (one: T) => Write | undefined) {
   const writes: Write[] = []
   let unopened = 0

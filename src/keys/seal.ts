@@ -87,7 +87,7 @@ export function sealWith(
   return parts.join(partMark)
 }
 
-/** Whether each of these keys opens a part of its own, and no part is left. */
+/** Whether each of these keys opens exactly one part, and no part is left. */
 export function isSealedWith(keys: readonly Buffer[], text: string, id: string): boolean {
   const parts = text.split(partMark)
   return (

@@ -268,8 +268,8 @@ const nothing = { scope: [], resource: [] }
 function claimFacts(claims: Readonly<Record<string, unknown>>): Facts {
   const { iss, sub, aud, client_id: client, scope, iat, exp, jti } = claims
   const texts = { iss, sub, aud, client_id: client, scope, jti }
-  const told = Object.entries(texts).filter(([, value]) => value !== undefined)
+  const present = Object.entries(texts).filter(([, value]) => value !== undefined)
   const issuedAt = typeof iat === 'number' ? iat : undefined
   const expiresAt = typeof exp === 'number' ? exp : undefined
-  return { ...Object.fromEntries(told.map(([name, value]) => [name, String(value)])), issuedAt, expiresAt }
+  return { ...Object.fromEntries(present.map(([name, value]) => [name, String(value)])), issuedAt, expiresAt }
 }

@@ -42,12 +42,12 @@ export function underManagement(deps: Deps, port: number): Managed {
 function addPages(listener: FastifyInstance, app: FastifyInstance, deps: Deps, metrics: Metrics): void {
   const { store, keys, clock, peers } = deps
   // A scrape matters most when the store is down.
-  const told = async () => ({
+  const readStatus = async () => ({
     activity: await store.activity(),
     keys: await store.list('key'),
     now: clock(),
   })
-  const read = () => told().catch(() => undefined)
+  const read = () => readStatus().catch(() => undefined)
   // A crash loses only what was counted since.
   const leave = async () => peers?.leave('metrics-left', await metrics.lasting())
   peers?.on('metrics', async () => {

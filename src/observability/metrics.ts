@@ -22,9 +22,9 @@ export interface Metrics {
    * Everything in the text format of Prometheus; without the figures of the store if it does not respond.
    * @param others What the other workers of this server count, which is added up.
    */
-  scrape(told: Told | undefined, others?: readonly Samples[]): Promise<string>
+  scrape(status: ServerStatus | undefined, others?: readonly Samples[]): Promise<string>
   /** The same of this worker alone, for another one to add up. */
-  samples(told: Told | undefined): Promise<Samples>
+  samples(status: ServerStatus | undefined): Promise<Samples>
   /** What must not get lost when this worker ends, because its sum would decrease. */
   lasting(): Promise<Samples>
   /** Takes that over from a worker that has ended. */
@@ -36,7 +36,7 @@ export interface Metrics {
 export type Samples = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
 /** What a scrape reads from the store. */
-export interface Told {
+export interface ServerStatus {
   readonly activity: StoreActivity
   readonly keys: readonly StoredKey[]
   readonly now: Seconds
@@ -99,17 +99,17 @@ export function createMetrics(): Metrics {
   subscribe(checkpointChannel.name, onCheckpoint)
   const state = stateGauges(registers)
   let inherited: Samples = []
-  const samples = async (told?: Told) => {
-    state.show(told)
+  const samples = async (status?: ServerStatus) => {
+    state.show(status)
     const own = await registry.getMetricsAsJSON()
     return AggregatorRegistry.aggregate([own, inherited]).getMetricsAsJSON()
   }
   return {
     ...countersOf(registers),
-    scrape: async (told, others) => {
+    scrape: async (status, others) => {
       if (others !== undefined)
-        return AggregatorRegistry.aggregate([await samples(told), ...others]).metrics()
-      state.show(told)
+        return AggregatorRegistry.aggregate([await samples(status), ...others]).metrics()
+      state.show(status)
       return registry.metrics()
     },
     samples,
@@ -191,12 +191,12 @@ function stateGauges(registers: Registry[]) {
     }
   }
   return {
-    show: (told: Told | undefined) => {
+    show: (status: ServerStatus | undefined) => {
       for (const one of all) one.reset()
       // Without labels they would be 0 after a reset: an unknown value is left out altogether.
       for (const one of [grants, rejections, waiting]) one.remove()
-      if (told === undefined) return
-      const { activeGrants, rejectionsKept, connections } = told.activity
+      if (status === undefined) return
+      const { activeGrants, rejectionsKept, connections } = status.activity
       if (activeGrants !== undefined) grants.set(activeGrants)
       rejections.set(rejectionsKept)
       if (connections !== undefined) {
@@ -204,7 +204,7 @@ function stateGauges(registers: Registry[]) {
         pool.set({ state: 'idle' }, connections.idle)
         waiting.set(connections.waiting)
       }
-      showKeys(told.keys, told.now)
+      showKeys(status.keys, status.now)
     },
   }
 }

@@ -60,7 +60,7 @@ export interface Row extends Partial<Omit<Step, 'with'>> {
   readonly registers?: Values
   /** Its browser has no session. */
   readonly fresh?: boolean
-  /** Of a list, each is sent in a run of its own. */
+  /** Each entry of a list is sent in a separate run. */
   readonly with?: Values | readonly Values[]
   readonly steps?: readonly Step[]
 }

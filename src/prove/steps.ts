@@ -33,7 +33,7 @@ interface Sender {
   readonly by: Client | undefined
 }
 
-/** What a step brought: the end of an authorization request, a response, or a judgement of its own. */
+/** The result of a step: the end of an authorization request, a response, or its own judgement. */
 export type Came = Ended | Seen | Judgement
 
 /** Requests by the name that `send` has; the name of an endpoint is a form that is posted there. */

@@ -29,7 +29,7 @@ export interface Wire {
   readonly count: () => number
 }
 
-/** A request that is not sent: its origin or address is not one of those that were allowed. */
+/** A request that is not sent: its origin or address is not allowed. */
 export class NotAllowed extends NotTestable {}
 
 const timeoutSeconds = 20

@@ -31,7 +31,7 @@ type GrantRow = Omit<Tables['grants']['$inferSelect'], 'clientSeq' | 'userSeq'> 
   readonly clientSeq: number | null
   readonly userSeq: number | null
 }
-/** A grant as it is read, with the time its user was locked; without a client or a user that is gone. */
+/** A grant with the time its user was locked. Its client or user is absent if it was deleted. */
 type FoundGrantRow = Omit<GrantRow, 'clientSeq' | 'userSeq'> & {
   readonly clientId: string | null
   /** NULL: no user approved it. */

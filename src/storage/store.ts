@@ -138,7 +138,7 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 
 /**
  * What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the
- * others. A decision to insert a grant waits for none: what it reads stays as it is until it is committed.
+ * others. A decision to insert a grant waits for none: what it reads cannot change until it is committed.
  * @returns The locks, in the order in which they are taken: the same for all who take several.
  */
 export function locksOf(kind: FindKind, key: string): readonly string[] {
@@ -263,7 +263,7 @@ export class Overtaken extends Error {
   }
 }
 
-/** Everything a store holds: the rows of each table, as they are there. */
+/** Everything a store holds: the stored rows of each table. */
 export type StoreContents = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>
 
 /** Which connections are listed. */

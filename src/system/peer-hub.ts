@@ -34,14 +34,14 @@ export function createHub(): Hub {
 
   function bequeath(): void {
     if (leader === undefined) return
-    for (const [topic, body] of inheritance) send(leader, { kind: 'told', topic, body })
+    for (const [topic, body] of inheritance) send(leader, { kind: 'message', topic, body })
     inheritance = []
   }
 
   function pass(from: Worker, { topic, body, ask }: Extract<FromWorker, { kind: 'tell' }>): void {
     const others = [...ready].filter((worker) => worker !== from)
     if (ask === undefined) {
-      for (const worker of others) send(worker, { kind: 'told', topic, body })
+      for (const worker of others) send(worker, { kind: 'message', topic, body })
       return
     }
     lastQuestion += 1
@@ -59,7 +59,7 @@ export function createHub(): Hub {
       if (reply !== undefined) bodies.push(reply)
       if (waiting.size === 0) finish()
     })
-    for (const worker of others) send(worker, { kind: 'told', topic, body, ask: question })
+    for (const worker of others) send(worker, { kind: 'message', topic, body, ask: question })
     if (others.length === 0) finish()
   }
 

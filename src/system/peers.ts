@@ -31,7 +31,7 @@ export type ToWorker =
   | { readonly kind: 'lead' }
   /** `isReplaced`: the server goes on with other workers. */
   | { readonly kind: 'stop'; readonly isReplaced: boolean }
-  | { readonly kind: 'told'; readonly topic: string; readonly body?: unknown; readonly ask?: number }
+  | { readonly kind: 'message'; readonly topic: string; readonly body?: unknown; readonly ask?: number }
   | { readonly kind: 'replies'; readonly ask: number; readonly bodies: readonly unknown[] }
 
 /** A worker's connection to the primary process. */
@@ -54,7 +54,7 @@ export function connectToPrimary(count: number): WorkerChannel {
   // A primary process that has ended takes nothing; then this one ends, too.
   const send = (message: FromWorker) => void (process.connected && process.send?.(message, () => {}))
 
-  async function respond({ topic, body, ask }: Extract<ToWorker, { kind: 'told' }>): Promise<void> {
+  async function respond({ topic, body, ask }: Extract<ToWorker, { kind: 'message' }>): Promise<void> {
     const response = await receivers.get(topic)?.(body)
     if (ask !== undefined) send({ kind: 'reply', ask, body: response })
   }
@@ -67,7 +67,7 @@ export function connectToPrimary(count: number): WorkerChannel {
       stop(message.isReplaced)
     }
     // One that has no response is left out.
-    if (message.kind === 'told') respond(message).catch(() => {})
+    if (message.kind === 'message') respond(message).catch(() => {})
     if (message.kind === 'replies') asked.get(message.ask)?.(message.bodies)
   })
   return {

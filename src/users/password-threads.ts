@@ -22,7 +22,7 @@ const waiting: Job[] = []
 const idle: Worker[] = []
 let started = 0
 
-/** Derives an argon2id hash, RFC 9106. Those that find no thread wait for one in their order. */
+/** Derives an argon2id hash, RFC 9106. Hashes wait in order for a free thread. */
 export function derive(parameters: Argon2Parameters): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     waiting.push({ parameters, resolve, reject })

@@ -157,7 +157,7 @@ export const leaveGroup: Operation = {
   },
 }
 
-/** Changes the tree, if the caller may change the groups as they were and as they are then. */
+/** Changes the tree if the caller may change the groups both before and after it. */
 async function changeTree(
   { caller, context, deps, store, administrators }: Call<unknown>,
   decide: (groups: readonly Group[]) => Decision<Group>,

@@ -174,7 +174,7 @@ export function responding<T>(
   })
 }
 
-/** Makes a change of what is there, and makes it again of what is there then if another change came first. */
+/** Changes the stored record. If another change came first, it is made again from the new one. */
 export async function retried<T>(change: () => Promise<T>): Promise<T> {
   for (let left = 4; ; left -= 1)
     try {

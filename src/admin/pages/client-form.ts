@@ -54,7 +54,7 @@ const labels = {
 }
 type Labelled = keyof typeof labels
 
-/** The members whose fields of their own a kind has not. */
+/** The members that have their own fields, which this kind of client does not. */
 const without: Readonly<Record<ClientKind, readonly string[]>> = {
   web: ['resources'],
   native: ['pkce', 'resources'],
@@ -75,7 +75,7 @@ function atBrowser(): readonly Labelled[] {
   ]
 }
 
-/** The members that a page of their own changes. */
+/** The members that another page changes. */
 const elsewhere: readonly string[] = ['allowed_groups']
 
 const fieldNames: Readonly<Record<string, string>> = { client_name: 'name', resources: 'resource' }

@@ -59,9 +59,9 @@ export function addApplyCommand(program: Command): void {
 async function apply({ file, prune, dryRun, ...flags }: ApplyFlags): Promise<void> {
   const entries = readFiles(file)
   await withTarget(flags, { wanted: entries, writes: dryRun !== true }, async (target) => {
-    const told: Readonly<Record<string, unknown>>[] = []
+    const reports: Readonly<Record<string, unknown>>[] = []
     const tell = (members: Readonly<Record<string, unknown>>) => {
-      if (flags.json) told.push(members)
+      if (flags.json) reports.push(members)
       else printMembers(members)
     }
     const setting: Setting = { target, faults: [], tell }
@@ -70,7 +70,7 @@ async function apply({ file, prune, dryRun, ...flags }: ApplyFlags): Promise<voi
     if (!flags.json) printChanges(changes)
     const isWritten = dryRun !== true && changes.length > 0
     if (isWritten) await writeAll(flags, planned)
-    if (flags.json) printJson({ changes, applied: isWritten, told })
+    if (flags.json) printJson({ changes, applied: isWritten, told: reports })
     else process.stdout.write(`${summaryOf(changes, dryRun === true)}\n`)
     if (dryRun && changes.length > 0) throw new WouldChange()
   })

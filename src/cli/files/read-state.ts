@@ -23,7 +23,7 @@ import type { State } from './state.ts'
 /**
  * Reads what files can describe.
  * @param entries What the files have; absent: all is read.
- * @param see Takes each object, as it is described.
+ * @param see Receives each object in the form of the files.
  */
 export async function readState(
   operator: Operator,

@@ -2,17 +2,17 @@
  * What a client did at a misbehaving issuer, and the verdict. It was fooled if, after a wrong response, it did what
  * only a client does that accepted it; it rejected the response if it did not; otherwise it did not reach the issuer.
  */
-import { type Criterion, isCall, type JudgedStep, onlyTold, usesTheTokens } from './criteria.ts'
+import { type Criterion, isCall, type JudgedStep, onlyReported, usesTheTokens } from './criteria.ts'
 import type { Step } from './step.ts'
 
 /** What a client reports about itself. */
-export interface Told {
+export interface ReportedOutcome {
   readonly outcome: 'rejected' | 'fooled'
   readonly reason?: string
 }
 
 /** Whether a client accepted a wrong response, or received none. */
-export type Verdict = Told['outcome'] | 'not reached'
+export type Verdict = ReportedOutcome['outcome'] | 'not reached'
 
 /** What was seen at one issuer. */
 export interface Seen {
@@ -21,7 +21,7 @@ export interface Seen {
   readonly wrong: number
   /** The request that showed that the client was fooled. */
   readonly evidence?: string
-  readonly told?: Told
+  readonly outcome?: ReportedOutcome
   /** What came after the first wrong response, oldest first. */
   readonly next: readonly string[]
   /** An access token of this issuer was used: a whole flow succeeded. */
@@ -62,8 +62,8 @@ export class Conduct {
   }
 
   /** Adds the client's own report. */
-  tell(told: Told): void {
-    this.#memory.told = told
+  addOutcome(outcome: ReportedOutcome): void {
+    this.#memory.outcome = outcome
   }
 
   /** Deletes what was seen. */
@@ -72,12 +72,12 @@ export class Conduct {
   }
 
   seen(): Seen {
-    const { wrongCount, evidence, told, next, isCompleted } = this.#memory
+    const { wrongCount, evidence, outcome, next, isCompleted } = this.#memory
     return {
       verdict: this.#verdict(),
       wrong: wrongCount,
       ...(evidence !== undefined && { evidence }),
-      ...(told && { told }),
+      ...(outcome && { outcome }),
       next,
       isCompleted,
     }
@@ -97,10 +97,10 @@ export class Conduct {
 
   /** What was seen counts more than what the client reports, unless it reports that it was fooled. */
   #verdict(): Verdict {
-    const { wrongCount, evidence, told, isUsed, isMoment } = this.#memory
+    const { wrongCount, evidence, outcome, isUsed, isMoment } = this.#memory
     if (wrongCount === 0) return 'not reached'
-    if (evidence !== undefined || told?.outcome === 'fooled') return 'fooled'
-    if (this.#criterion === onlyTold) return told?.outcome ?? 'not reached'
+    if (evidence !== undefined || outcome?.outcome === 'fooled') return 'fooled'
+    if (this.#criterion === onlyReported) return outcome?.outcome ?? 'not reached'
     return isUsed && !isMoment ? 'not reached' : 'rejected'
   }
 }
@@ -113,7 +113,7 @@ function emptyMemory() {
     wrongCount: 0,
     next: [] as string[],
     evidence: undefined as string | undefined,
-    told: undefined as Told | undefined,
+    outcome: undefined as ReportedOutcome | undefined,
     /** Tokens of a wrong response were used. */
     isUsed: false,
     /** A wrong response has come to matter. */

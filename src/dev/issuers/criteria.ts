@@ -213,7 +213,7 @@ export const repeatsTheRejected: Criterion = {
 export const never: Criterion = { text: 'never: this issuer does nothing wrong', isMet: () => false }
 
 /** For what only the client can know. */
-export const onlyTold: Criterion = {
+export const onlyReported: Criterion = {
   text: 'it reports this itself (POST …/outcome), because only the client knows how it treats the response',
   isMet: () => false,
 }

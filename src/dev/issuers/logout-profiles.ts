@@ -1,4 +1,4 @@
-import { onlyTold } from './criteria.ts'
+import { onlyReported } from './criteria.ts'
 import { type Profile, profilesOf } from './profile.ts'
 
 /** The logout token for a client is wrong, OpenID Connect Back-Channel Logout §2.4. */
@@ -32,7 +32,7 @@ export const logoutTokens: readonly Profile[] = profilesOf(
       ledger: 'oidc-bcl-2.4-sub-or-sid',
       title: 'sid in the logout token is that of another session',
       sound: 'ends the session with that sid, if it has one, and no other session of the user',
-      fooledWhen: onlyTold,
+      fooledWhen: onlyReported,
       alterLogout: (claims) => ({ ...claims, sid: 'another-session' }),
     },
   },

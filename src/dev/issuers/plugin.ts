@@ -65,10 +65,10 @@ export const misbehavingIssuers: DevPart = async (app, deps) => {
     return reply.code(204).send()
   })
   app.post<{ Params: { profile: string } }>('/issuers/:profile/outcome', async ({ params, body }, reply) => {
-    const told = requireBody(Outcome, body)
+    const outcome = requireBody(Outcome, body)
     const found = watchedAt(params.profile)
     if (found === undefined) throw missing('lychgate-dev-profile', 'there is no such profile')
-    found.conduct.tell(told)
+    found.conduct.addOutcome(outcome)
     return reply.code(204).send()
   })
 }

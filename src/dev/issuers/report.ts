@@ -53,13 +53,13 @@ function isReference({ alter, alterLogout }: Profile): boolean {
 function reported(
   profile: Profile,
   root: string,
-  { verdict, told, isCompleted, ...seen }: Seen,
+  { verdict, outcome, isCompleted, ...seen }: Seen,
 ): ReportedProfile {
   return {
     ...listed(profile, root),
     // Only the issuer that behaves alters nothing.
     verdict: isReference(profile) && isCompleted ? 'passed' : verdict,
     ...seen,
-    ...(told && { told: told.reason === undefined ? told.outcome : `${told.outcome}: ${told.reason}` }),
+    ...(outcome && { told: [outcome.outcome, outcome.reason].filter(Boolean).join(': ') }),
   }
 }

@@ -18,7 +18,7 @@ import {
 import {
   callsAnyway,
   keepsUsingTokens,
-  onlyTold,
+  onlyReported,
   repeatsTheRejected,
   showsNoToken,
   usesAnyToken,
@@ -242,7 +242,7 @@ export const tokenResponses: readonly Profile[] = profilesOf(usesTheTokens, {
     ledger: 'rfc7662-2.2-active-boolean',
     title: 'introspection returns active as the string "false" for an inactive token',
     sound: 'treats a token as active only if active is true',
-    fooledWhen: onlyTold,
+    fooledWhen: onlyReported,
     alter: inJson(
       'introspection',
       replace('active', (active) => (active === false ? 'false' : undefined)),

@@ -82,13 +82,13 @@ function showCall(call: Call, seen: Exchange | undefined) {
     tookMs,
   } = call
   const { pathname, search, host } = new URL(url)
-  const told = responseHeaders.filter(([name]) => shownHeaders.test(name))
+  const shown = responseHeaders.filter(([name]) => shownHeaders.test(name))
   const head = [`${method} ${pathname}${search}`, `host: ${host}`, ...lines(Object.entries(headers))]
   return {
     tookMs,
     request: message(head, body === undefined ? undefined : (indented(body) ?? body.replaceAll('&', '\n&'))),
     answer: message(
-      [status === 0 ? 'no response' : `${status}`, ...lines(told)],
+      [status === 0 ? 'no response' : `${status}`, ...lines(shown)],
       indented(response) ?? response,
     ),
     curl: curlOf(call),

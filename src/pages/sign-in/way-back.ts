@@ -43,7 +43,7 @@ function macOf(id: string, browserHash: Hash, target: string): string {
 /**
  * Adds to the error of a request that has ended what happened, where that is known, and a link that starts again: to
  * the app, by its registered metadata alone, or to the page of this server; to the account page if no request is named.
- * Other errors stay as they are.
+ * Other errors are unchanged.
  */
 export function wayBack(app: FastifyInstance, { service, clock }: Needs<'service' | 'clock'>) {
   return async (error: OAuthError, request: FastifyRequest): Promise<OAuthError> => {

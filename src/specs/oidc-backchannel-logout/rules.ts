@@ -71,16 +71,16 @@ export function dueAtSessionEnd(
   session: Session,
   before: AtSessionEnd | undefined,
 ): AtSessionEnd | undefined {
-  const isTold = logoutUriOf(client) !== undefined && grant.scope.includes('openid')
+  const isNotified = logoutUriOf(client) !== undefined && grant.scope.includes('openid')
   const isBound = endsWithSession(grant, client)
-  if (!isTold && !isBound) return undefined
+  if (!isNotified && !isBound) return undefined
   return {
     sid: before?.sid ?? mintSid(session.id, client.id),
     sessionId: session.id,
     userId: session.userId,
     clientId: client.id,
     expiresAt: session.expiresAt,
-    ...((isTold || before?.inserts) && { inserts: logoutDeliveryKind.name }),
+    ...((isNotified || before?.inserts) && { inserts: logoutDeliveryKind.name }),
     ...((isBound || before?.revokes) && { revokes: 'oidc-bcl-2.7-refresh-tokens' }),
   }
 }

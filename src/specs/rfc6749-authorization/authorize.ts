@@ -81,7 +81,7 @@ export const authorize: Plugin<'config' | 'store' | 'clock' | 'random' | 'servic
     }
   }
 
-  /** Holds a request whose hint must not be in a URL, as it is or in a request object. */
+  /** Holds a request whose hint, plain or in a request object, must not be in a URL. */
   const heldInstead = async (
     { parameters, extra }: LoadedRequest,
     client: Client,

@@ -18,7 +18,7 @@ export interface ClientCredentialsRequest {
 
 /**
  * Issues an access token to a client that acts for itself, RFC 6749 §4.4.3, and never a refresh token.
- * @param client As it is now: removed, or changed since it authenticated, it gets nothing.
+ * @param client The current record: a client that was deleted or changed after it authenticated gets no token.
  * @param fresh The id and secret of the grant.
  * @throws {OAuthError} `invalid_client`, `unauthorized_client`, `invalid_scope` or `invalid_target`.
  */

@@ -32,7 +32,7 @@ export interface Registration {
 }
 
 /** RFC 7592 §2.2: members that the server issues must not be sent in an update. */
-const toldMembers = [
+const issuedMembers = [
   'registration_access_token',
   'registration_client_uri',
   'client_secret_expires_at',
@@ -103,9 +103,9 @@ function termsOf(method: string, { redirectUris, extra }: Pick<Client, 'redirect
  * @throws {OAuthError} `invalid_redirect_uri`, `invalid_client_metadata`
  */
 export function updateClient(client: Client, metadata: JsonObject, policy: RegistrationPolicy): Client {
-  const event = toldMembers.find((name) => (metadata[name] ?? undefined) !== undefined)
-  if (event !== undefined) {
-    throw rejection(`${event} must not be in an update`, { rule: 'rfc7592-2.2-forbidden-members' })
+  const member = issuedMembers.find((name) => (metadata[name] ?? undefined) !== undefined)
+  if (member !== undefined) {
+    throw rejection(`${member} must not be in an update`, { rule: 'rfc7592-2.2-forbidden-members' })
   }
   if (metadata['client_id'] !== client.id) {
     throw rejection('client_id must be the one of this client', { rule: 'rfc7592-2.2-client-id-must-match' })

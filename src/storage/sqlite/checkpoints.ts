@@ -46,8 +46,8 @@ export function checkpoints(
       // If a reader stopped it, its time says nothing; if the machine was busy, it says little.
       if (copied === written)
         pages = within(pages * within(wantedMilliseconds / milliseconds, 0.5, 1.25), fewestPages, mostPages)
-      const told: Checkpoint = { seconds: milliseconds / 1000 }
-      checkpointChannel.publish(told)
+      const done: Checkpoint = { seconds: milliseconds / 1000 }
+      checkpointChannel.publish(done)
     },
   }
 }

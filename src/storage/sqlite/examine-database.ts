@@ -35,7 +35,7 @@ export function examineDatabase(file: string, isAdministered: Condition['holds']
 }
 
 /**
- * A connection that writes nothing. One that cannot write leaves a journal of its own behind; so where there is none
+ * A read-only connection. One without write access would leave its journal behind; so where there is none
  * (no server has the file open), it is one that could: the last of those to close takes its journal along.
  */
 function openUnchanged(file: string): Database.Database {

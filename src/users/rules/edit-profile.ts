@@ -25,7 +25,7 @@ const derived: readonly string[] = ['updated_at', 'preferred_username']
 function changedMembers(before: User, after: User): readonly string[] {
   const isMoved = before.email !== after.email
   const claims = differences(before.claims, after.claims).filter(
-    // A new address is not verified, which is no change of its own.
+    // A new address is not verified; this is not listed as another change.
     (name) =>
       !derived.includes(name) && !(name === 'email_verified' && isMoved && after.claims[name] !== true),
   )

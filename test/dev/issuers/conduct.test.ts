@@ -12,7 +12,7 @@ import {
   namesADocument,
   never,
   obeysTheAudience,
-  onlyTold,
+  onlyReported,
   pollsAfterTheEnd,
   pollsAgain,
   pollsTooSoon,
@@ -246,7 +246,14 @@ const histories: readonly [string, Criterion, readonly Step[], Step, readonly St
   ['starts another device', pollsTooSoon, [], pollAt(1001), [device, pollAt(1002, 'e')], 'rejected'],
   ['was denied, and starts anew', pollsAgain, [], pollAt(1001), [device, pollAt(1002, 'e')], 'rejected'],
   ['was denied, and polls on', pollsAgain, [], pollAt(1001), [pollAt(1900)], 'fooled'],
-  ['does whatever where only it can say', onlyTold, [], step('introspection'), [call('a')], 'not reached'],
+  [
+    'does whatever where only it can say',
+    onlyReported,
+    [],
+    step('introspection'),
+    [call('a')],
+    'not reached',
+  ],
 ]
 
 for (const [what, criterion, before, lie, after, expected] of histories) {
@@ -258,7 +265,7 @@ for (const [what, criterion, before, lie, after, expected] of histories) {
 t.test('no client counts as deceived by a response it did not get', async (t) => {
   const conduct = new Conduct(goesOnHere)
   conduct.add(step('registration'), false)
-  conduct.tell({ outcome: 'fooled' })
+  conduct.addOutcome({ outcome: 'fooled' })
   t.equal(conduct.seen().verdict, 'not reached')
 })
 

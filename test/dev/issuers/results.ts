@@ -1,6 +1,6 @@
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import {
-  onlyTold,
+  onlyReported,
   pollsAfterTheEnd,
   pollsTooSoon,
   usesTheExpired,
@@ -105,7 +105,7 @@ export function surroundingsOf(
   return {
     issuer,
     ...(isForDevices && { device: devices.get(fooledWhen) ?? 'approved' }),
-    ...(fooledWhen === onlyTold && { tell }),
+    ...(fooledWhen === onlyReported && { tell }),
     ...(fooledWhen === usesTheExpired && { waitForExpiry }),
   }
 }
