@@ -18,9 +18,14 @@ t.test('a copy goes into a bucket, is rehearsed from there, and restored', async
   const first = objects.get('/copies/school/lychgate.db')
   t.equal(first?.subarray(0, 15).toString(), 'SQLite format 3')
 
-  const again = await lychgate('backup', 's3://copies/school/lychgate.db')
-  const line = /^lychgate: file: s3:\/\/copies\/school\/lychgate\.db exists; name another, [^\n]*\n$/
-  t.match(again, { code: 1, stdout: '', stderr: line })
+  const line = /^lychgate: file: s3:\/\/copies\/\w+\/\w+\.db exists; name another, [^\n]*\n$/
+  const rejected = { code: 1, stdout: '', stderr: line }
+  fault.isRacing = true
+  t.match(await lychgate('backup', 's3://copies/school/raced.db'), rejected)
+  t.equal(objects.get('/copies/school/raced.db')?.toString(), 'of another')
+  fault.isUnconditional = true
+  t.match(await lychgate('backup', 's3://copies/school/lychgate.db'), rejected)
+  t.equal(objects.get('/copies/school/lychgate.db'), first)
   await register(running.server)
   t.match(await lychgate('backup', '--force', 's3://copies/school/lychgate.db'), { code: 0, stderr: '' })
   t.not(objects.get('/copies/school/lychgate.db'), first)

@@ -13,8 +13,14 @@ const keysPerPage = 2
 /** Starts the server; `objects` holds what it stores, by `/BUCKET/KEY`. */
 export async function startBucketServer(t: Test) {
   const objects = new Map<string, Buffer>()
-  /** Cuts each download after its first bytes, as a lost connection does. */
-  const fault = { isCutting: false }
+  const fault = {
+    /** Cuts each download after its first bytes, as a lost connection does. */
+    isCutting: false,
+    /** Replaces an object in spite of `If-None-Match`, as older servers do. */
+    isUnconditional: false,
+    /** Has the object of another after it said that there is none. */
+    isRacing: false,
+  }
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '', 'http://bucket')
     const body = await buffer(request)
@@ -24,7 +30,7 @@ export async function startBucketServer(t: Test) {
     const { pathname } = url
     const object = objects.get(pathname)
     if (request.method === 'PUT') {
-      if (object !== undefined && request.headers['if-none-match'] === '*')
+      if (object !== undefined && !fault.isUnconditional && request.headers['if-none-match'] === '*')
         return reject(412, 'PreconditionFailed')
       objects.set(pathname, body)
       return response.end()
@@ -34,7 +40,10 @@ export async function startBucketServer(t: Test) {
       return response.writeHead(204).end()
     }
     if (url.searchParams.get('list-type') === '2') return response.end(listing(url))
-    if (object === undefined) return reject(404, 'NoSuchKey')
+    if (object === undefined) {
+      if (fault.isRacing) objects.set(pathname, Buffer.from('of another'))
+      return reject(404, 'NoSuchKey')
+    }
     if (fault.isCutting) {
       response.writeHead(200, { 'content-length': object.length }).write(object.subarray(0, 1000))
       return setImmediate(() => response.destroy())

@@ -84,9 +84,9 @@ export const issuerFaults = [
   {
     id: 'word-of-the-client-before-what-was-seen',
     file: 'src/dev/issuers/conduct.ts',
-    find: "    if (evidence !== undefined || told?.outcome === 'fooled') return 'fooled'\n",
+    find: "    if (evidence !== undefined || outcome?.outcome === 'fooled') return 'fooled'\n",
     replace:
-      "    if (told !== undefined) return told.outcome\n    if (evidence !== undefined) return 'fooled'\n",
+      "    if (outcome !== undefined) return outcome.outcome\n    if (evidence !== undefined) return 'fooled'\n",
     tests: test('issuers'),
   },
   {

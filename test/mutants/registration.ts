@@ -172,8 +172,8 @@ export const registrationFaults = [
     id: 'told-members-sent-back',
     rule: 'rfc7592-2.2-forbidden-members',
     file: client,
-    find: 'toldMembers.find((name) => (',
-    replace: "toldMembers.find((name) => name === 'client_secret_expires_at' && (",
+    find: 'issuedMembers.find((name) => (',
+    replace: "issuedMembers.find((name) => name === 'client_secret_expires_at' && (",
   },
   {
     id: 'update-changes-the-client-type',

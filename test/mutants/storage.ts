@@ -1,6 +1,7 @@
 import type { Fault } from './fault.ts'
 
 const backupFolder = ['test/cli/backup-folder.test.ts'] as const
+const backupBucket = ['test/cli/backup-bucket.test.ts'] as const
 const checkpoints = ['test/storage/checkpoints.test.ts'] as const
 const copy = ['test/storage/copy-database.test.ts'] as const
 const moving = ['test/storage/copy.test.ts'] as const
@@ -126,9 +127,44 @@ export const storageFaults = [
   {
     id: 'backup-deletes-what-others-made',
     file: 'src/cli/backup-folder.ts',
-    find: 'const copyName = /^lychgate-\\d{4}-\\d\\d-\\d\\dT\\d\\d-\\d\\d-\\d\\dZ\\.db$/',
-    replace: 'const copyName = /^lychgate/',
+    find: 'names.filter((name) => copyName.test(name))',
+    replace: "names.filter((name) => name.startsWith('lychgate'))",
     tests: backupFolder,
+  },
+  {
+    id: 'bucket-replaced-without-force',
+    file: 'src/outbound/bucket.ts',
+    find: 'if (!replace && (await exists(key)))',
+    replace: 'if (false)',
+    tests: backupBucket,
+  },
+  {
+    id: 'bucket-replaced-in-a-race',
+    file: 'src/outbound/bucket.ts',
+    find: "replace ? {} : { 'if-none-match': '*' }",
+    replace: '{}',
+    tests: backupBucket,
+  },
+  {
+    id: 'bucket-download-cut-short-is-used',
+    file: 'src/outbound/bucket.ts',
+    find: "throw new BucketFailed('the download ended too early', { cause })",
+    replace: 'void cause',
+    tests: backupBucket,
+  },
+  {
+    id: 'bucket-deletes-in-another-folder',
+    file: 'src/cli/backup-bucket.ts',
+    find: 'bucket.delete(key + own)',
+    replace: 'bucket.delete(own)',
+    tests: backupBucket,
+  },
+  {
+    id: 'bucket-over-http-on-the-network',
+    file: 'src/settings/checks.ts',
+    find: "const isLocal = url?.protocol === 'http:' && isLoopbackIssuer(url.href)",
+    replace: "const isLocal = url?.protocol === 'http:'",
+    tests: backupBucket,
   },
   {
     id: 'backup-deletes-the-newest',

@@ -36,7 +36,7 @@ export const workerFaults = [
   {
     id: 'counts-kept-by-each-worker',
     file: 'src/http/shared-counts.ts',
-    find: "peers.tell('rates', told)",
+    find: "peers.tell('rates', news)",
     replace: '',
     tests: ['test/http/shared-counts.test.ts'],
   },
