@@ -33,7 +33,7 @@ export interface ClientMember {
     members: JsonObject,
     name: string,
     offered?: readonly SigningAlgorithm[],
-    declared?: Pick<ClientDeclarations, 'responseModes'>,
+    declared?: Pick<ClientDeclarations, 'responseModes' | 'withoutPasskeys'>,
   ): unknown
   /** Details of a change that the audit log keeps in addition to the member's name. */
   readonly factsOf?: (before: unknown, after: unknown) => Readonly<Record<string, string>>
@@ -59,6 +59,8 @@ export interface ClientDeclarations {
   readonly grantTypes: Readonly<Record<string, GrantTypeDeclaration>>
   /** The response modes that specifications add. */
   readonly responseModes?: Readonly<Record<string, unknown>>
+  /** No passkey can be created for the issuer, so that no client may require one. */
+  readonly withoutPasskeys?: true
   readonly clientAuthentication: Readonly<
     Record<
       string,

@@ -14,7 +14,7 @@ export type ReadMembers = Pick<
  */
 export function readMembers(
   members: JsonObject,
-  declared: Pick<ClientDeclarations, 'clientMetadata' | 'responseModes'>,
+  declared: Pick<ClientDeclarations, 'clientMetadata' | 'responseModes' | 'withoutPasskeys'>,
   offered?: readonly SigningAlgorithm[],
 ): ReadMembers {
   const { clientMetadata } = declared

@@ -2,7 +2,7 @@ import type { ClientVocabulary } from '../clients/members.ts'
 import type { Config } from '../config/schema.ts'
 import { offeredAlgorithms } from '../domain/key-term.ts'
 import type { Declared } from './deps.ts'
-import { catalogueOf, openScopesOf } from './service.ts'
+import { catalogueOf, hasPasskeys, openScopesOf } from './service.ts'
 
 /** Returns what a client of this server may refer to. */
 export function vocabularyOf(config: Config, declared: Declared): ClientVocabulary {
@@ -12,6 +12,6 @@ export function vocabularyOf(config: Config, declared: Declared): ClientVocabula
     openScopes: openScopesOf(catalogue),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
     algorithms: offeredAlgorithms(config.keys),
-    declared,
+    declared: hasPasskeys(config) ? declared : { ...declared, withoutPasskeys: true },
   }
 }

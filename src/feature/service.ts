@@ -99,7 +99,7 @@ export function describeService(
     issuer: config.issuer,
     prefix,
     https: url.protocol === 'https:',
-    ...(isHostName(url.hostname) && { relyingParty: { id: url.hostname, origin: url.origin } }),
+    ...(hasPasskeys(config) && { relyingParty: { id: url.hostname, origin: url.origin } }),
     catalogue,
     scopes: own.scopes,
     openScopes: new Set(openScopesOf(catalogue)),
@@ -138,7 +138,7 @@ function beginningsOf(declared: Readonly<Record<string, GrantTypeDeclaration>>):
   }
 }
 
-/** Whether passkeys can be made for a host, Web Authentication Level 3 §5.4.2. */
-export function isHostName(host: string): boolean {
-  return !/^[\d.]+$|^\[/.test(host)
+/** Whether passkeys can be created for the issuer: its host is a name, Web Authentication Level 3 §5.4.2. */
+export function hasPasskeys({ issuer }: Pick<Config, 'issuer'>): boolean {
+  return !/^[\d.]+$|^\[/.test(URL.parse(issuer)?.hostname ?? '')
 }

@@ -14,6 +14,13 @@ export const signInPolicyFaults = [
     tests: over,
   },
   {
+    id: 'policy-of-a-client-without-passkeys',
+    file: 'src/users/policy/feature.ts',
+    find: "requirement.kind === 'passkey' && declared?.withoutPasskeys",
+    replace: 'declared === null',
+    tests: over,
+  },
+  {
     id: 'policy-of-groups-ignored',
     file: plugin,
     find: 'required.ofGroups ? [...atClient, ...required.of(await groupsOf(store, userId))] : atClient',
@@ -92,7 +99,7 @@ export const signInPolicyFaults = [
   },
   {
     id: 'passkey-maker-over-typed-name',
-    file: 'src/pages/account/passkeys.ts',
+    file: 'src/pages/passkey-creation.ts',
     find: '(isSuggested ? verified.maker : undefined) ??',
     replace: 'verified.maker ??',
     tests: ['test/pages/account/passkeys.test.ts'],

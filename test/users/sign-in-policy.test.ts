@@ -12,6 +12,8 @@ import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { Authenticator, askedOf } from '../helpers/authenticator.ts'
 import { ask, bodyOf, integrate, pageOf, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runHere } from '../helpers/commands.ts'
 import { addDeviceClient, openConfirmation, poll, startDevice } from '../helpers/device.ts'
 import { claimsOf, exchange, postAs, type TestClient, type Tokens } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -223,6 +225,26 @@ t.test('passkeys are not required where there can be none', async (t) => {
   t.match(broken('http://127.0.0.1:9400', { require: 'passkey' }).join(), 'the last administrator included')
   t.match(broken('http://localhost:9400', { require: 'passkeys' }).join(), 'signInPolicy.require: must be')
   t.strictSame(broken('http://localhost:9400', { require: 'passkey' }), [])
+})
+
+t.test('no client requires a passkey where there can be none', async (t) => {
+  const data = newFolder(t)
+  const client = [
+    'client',
+    'add',
+    '--name',
+    'Vault',
+    '--redirect-uri',
+    'https://vault.example/',
+    '--data',
+    data,
+  ]
+  const add = (issuer: string, required: string) =>
+    runHere([...client, '--required-sign-in', required], { environment: { LYCHGATE_ISSUER: issuer } })
+  const rejected = await add('https://192.0.2.7', 'passkey from 2030-01-01')
+  t.match(rejected, { code: 1, stderr: 'passkeys need an issuer with a host name' })
+  t.match(await add('https://192.0.2.7', 'second factor'), { code: 0 })
+  t.match(await add('https://auth.example', 'passkey'), { code: 0 })
 })
 
 t.test('no other way leads to a grant of a user', async (t) => {

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { rejection } from '../../clients/members.ts'
 import type { Config } from '../../config/schema.ts'
 import { type Feature, section } from '../../feature/feature.ts'
-import { isHostName } from '../../feature/service.ts'
+import { hasPasskeys } from '../../feature/service.ts'
 import { parseRequirement, requirementForm } from './requirement.ts'
 import { policyAccess } from './requirements.ts'
 
@@ -39,15 +39,15 @@ declare module '../../config/schema.ts' {
 }
 
 /** Where no passkey can be made, a policy that requires one would lock out every user, administrators too. */
-function* faults({ signInPolicy, issuer }: Config): Generator<string> {
-  const { require: ofAll, groups } = signInPolicy
+function* faults(config: Config): Generator<string> {
+  const { require: ofAll, groups } = config.signInPolicy
   const all = [{ where: 'require', text: ofAll }].concat(
     groups.map(({ require: text }, index) => ({ where: `groups.${index}.require`, text })),
   )
   for (const { where, text } of all) {
     const found = parseRequirement(text)
     if (found === undefined) yield `signInPolicy.${where}: must be ${requirementForm}`
-    else if (found.kind === 'passkey' && !isHostName(URL.parse(issuer)?.hostname ?? ''))
+    else if (found.kind === 'passkey' && !hasPasskeys(config))
       yield `signInPolicy.${where}: passkey would lock out every user, the last administrator included: passkeys need an issuer with a host name`
   }
 }
@@ -61,11 +61,14 @@ export const signInPolicy: Feature = {
     required_sign_in: {
       operatorOnly: true,
       schema: Type.String({ description: `How its users have to sign in: ${requirementForm}.` }),
-      read: (members, name) => {
+      read: (members, name, _algorithms, declared) => {
         const text = members[name] ?? ''
         if (text === '') return undefined
-        if (typeof text === 'string' && parseRequirement(text) !== undefined) return text
-        throw rejection(`${name} must be ${requirementForm}`)
+        const requirement = typeof text === 'string' ? parseRequirement(text) : undefined
+        if (requirement === undefined) throw rejection(`${name} must be ${requirementForm}`)
+        if (requirement.kind === 'passkey' && declared?.withoutPasskeys)
+          throw rejection(`${name} must not be passkey: passkeys need an issuer with a host name`)
+        return text
       },
     },
   },
