@@ -41,6 +41,14 @@ function answer(credential) {
   })
 }
 
+function creationOf(text) {
+  const options = withBytes(JSON.parse(text))
+  const { user } = options
+  // The first user has no name yet: it is the one in the form.
+  const name = user.name || form.elements.username.value
+  return { ...options, user: { ...user, name, displayName: user.displayName || name } }
+}
+
 let waiting
 
 async function ask(mediation) {
@@ -49,13 +57,19 @@ async function ask(mediation) {
   const { signal } = waiting
   const { request, create } = form.dataset
   const credential = create
-    ? await navigator.credentials.create({ publicKey: withBytes(JSON.parse(create)), signal })
+    ? await navigator.credentials.create({ publicKey: creationOf(create), signal })
     : await navigator.credentials.get({ publicKey: withBytes(JSON.parse(request)), signal, mediation })
   form.elements.credential.value = answer(credential)
   HTMLFormElement.prototype.submit.call(form)
 }
 
+/** Whether the form is sent with a password instead: by its button, or by the Enter key in its field. */
+function isWithPassword({ submitter }) {
+  return (submitter ?? button) !== button || form.querySelector('[type=password]:focus') !== null
+}
+
 async function onSubmit(event) {
+  if (isWithPassword(event)) return
   event.preventDefault()
   const failed = form.querySelector('[role=alert]')
   failed.hidden = true
@@ -69,6 +83,8 @@ async function onSubmit(event) {
 if (form && window.PublicKeyCredential) {
   for (const without of document.querySelectorAll('[data-without-passkeys]')) without.remove()
   form.hidden = false
+  const part = form.querySelector('[data-passkey]')
+  if (part) part.hidden = false
   form.addEventListener('submit', onSubmit)
   button.disabled = false
   // The field for the name offers passkeys, if the browser can, without disturbing a user who types. Not after a failure:

@@ -29,7 +29,7 @@ interface InviteFlags extends LinkFlags, ClaimFlags {
 /** Loaded late: `--help` needs none of it. */
 const operations = () => import('../admin/operations/links.ts')
 
-/** `lychgate user invite`: adds a user who sets their own password; inviting again makes another link. */
+/** `lychgate user invite`: adds a user who sets their own passkey or password; inviting again makes another link. */
 export async function userInvite(email: string, flags: InviteFlags): Promise<void> {
   await withOperator(flags, changesUsers, async (operator) => {
     const attributes = await attributesOf(operator, flags)
@@ -84,7 +84,7 @@ function readText(file: string): string {
   }
 }
 
-/** `lychgate user reset-link`: makes a link with which a user sets a new password. */
+/** `lychgate user reset-link`: makes a link with which a user sets a passkey or a password. */
 export async function userResetLink(login: string, flags: LinkFlags): Promise<void> {
   await withOperator(flags, changesUsers, async (operator) => {
     await giveLink(operator, 'password-reset', await operator.findUser(login), flags)

@@ -125,7 +125,7 @@ export async function userShow(login: string, flags: ServerFlags): Promise<void>
         created: instant(Number(created_at)),
         changed: instant(Number(updated_at)),
         locked: locked_at && `since ${instant(Number(locked_at))}`,
-        password: user['has_password'] ? 'set' : 'none yet',
+        password: user['has_password'] ? 'set' : 'none',
         'second factor': facts.second_factor ? 'one-time codes' : 'none',
         passkeys: facts.passkeys,
         groups: facts.groups,

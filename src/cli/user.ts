@@ -28,8 +28,8 @@ Examples:
 `
 
 const inviteHelp = `
-Sends the link by email if mail.url is set, and prints it otherwise. Its page asks for a name and a password. A link
-that is opened from the email verifies the address; a printed one does not. Until the user has a password, another
+Sends the link by email if mail.url is set, and prints it otherwise. Its page asks for a name, and for a passkey or a password. A link
+that is opened from the email verifies the address; a printed one does not. Until the user can sign in, another
 invitation creates another link, and the first one stays valid. Each is valid for lifetimes.invitationSeconds.
 
 Examples:
@@ -121,10 +121,10 @@ export function addUserCommands(program: Command): void {
     .option('--group <name>', 'add them to this group')
     .option('--print', 'print the links instead of sending them')
   addAnywhereFlags(inviteList, inviteListHelp).action(userInviteList)
-  const reset = command('reset-link <user>', 'create a link with which a user sets a new password').option(
-    '--print',
-    'print the link instead of sending it',
-  )
+  const reset = command(
+    'reset-link <user>',
+    'create a link with which a user sets a passkey or a password',
+  ).option('--print', 'print the link instead of sending it')
   addAnywhereFlags(reset, resetHelp).action(userResetLink)
   addAnywhereFlags(
     command('links <user>', 'list the links of a user that can be used'),

@@ -113,15 +113,16 @@ async function pastFactors(
   at: Seconds,
 ): Promise<Past<UserFactors>> {
   const since = { userId, since: at + 1 }
-  const [added, passwords, codes, passkeys, links] = await Promise.all([
+  const [added, passwords, codes, ofPasskeys, links] = await Promise.all([
     eventsOf(store, ['user-added', 'user-invited'], { userId }),
     eventsOf(store, ['user-password-changed'], { userId }),
     eventsOf(store, ['second-factor-added', 'second-factor-removed'], since),
-    eventsOf(store, ['passkey-added', 'passkey-removed', 'passkeys-removed'], since),
+    eventsOf(store, ['passkey-added', 'passkey-removed', 'passkeys-removed'], { userId }),
     eventsOf(store, ['upstream-linked', 'upstream-unlinked'], since),
   ])
-  if (added === undefined || passwords === undefined || codes === undefined || passkeys === undefined)
+  if (added === undefined || passwords === undefined || codes === undefined || ofPasskeys === undefined)
     return tooMany
+  const passkeys = ofPasskeys.filter((event) => event.at > at)
   const later = passwords.filter((event) => event.at > at)
   if (later.some(({ facts }) => facts['link'] === 'email-undo'))
     return { unknown: 'a change of address was undone since then, which removed the factors that were new' }
@@ -130,18 +131,29 @@ async function pastFactors(
     added.some(({ name, by }) => name === 'user-invited' || by !== 'user') ||
     later.length === 0 ||
     later.length < passwords.length
-  if (present.password && !isCertain) return { unknown: 'the log does not say how the user was added' }
+  const replacements = ofPasskeys.filter(({ facts }) => facts['replaced'] === 'password')
+  const hadPassword = present.password || replacements.some((event) => event.at > at)
+  if (hadPassword && !isCertain) return { unknown: 'the log does not say how the user was added' }
   const isInvited = added[0]?.name === 'user-invited'
   const countBefore = before(present.passkeys, passkeys, 'passkey-added')
   const linksBefore = before(present.upstreams, links, 'upstream-linked')
   return {
     value: {
-      password: present.password && !(isInvited && later.length === passwords.length),
+      password:
+        hadPassword &&
+        !(isInvited && later.length === passwords.length) &&
+        !isReplaced(replacements, passwords, at),
       codes: wasSo(codes, 'second-factor-added', present.codes),
       passkey: countBefore > 0,
       upstream: linksBefore > 0,
     },
   }
+}
+
+/** Whether a passkey had taken the place of the password by then, and no other password had been set. */
+function isReplaced(replacements: readonly AuditEvent[], passwords: readonly AuditEvent[], at: Seconds) {
+  const last = replacements.findLast((event) => event.at <= at)
+  return last !== undefined && !passwords.some((event) => event.at >= last.at && event.at <= at)
 }
 
 /** Returns how many there were, by what was added and removed since then. */

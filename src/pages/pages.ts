@@ -88,6 +88,7 @@ const javascript = 'text/javascript; charset=utf-8'
 const scripted: ReadonlySet<string> = new Set([
   'form-post',
   'login',
+  'link-password',
   'second-factor',
   'account-passkeys',
   'account-one-time-codes',

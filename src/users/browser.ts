@@ -75,6 +75,9 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
     const secretIn = (request: FastifyRequest, kind: 'session' | 'browser') =>
       secretOrNone(kind, cookies.read(request, kind))
 
+    /** A page that needs the secret twice gets the same one, in a browser that has none yet. */
+    const mintedFor = new WeakMap<FastifyRequest, string>()
+
     /** The secrets of the browser's other sessions; each costs a look-up, so at most as many as we write. */
     const othersIn = (value = '') => {
       const values = value.split('.', mostSessions - 1)
@@ -168,9 +171,10 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
       dropSession: (reply) => cookies.clear(reply, 'session'),
       secret: (request) => secretIn(request, 'browser'),
       ensureSecret: (request, reply) => {
-        const known = secretIn(request, 'browser')
+        const known = secretIn(request, 'browser') ?? mintedFor.get(request)
         if (known !== undefined) return known
         const secret = mintSecret('browser', random(secretBytes))
+        mintedFor.set(request, secret)
         cookies.set(reply, 'browser', secret)
         return secret
       },

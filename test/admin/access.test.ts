@@ -5,6 +5,8 @@ import t, { type Test } from 'tap'
 import { auditEvent } from '../../src/domain/audit.ts'
 import { insert, put, remove, update } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
+import type { User } from '../../src/domain/model.ts'
+import { readPastAccess } from '../../src/observability/past-access.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
@@ -239,4 +241,30 @@ t.test('for an earlier time the log says what was, and what it cannot know is sa
   t.match(await call(`${url}?at=${clock() + 60}`), { error: 'invalid_request' }, 'the future')
   t.match(await call(`${url}?at=yesterday`), { error: 'invalid_request' })
   t.match(await call(`/users/${dora}/access/nobody`), { error: 'not_found' })
+})
+
+t.test('a password that a passkey replaced was there until then, and not afterwards', async (t) => {
+  const userId = await add('gita', { passkey: true })
+  const user = (await store.find('user', userId)) as User
+  const past = async (at: number, password: boolean) => {
+    const factors = { password, codes: false, passkeys: 1, upstreams: 0 }
+    return (await readPastAccess(store, { user, client: await clientOf(), factors }, at)).factors
+  }
+  const event = async (name: 'user-invited' | 'user-password-changed' | 'passkey-added', facts = {}) => {
+    await store.write(auditEvent(name, { by: 'user', at: clock() }, { userId, ...facts }))
+    server.advance(60)
+    return clock() - 30
+  }
+  const invited = await event('user-invited')
+  const set = await event('user-password-changed', { link: 'invitation' })
+  const replaced = await event('passkey-added', { name: 'Phone', replaced: 'password' })
+  const again = await event('user-password-changed')
+  for (const [at, password, passkey] of [
+    [invited, false, false],
+    [set, true, false],
+    [replaced, false, true],
+    [again, true, true],
+  ] as const)
+    t.match(await past(at, true), { value: { password, passkey } }, String(at))
+  t.match(await past(set, false), { value: { password: true } }, 'also where the user has none today')
 })

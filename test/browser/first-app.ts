@@ -18,7 +18,7 @@ export interface AddedApp {
 const password = 'a password nobody else has'
 
 /**
- * Opens the link of the first user, signs in as the administrator that it makes, sets up a second factor, and adds an
+ * Opens the link of the first user, which signs in as the administrator that it makes, sets up a second factor, and adds an
  * app with this redirect URI.
  * @param look Called on each page worth looking at, with its name.
  */
@@ -30,12 +30,9 @@ export async function addFirstApp(
 ): Promise<AddedApp> {
   await page.goto(link)
   await page.getByLabel('User name').fill('ada')
+  await page.getByText('Choose a password instead').click()
   await page.getByLabel('New password', { exact: true }).fill(password)
   await page.getByLabel('New password again').fill(password)
-  await page.keyboard.press('Enter')
-  await page.getByRole('link', { name: 'Sign in' }).click()
-  await page.getByLabel('Email or user name').fill('ada')
-  await page.getByLabel('Password').fill(password)
   await page.keyboard.press('Enter')
   await page.waitForURL(`${issuer}/admin`)
   await headed(page, 'Overview')

@@ -9,6 +9,7 @@ import { launchBrowser } from '../helpers/chromium.ts'
 import { authorizationUrl, claimsOf, exchange, type Fields, type Tokens } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { listenForCallback, startLoopbackClient } from './loopback-client.ts'
+import { addAuthenticator } from './virtual-authenticator.ts'
 
 const server = await startServer(t)
 const browser = await launchBrowser()
@@ -34,18 +35,7 @@ async function device(t: Test): Promise<KnownBrowser> {
   page.on('console', (message) => {
     if (/Content Security Policy|Refused/.test(message.text())) blocked.push(message.text())
   })
-  const authenticator = await context.newCDPSession(page)
-  await authenticator.send('WebAuthn.enable')
-  const { authenticatorId } = await authenticator.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  })
+  const { session: authenticator, authenticatorId } = await addAuthenticator(context, page)
   return { context, page, authenticator, authenticatorId, blocked }
 }
 

@@ -45,7 +45,7 @@ t.test('without a mail server links are printed, and an invited user has no pass
   t.notMatch(again?.stdout, invited.link, 'another link')
   t.match(reset, { code: 0, stdout: /link +http/ })
   t.match(list?.stdout, / alice@example\.org {2}\(no password\)\n$/)
-  t.match(show?.stdout, /^password +none yet$/m)
+  t.match(show?.stdout, /^password +none$/m)
   const user = await store.find('userByLogin', 'alice')
   t.match(user, { id: invited.sub, email: 'alice@example.org', claims: { name: 'Alice' } })
   t.notOk(user && 'passwordHash' in user)

@@ -467,7 +467,7 @@ export const adminFaults = [
   {
     id: 'admin-first-user-is-none',
     tests: ['test/users/one-time-links.test.ts'],
-    file: 'src/pages/links/set-password.ts',
+    file: 'src/pages/links/set-up-sign-in.ts',
     find: 'await addAdministrator(store, config.admin.group, user.id, random(16), context, ...added)',
     replace: 'await store.write(...added)',
   },
@@ -678,8 +678,8 @@ export const adminFaults = [
     id: 'admin-last-passkey-at-the-account-page',
     tests: ['test/pages/account/passkeys.test.ts'],
     file: 'src/pages/account/passkeys.ts',
-    find: 'return keepAdministrator(removal, config.admin.group, context.at)',
-    replace: 'return removal',
+    find: 'keepAdministrator(removePasskey(current, id, context, session.id), config.admin.group, context.at)',
+    replace: 'removePasskey(current, id, context, session.id)',
   },
   {
     id: 'admin-keys-rotated-twice',

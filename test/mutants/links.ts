@@ -1,5 +1,7 @@
 import type { Fault } from './fault.ts'
 
+const bySignIn = ['test/users/sign-in-by-link.test.ts']
+
 /** Faults of one-time links, emails, and operator actions on users. */
 export const linkFaults = [
   {
@@ -39,10 +41,59 @@ export const linkFaults = [
   },
   {
     id: 'printed-link-proves-address',
-    file: 'src/pages/links/set-password.ts',
-    find: 'link.email === undefined ? named : acceptedBy(verifyEmail(named, link.email, at))',
+    file: 'src/users/rules/sign-in-by-link.ts',
+    find: 'email === undefined ? named : acceptedBy(verifyEmail(named, email, at))',
     replace: "acceptedBy(verifyEmail(named, named.email ?? '', at))",
     tests: ['test/users/one-time-links.test.ts'],
+  },
+  {
+    id: 'link-adds-a-passkey-beside-another-factor',
+    file: 'src/users/rules/sign-in-by-link.ts',
+    find: "  if ('passkey' in chosen && hasFactor(credentials)) throw unusableLink()\n",
+    replace: '',
+    tests: bySignIn,
+  },
+  {
+    id: 'mailed-link-worth-a-passkey',
+    file: 'src/users/rules/sign-in-by-link.ts',
+    find: 'return email === undefined ? methodsOf(',
+    replace: 'return email !== null ? methodsOf(',
+    tests: bySignIn,
+  },
+  {
+    id: 'link-skips-the-codes',
+    file: 'src/pages/links/set-up-sign-in.ts',
+    find: 'return secondFactor?.confirmedAt !== undefined',
+    replace: 'return secondFactor === null',
+    tests: bySignIn,
+  },
+  {
+    id: 'forgotten-password-beside-the-new-passkey',
+    file: 'src/users/rules/user.ts',
+    find: 'replaceSignIn({ ...others, updatedAt: context.at }, event, stays)',
+    replace: 'replaceSignIn({ ...user, updatedAt: context.at }, event, stays)',
+    tests: bySignIn,
+  },
+  {
+    id: 'passkey-for-the-challenge-of-another-browser',
+    file: 'src/pages/passkey-creation.ts',
+    find: "current?.browserHash === browserHash && 'page' in current.request",
+    replace: "current !== undefined && 'page' in current.request",
+    tests: bySignIn,
+  },
+  {
+    id: 'past-password-beside-its-passkey',
+    file: 'src/observability/past-access.ts',
+    find: '!isReplaced(replacements, passwords, at)',
+    replace: 'true',
+    tests: ['test/admin/access.test.ts'],
+  },
+  {
+    id: 'last-passkey-removed',
+    file: 'src/users/rules/passkey.ts',
+    find: "  if (user.passwordHash === undefined && left === 0 && links.length === 0) return accept('last')\n",
+    replace: '',
+    tests: ['test/pages/account/passkeys.test.ts'],
   },
   {
     id: 'old-link-proves-new-address',
@@ -105,8 +156,8 @@ export const linkFaults = [
   {
     id: 'new-password-ends-the-undo',
     file: 'src/users/rules/user.ts',
-    find: "    ...deleteLinksOf(user.id, 'email-undo'),\n    auditEvent(",
-    replace: '    ...deleteLinksOf(user.id),\n    auditEvent(',
+    find: "    ...deleteLinksOf(changed.id, 'email-undo'),\n",
+    replace: '    ...deleteLinksOf(changed.id),\n',
     tests: ['test/pages/account/email.test.ts'],
   },
   {

@@ -231,7 +231,7 @@ export const signInFaults = [
   {
     id: 'new-password-forgets-no-failures',
     file: 'src/users/rules/user.ts',
-    find: '    ...forgetFailures(user.id),\n',
+    find: '    ...forgetFailures(changed.id),\n',
     replace: '',
     tests: throttle,
   },

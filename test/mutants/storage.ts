@@ -267,7 +267,7 @@ export const storageFaults = [
   {
     id: 'sessions-survive-a-new-password',
     file: 'src/users/rules/user.ts',
-    find: '    endSessionsOf(user.id, context.at, stays),\n',
+    find: '    endSessionsOf(changed.id, changed.updatedAt, stays),\n',
     replace: '',
     tests: ['test/domain/user.test.ts'],
   },

@@ -122,6 +122,7 @@ t.test(
         'account-one-time-codes',
         'admin/client',
         'admin/client-secret',
+        'link-password',
       ].includes(samples[name as keyof typeof samples].page)
       t.equal(
         headers['content-security-policy'],

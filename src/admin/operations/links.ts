@@ -4,8 +4,10 @@ import { accept, remove } from '../../domain/decision.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { senderOf } from '../../outbound/mailer.ts'
 import { createInvitation } from '../../pages/emails/invitation.ts'
+import { waysToSignIn } from '../../users/factors.ts'
 import { describeLink, findLinkOf, linksOf } from '../../users/one-time-links.ts'
 import { linkKinds } from '../../users/rules/one-time-link.ts'
+import { isAwaited } from '../../users/rules/upstream-link.ts'
 import { findUser, listed, type Operation, pageOfAll } from './operation.ts'
 import { assertSent, conflict, requireFound } from './rules.ts'
 import { Invitation, LinkResource, listQuery, nothing, pageOf } from './schema.ts'
@@ -43,17 +45,18 @@ export const createLink: Operation<Static<typeof NewLink>> = {
   kind: 'create',
   url: '/users/:sub/links',
   delegates: true,
-  summary: 'Create a link with which a user sets a password; it is sent, or shown once',
+  summary: 'Create a link with which a user sets a passkey or a password; it is sent, or shown once',
   response: Invitation,
   body: NewLink,
   async perform({ param, deps, log, store, isDelegate, body: { purpose, send = true }, context }, keep) {
     const userId = param('sub')
-    const invitation = await store.transact('user', userId, (found) => {
-      const user = requireFound(found, 'user')
+    const invitation = await store.transact(waysToSignIn, userId, (found) => {
+      const ways = requireFound(found, 'user')
+      const { user } = ways
       if (isDelegate) assertSent(send && senderOf(deps.config) !== undefined && user.email !== undefined)
       if (user.lockedAt !== undefined) throw conflict('the user is locked; unlock them first')
-      if (purpose === 'invitation' && user.passwordHash !== undefined)
-        throw conflict('the user has a password; a link for a password-reset sets a new one')
+      if (purpose === 'invitation' && !isAwaited(ways))
+        throw conflict('the user can sign in already; a link for a password-reset lets them begin again')
       const made = createInvitation(deps, user, send, context, purpose)
       const kept = { status: 201, body: { expires_at: made.expiresAt }, headers: {}, userId }
       return accept(made, ...made.writes, ...keep(kept))

@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify'
-import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { Needs, PageDeps } from '../../feature/deps.ts'
 import type { DeliveredInvitation } from '../../pages/emails/invitation.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { RecordExists } from '../../storage/store.ts'
+import { waysToSignIn } from '../../users/factors.ts'
+import { isAwaited, type WaysToSignIn } from '../../users/rules/upstream-link.ts'
 import { canonicalEmail } from '../../users/rules/user.ts'
 import { createLink } from '../operations/links.ts'
 import { inviteUser } from '../operations/user-changes.ts'
@@ -29,7 +30,7 @@ declare module '../../pages/pages.ts' {
   }
 }
 
-/** Adds a user, who sets a password by a link. */
+/** Adds a user, who sets a passkey or a password by a link. */
 export function invitePage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const showLink = linkShower(deps)
   const show = ({ form, render }: AdminVisit, problem?: Text) => {
@@ -67,24 +68,25 @@ export function invitePage(app: FastifyInstance, deps: PageDeps): AdminPage {
   }
 }
 
-/** Gives a user another link: an invitation as long as they have no password, and then one to a new password. */
+/** Gives a user another link: an invitation until they can sign in, and then one with which they begin again. */
 export function userLinkPage(_app: FastifyInstance, deps: PageDeps): AdminPage {
   const { service, store } = deps
   const showLink = linkShower(deps)
-  return actPage<User>({
+  return actPage<WaysToSignIn>({
     path: '/users/:id/link',
     section: 'users',
     title: msg('admin.user.link'),
     about: msg('admin.user.link.about'),
     isTyped: false,
     find: async (id) => {
-      const subject = requireFound(await store.find('user', id), 'user')
+      const subject = requireFound(await store.find(waysToSignIn, id), 'user')
       const url = `${service.prefix}${adminPath('users')}/${encodeURIComponent(id)}`
-      return { subject, name: subject.username, url }
+      return { subject, name: subject.user.username, url }
     },
-    perform: async (user, visit) => {
+    perform: async (ways, visit) => {
+      const { user } = ways
       if (user.lockedAt !== undefined) return visit.done('gone', `/users/${encodeURIComponent(user.id)}`)
-      const purpose = user.passwordHash === undefined ? 'invitation' : 'password-reset'
+      const purpose = isAwaited(ways) ? 'invitation' : 'password-reset'
       const { id: sub, username } = user
       const invitation = await performAt(deps, visit, createLink, { sub }, { purpose })
       return showLink(visit, { sub, username, invitation })

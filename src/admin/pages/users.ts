@@ -4,6 +4,8 @@ import { single } from '../../domain/parameters.ts'
 import type { PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor, readKeyCursor } from '../../http/cursor.ts'
 import { ago, displayName, type NamedUser } from '../../pages/describe.ts'
+import { waysToSignIn } from '../../users/factors.ts'
+import { isAwaited } from '../../users/rules/upstream-link.ts'
 import { searchUsers } from '../../users/search.ts'
 import { type AdminModel, type AdminPage, adminPath } from './admin-page.ts'
 
@@ -33,14 +35,20 @@ const onPage = 50
 /** Lists users: all, oldest first, or those whose user name or email address begins with what was typed. */
 export function usersPage(_app: FastifyInstance, { service, store }: PageDeps): AdminPage {
   const url = service.prefix + adminPath('users')
-  const describe = (user: User, now: Seconds): ListedUser => ({
+  const isWaiting = async ({ id, passwordHash }: User): Promise<boolean> => {
+    const ways = passwordHash === undefined ? await store.find(waysToSignIn, id) : undefined
+    return ways !== undefined && isAwaited(ways)
+  }
+  const describe = async (user: User, now: Seconds): Promise<ListedUser> => ({
     ...displayName(user),
     url: `${url}/${encodeURIComponent(user.id)}`,
     ...(user.email !== undefined && { email: user.email }),
     addedAgoSeconds: ago(user.createdAt, now),
     locked: user.lockedAt !== undefined,
-    waiting: user.passwordHash === undefined,
+    waiting: await isWaiting(user),
   })
+  const describeAll = (users: readonly User[], now: Seconds) =>
+    Promise.all(users.map((user) => describe(user, now)))
   return {
     path: '/users',
     section: 'users',
@@ -52,7 +60,7 @@ export function usersPage(_app: FastifyInstance, { service, store }: PageDeps): 
         const { users, next } = await searchUsers(store, search, { after, limit: onPage })
         const more = next && { nextUrl: `${url}?${new URLSearchParams({ search, after: cursorOf(next) })}` }
         return render('admin/users', {
-          users: users.map((user) => describe(user, now)),
+          users: await describeAll(users, now),
           search,
           only,
           ...more,
@@ -67,7 +75,10 @@ export function usersPage(_app: FastifyInstance, { service, store }: PageDeps): 
       const last = shown.at(-1)
       const next = new URLSearchParams({ ...(only && { only }), after: cursorOf(last?.seq ?? 0) })
       return render('admin/users', {
-        users: shown.map(({ row }) => describe(row, now)),
+        users: await describeAll(
+          shown.map(({ row }) => row),
+          now,
+        ),
         search,
         only,
         ...(rows.length > onPage && { nextUrl: `${url}?${next}` }),

@@ -27,7 +27,8 @@ const kinds: Readonly<Partial<Record<AuditEventName, NoticeKind>>> = {
 export function noticeOf({ name, facts }: AuditEvent): NoticeKind | undefined {
   if (name === 'user-changed')
     return `${facts['changed'] ?? ''}`.split(' ').includes('email') ? 'address' : undefined
-  if (facts['link'] === 'invitation') return undefined // their first password: a new one ends the link
+  // Their first password or passkey: it ends the link.
+  if (facts['link'] === 'invitation' || facts['link'] === 'first-user') return undefined
   if (name === 'sign-in') return facts['browser'] === 'new' ? 'browser' : undefined
   return kinds[name]
 }

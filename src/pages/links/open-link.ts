@@ -99,7 +99,7 @@ export function interactionIn(sent: Parameters): { readonly interaction?: string
 export function redirectToDone(
   { reply, hidden: { interaction } }: OpenedLink,
   prefix: string,
-  done: 'password' | 'email' | 'first-user',
+  done: 'password' | 'email',
 ): FastifyReply {
   const isPassword = done === 'password' && interaction !== undefined
   const query = new URLSearchParams({ done, ...(isPassword && { interaction }) })
@@ -117,14 +117,12 @@ export function donePage(app: FastifyInstance, deps: Needs<'store' | 'clock' | '
     const url = waiting && waitingUrl(prefix, waiting.id)
     const done = single(sent, 'done')
     const isEmail = done === 'email'
-    // The first user is an administrator.
-    const first = (done === 'first-user' ? app.adminPages.url : undefined) ?? `${prefix}/account`
     return reply.page('link-done', {
       title: msg(isEmail ? 'link.verified' : 'link.saved'),
       about: msg(isEmail ? 'link.verified.about' : 'link.saved.about'),
       link:
         url === undefined
-          ? { url: first, label: msg(isEmail ? 'link.account' : 'login.submit') }
+          ? { url: `${prefix}/account`, label: msg(isEmail ? 'link.account' : 'login.submit') }
           : { url, label: msg('link.goOn') },
     })
   }

@@ -11,7 +11,7 @@ import { acceptOwnForms, assertOwnForm } from '../forms.ts'
 import { confirmEmail } from './confirm-email.ts'
 import { forgotPassword } from './forgot-password.ts'
 import { donePage, linkOpener, type OpenedLink } from './open-link.ts'
-import { setPassword } from './set-password.ts'
+import { setUpSignIn } from './set-up-sign-in.ts'
 
 /**
  * Opening a link shows a page and uses nothing up: mail scanners and previews open links, too. Its form uses it up,
@@ -24,9 +24,9 @@ export const oneTimeLinks: Plugin<'config' | 'store' | 'clock' | 'random' | 'ser
   const { service } = deps
   await acceptOwnForms(app, deps)
   const open = linkOpener(app, deps)
-  const [passwords, emails, showDone] = [setPassword(deps), confirmEmail(app, deps), donePage(app, deps)]
+  const [signIns, emails, showDone] = [setUpSignIn(app, deps), confirmEmail(app, deps), donePage(app, deps)]
   const pageOf = ({ purpose }: OpenedLink) =>
-    purpose === 'email-verification' || purpose === 'email-change' ? emails : passwords
+    purpose === 'email-verification' || purpose === 'email-change' ? emails : signIns
 
   app.get(linkPath, { schema: { hide: true } }, async (request, reply) => {
     const query = parametersOf(request.query)

@@ -1,17 +1,16 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, endSession, insert, reject, update } from '../../domain/decision.ts'
+import { accept, reject, update } from '../../domain/decision.ts'
 import { interactionKind } from '../../domain/interaction.ts'
 import type { Session, SignInElsewhere, User, UserCredentials } from '../../domain/model.ts'
 import type { Needs } from '../../feature/deps.ts'
-import { addressPrefix, userContext } from '../../http/address-prefix.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { keyOfParts, keysOf } from '../../storage/store.ts'
 import { userCredentials } from '../../users/factors.ts'
 import type { CounterChange } from '../../users/rules/attempts.ts'
-import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
 import { noteSignInElsewhere } from '../../users/rules/upstream-link.ts'
-import { browserName } from '../../users/sessions.ts'
 import { throttles } from '../../users/throttling.ts'
+import { sessionBeginner } from '../begin-session.ts'
 import { clientOf, interactionExpired, type Pending } from './pending.ts'
 
 /** What a sign-in is based on. It counts only if all of it is still valid once the session is inserted. */
@@ -37,16 +36,13 @@ export interface LoginProof {
  * removes a factor ends its sessions, and this one would outlive it.
  */
 export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'store'>) {
-  const { config, store } = deps
+  const { store } = deps
+  const begin = sessionBeginner(app, deps)
 
   return async (pending: Pending, proof: LoginProof): Promise<boolean> => {
     const { reply, now } = pending
-    const { user, methods, continues, elsewhere, counters = noChange } = proof
-    const { secret, id } = app.browser.mintSession()
-    const fresh = beginSession(id, user.id, methods, config.lifetimes, now, await placeOf(reply))
-    const session = continues === undefined ? fresh : continueSession(fresh, continues)
-    const signedIn = await app.browser.sessions(reply.request, now)
-    const { beside, over } = selectSessions(signedIn, user.id)
+    const { user, methods, elsewhere, counters = noChange } = proof
+    const { session, writes, keep } = await begin(reply, proof, now)
     const context = userContext(reply.request, now)
     const who = { userId: user.id, ...clientOf(pending) }
     const isNew = (await app.browser.knownBrowser(reply.request, user)) === undefined
@@ -69,17 +65,13 @@ export function sessionStarter(app: FastifyInstance, deps: Needs<'config' | 'sto
         credentials,
         ...refund,
         update(interactionKind, progress),
-        insert('session', session),
-        // A session of the same user goes on in the new one: signing in again signs them out of no app.
-        ...over.map((ended) => endSession(ended.id, now, ended.userId === user.id ? session : undefined)),
+        ...writes,
         auditEvent('sign-in', context, facts),
         ...(elsewhere === undefined ? [] : noteSignInElsewhere(elsewhere)),
       )
     })
     if (current === undefined) return false
-    app.browser.keepSession(reply, secret, beside)
-    app.languageChoice.follow?.(reply, current.user)
-    await app.browser.keepKnownBrowser(reply, { ...current, ...current.user })
+    await keep(current)
     return true
   }
 }
@@ -102,9 +94,4 @@ function isCurrent(proof: LoginProof, current: UserCredentials | undefined): cur
   if (current.user.passwordHash !== user.passwordHash) return false
   if (passkeyId !== undefined && !current.passkeys.some(({ id }) => id === passkeyId)) return false
   return sealedSecret === undefined || current.secondFactor?.sealedSecret === sealedSecret
-}
-
-async function placeOf({ request }: FastifyReply): Promise<Pick<Session, 'browser' | 'from'>> {
-  const browser = await browserName(request.headers['user-agent'])
-  return { from: addressPrefix(request.ip), ...(browser !== undefined && { browser }) }
 }

@@ -37,7 +37,7 @@ export function assertionOptions({ id }: RelyingParty, challenge: string, allowe
 export function creationOptions(
   { id }: RelyingParty,
   serviceName: string,
-  user: User,
+  user: Pick<User, 'id' | 'username' | 'claims'>,
   existing: readonly Passkey[],
   challenge: string,
 ) {

@@ -1,7 +1,8 @@
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
-import { accept, type Decision, insert, update } from '../../domain/decision.ts'
+import { accept, type Decision, endSessionsOf, insert, remove, update } from '../../domain/decision.ts'
 import type { Hash, Passkey, Seconds, UserCredentials } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
+import type { WaysToSignIn } from './upstream-link.ts'
 
 /** Passkeys, by credential id. */
 export const passkeyKind = recordKind<Passkey>('passkey', {
@@ -31,6 +32,30 @@ export function addPasskey(
   if (current.passkeys.length >= mostPasskeys) return accept('full')
   const { userId, name } = passkey
   return accept('added', insert(passkeyKind, passkey), auditEvent('passkey-added', context, { userId, name }))
+}
+
+/**
+ * Removes a passkey, and ends every other session: one of them may have begun with it. One way to sign in stays.
+ * @param stays The session of the user who removes it.
+ */
+export function removePasskey(
+  current: WaysToSignIn | undefined,
+  id: string,
+  context: AuditContext,
+  stays: Hash,
+): Decision<'removed' | 'gone' | 'last'> {
+  const passkey = current?.passkeys.find((own) => own.id === id)
+  if (current === undefined || passkey === undefined) return accept('gone')
+  const { user, passkeys, links } = current
+  const left = passkeys.length - 1
+  if (user.passwordHash === undefined && left === 0 && links.length === 0) return accept('last')
+  const { userId, name } = passkey
+  return accept(
+    'removed',
+    remove(passkeyKind, id),
+    endSessionsOf(userId, context.at, stays),
+    auditEvent('passkey-removed', context, { userId, name, left }),
+  )
 }
 
 /** How a passkey fared: it counts, it was removed in the meantime, or it is a copy. */

@@ -97,6 +97,11 @@ export interface WaysToSignIn {
   readonly links: readonly UpstreamLink[]
 }
 
+/** Whether the user was invited and is not here yet: nothing signs them in. */
+export function isAwaited({ user, passkeys, links }: WaysToSignIn): boolean {
+  return user.passwordHash === undefined && passkeys.length === 0 && links.length === 0
+}
+
 /**
  * Removes a link, and ends every other session: one of them may have begun with it. One way to sign in stays.
  * @param stays The session of the user who removes it.

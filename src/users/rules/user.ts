@@ -14,7 +14,15 @@ import {
   type Write,
   withWrites,
 } from '../../domain/decision.ts'
-import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from '../../domain/model.ts'
+import type {
+  Hash,
+  OneTimeLink,
+  Passkey,
+  Seconds,
+  User,
+  UserClaims,
+  UserCredentials,
+} from '../../domain/model.ts'
 import { deleteLinksOf, insertLink } from './one-time-link.ts'
 import { passkeyKind } from './passkey.ts'
 import { secondFactorKind } from './second-factor.ts'
@@ -123,14 +131,44 @@ export function changePassword(
   { stays, ...facts }: { readonly stays?: Hash; readonly link?: string; readonly disconnected?: string } = {},
 ): Decision<User> {
   const changed = { ...user, passwordHash, updatedAt: context.at }
+  return replaceSignIn(
+    changed,
+    auditEvent('user-password-changed', context, { userId: user.id, ...facts }),
+    stays,
+  )
+}
+
+/**
+ * Gives a user a passkey in place of the password, if there is one, and ends what another password ends.
+ * @param how As for `changePassword`.
+ */
+export function replacePassword(
+  user: User,
+  passkey: Passkey,
+  context: AuditContext,
+  { stays, ...facts }: { readonly stays: Hash; readonly link: string; readonly disconnected?: string },
+): Decision<User> {
+  const { passwordHash, ...others } = user
+  const replaced = passwordHash !== undefined && { replaced: 'password' }
+  const event = auditEvent('passkey-added', context, {
+    userId: user.id,
+    name: passkey.name,
+    ...facts,
+    ...replaced,
+  })
+  const decision = replaceSignIn({ ...others, updatedAt: context.at }, event, stays)
+  return withWrites(decision, insert(passkeyKind, passkey))
+}
+
+function replaceSignIn(changed: User, event: Write, stays: Hash | undefined): Decision<User> {
   return accept(
     changed,
     update('user', changed),
-    ...forgetFailures(user.id),
+    ...forgetFailures(changed.id),
     // A link that undoes a change of address survives: the new password may be that of an attacker.
-    ...deleteLinksOf(user.id, 'email-undo'),
-    auditEvent('user-password-changed', context, { userId: user.id, ...facts }),
-    endSessionsOf(user.id, context.at, stays),
+    ...deleteLinksOf(changed.id, 'email-undo'),
+    event,
+    endSessionsOf(changed.id, changed.updatedAt, stays),
   )
 }
 

@@ -9,6 +9,7 @@ import { accept, insert, remove, update } from '../../../src/domain/decision.ts'
 import type { User } from '../../../src/domain/model.ts'
 import { addAdministrator } from '../../../src/users/administrators.ts'
 import { mostPasskeys, passkeyKind } from '../../../src/users/rules/passkey.ts'
+import { insertUpstreamLink } from '../../../src/users/rules/upstream-link.ts'
 import {
   Authenticator,
   askedOf,
@@ -160,7 +161,7 @@ t.test('a passkey that the user did not name is named after what keeps it', asyn
   t.equal(await named(keepassxc, ''), 'KeePassXC')
   t.equal(await named(keepassxc, 'On the desk'), 'On the desk')
   t.equal(await named(''), 'Firefox, Linux')
-  t.equal(await named('', ''), 'Passkey')
+  t.equal(await named('', ''), 'Firefox, Linux')
 })
 
 t.test('a sign-in with malformed passkey JSON gets the ordinary error', async (t) => {
@@ -354,7 +355,12 @@ t.test('the last administrator, who has no password, keeps the last passkey', as
   const page = await enter(server, agent, '/passkeys')
   const [handle = ''] = offered(page, 'remove')
   const kept = pageOf(await press(agent, page, 'remove', handle))
-  t.match(problemOf(kept), 'You are the last administrator')
+  t.match(problemOf(kept), 'This passkey is your only way to sign in')
+  t.equal((await passkeysOf(server)).length, 1)
+  const linked = { userId: user.id, issuer: 'https://work.example', sub: 'alice' }
+  await store.write(...insertUpstreamLink(linked, 'Work', { by: 'user', at: clock() }))
+  const asAdministrator = pageOf(await press(agent, page, 'remove', handle))
+  t.match(problemOf(asAdministrator), 'You are the last administrator', 'an upstream may be gone tomorrow')
   t.equal((await passkeysOf(server)).length, 1)
   await store.transact('user', user.id, () => accept(undefined, update('user', user)))
   t.match(doneOf(pageOf(await press(agent, page, 'remove', handle))), /passkey/i)

@@ -5,12 +5,13 @@ import type { Sample } from './pages.ts'
 
 const hidden = { code: 'lyc_link_3vQ8', csrf: 'nQ2Vd0' }
 const typed = { username: '', email: '', givenName: '', familyName: '' }
+const creation = { options: '{}', name: '' }
 
 /** The pages of one-time links, and the page that requests one. */
 export const linkPages = {
   'link-first-user': {
     page: 'link-password',
-    model: { action: '/link', hidden, purpose: 'first-user', typed },
+    model: { action: '/link', hidden, purpose: 'first-user', typed, creation },
   },
   'link-first-user-problem': {
     page: 'link-password',
@@ -20,11 +21,16 @@ export const linkPages = {
       purpose: 'first-user',
       typed: { username: 'ada lovelace', email: 'ada@example.org', givenName: 'Ada', familyName: 'Lovelace' },
       problem: msg('link.username.invalid'),
+      creation,
     },
   },
   'link-invitation': {
     page: 'link-password',
-    model: { action: '/link', hidden, purpose: 'invitation', username: 'ada@example.org', typed },
+    model: { action: '/link', hidden, purpose: 'invitation', username: 'ada@example.org', typed, creation },
+  },
+  'link-reset-with-codes': {
+    page: 'link-password',
+    model: { action: '/link', hidden, purpose: 'password-reset', username: 'ada', typed },
   },
   'link-reset': {
     page: 'link-password',
@@ -35,6 +41,7 @@ export const linkPages = {
       username: 'ada',
       typed,
       problem: msg('password.differs'),
+      creation,
     },
   },
   'link-undo': {
@@ -84,6 +91,7 @@ export function hostileLinkPages(foreign: Text) {
         username: hostileText,
         typed: { username: hostileText, email: hostileText, givenName: hostileText, familyName: hostileText },
         problem: foreign,
+        creation: { options: hostileText, name: hostileText },
       },
     },
     'hostile-link-first-user': {
@@ -92,6 +100,7 @@ export function hostileLinkPages(foreign: Text) {
         action: hostileText,
         hidden: evil,
         purpose: 'first-user',
+        creation: { options: hostileText, name: hostileText },
         typed: { username: hostileText, email: hostileText, givenName: hostileText, familyName: hostileText },
       },
     },
