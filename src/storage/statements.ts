@@ -173,9 +173,9 @@ export function buildReads(dialect: Dialect) {
   const fieldsOfGrant = { ...tokenFields, ...ofCode }
   const grantFields = { id, ...fieldsOfGrant }
   // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
-  // harm until it is swept.
+  // harm until it is swept. By the value of the key, not by that of the row: so a distributed table knows where it is.
   const revokedToken = sql<string | null>`(select ${revokedAccessTokens.tokenId} from ${revokedAccessTokens}
-    where ${revokedAccessTokens.grantId} = ${grants.id} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
+    where ${revokedAccessTokens.grantId} = ${value('key')} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
   const client = {
     clientOrigin: sql<ClientOrigin | null>`(select ${clients.origin} from ${clients} where ${clients.seq} = ${clientSeq})`,
     clientMetadata: sql<
@@ -473,8 +473,12 @@ export function buildWrites({ tables, builder, greatest, noLimit, jsonOf, merged
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
     tables
   const insert = (table: SQLiteTable) => builder.insert(table).values(placeholders(table))
-  const update = (table: SQLiteTable, where: SQL | undefined) =>
-    builder.update(table).set(placeholders(table)).where(where)
+  // The key is not written: a row of a distributed table stays where it is.
+  const update = (table: SQLiteTable, ...key: readonly SQLiteColumn[]) =>
+    builder
+      .update(table)
+      .set(placeholders(table, key))
+      .where(and(...key.map((column) => eq(column, value(column.name)))))
   const remove = (table: SQLiteTable, where: SQL | undefined) => builder.delete(table).where(where)
   const isRecord = and(eq(records.kind, value('kind')), eq(records.id, value('id')))
   const isActive = and(eq(grants.id, value('grantId')), isNull(grants.revokedAt))
@@ -509,12 +513,12 @@ export function buildWrites({ tables, builder, greatest, noLimit, jsonOf, merged
     'insert record': insert(records),
     'put record': insert(records).onConflictDoUpdate({
       target: [records.kind, records.id],
-      set: placeholders(records),
+      set: placeholders(records, [records.kind, records.id]),
     }),
-    'update client': update(clients, eq(clients.id, value('id'))),
-    'update user': update(users, eq(users.id, value('id'))),
-    'update key': update(keys, eq(keys.id, value('id'))),
-    'update record': update(records, isRecord),
+    'update client': update(clients, clients.id),
+    'update user': update(users, users.id),
+    'update key': update(keys, keys.id),
+    'update record': update(records, records.kind, records.id),
     'delete client': remove(clients, eq(clients.id, value('key'))),
     removeUser: remove(users, eq(users.id, value('userId'))),
     endSession: remove(sessions, eq(sessions.id, value('sessionId'))),
@@ -550,10 +554,16 @@ export function buildWrites({ tables, builder, greatest, noLimit, jsonOf, merged
       .update(sessions)
       .set({ idleExpiresAt: sql`${value('idleExpiresAt')}` })
       .where(eq(sessions.id, value('sessionId'))),
-    replaceSession: builder
-      .update(sessions)
-      .set({ id: sql`${value('by')}`, methods: sql`${value('methods')}` })
-      .where(eq(sessions.id, value('sessionId'))),
+    copySession: builder.insert(sessions).select(
+      builder
+        .select({
+          ...getTableColumns(sessions),
+          id: sql<string>`${value('by')}`.as('id'),
+          methods: sql<string>`${value('methods')}`.as('methods'),
+        })
+        .from(sessions)
+        .where(eq(sessions.id, value('sessionId'))),
+    ),
     endSessionsOf: remove(
       sessions,
       and(eq(sessions.userId, value('userId')), ne(sessions.id, value('except'))),
@@ -627,9 +637,11 @@ function columnsOf<T extends SQLiteTable>(table: T): Omit<T['_']['columns'], 'se
   return Object.fromEntries(members) as Omit<T['_']['columns'], 'seq'> // the same columns, one fewer
 }
 
-/** A placeholder for every column but the number a row is given, named after its member. */
-function placeholders(table: SQLiteTable): Record<string, SQL> {
-  const members = Object.entries(getTableColumns(table)).filter(([, column]) => !numbersRows(column))
+/** A placeholder for every column but the number a row is given and these, named after its member. */
+function placeholders(table: SQLiteTable, except: readonly Column[] = []): Record<string, SQL> {
+  const members = Object.entries(getTableColumns(table)).filter(
+    ([, column]) => !numbersRows(column) && !except.includes(column),
+  )
   return Object.fromEntries(members.map(([member]) => [member, sql`${value(member)}`]))
 }
 

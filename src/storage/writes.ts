@@ -152,7 +152,11 @@ function changesOf(write: Write): readonly QueuedWrite[] {
     case 'insertGrant':
       return []
     case 'replaceSession':
-      return [change(write.op, { ...write, ...sessionMethods(write.methods) }, overtaken)]
+      // A row with another key, in the place of this one: an update of a key would move a row that others wait for.
+      return [
+        change('copySession', { ...write, ...sessionMethods(write.methods) }),
+        change('endSession', write, overtaken),
+      ]
     case 'redeemGrant':
     case 'rotateGrant':
     case 'extendGrant': {

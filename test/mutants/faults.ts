@@ -12,6 +12,7 @@ import { clientCredentialsFaults } from './client-credentials.ts'
 import { clientDocumentFaults } from './client-documents.ts'
 import { configurationFaults } from './configuration.ts'
 import { deviceGrantFaults } from './device-grant.ts'
+import { distributionFaults } from './distribution.ts'
 import type { Fault } from './fault.ts'
 import { fileFaults } from './files.ts'
 import { forwardAuthFaults } from './forward-auth.ts'
@@ -95,6 +96,7 @@ export const faults: readonly Fault[] = [
   ...headerFaults,
   ...parsingFaults,
   ...storageFaults,
+  ...distributionFaults,
   ...keyFaults,
   ...configurationFaults,
   ...limitFaults,

@@ -5,64 +5,23 @@
 
 import Database from 'better-sqlite3'
 import { getTableName } from 'drizzle-orm'
+import { getTableConfig } from 'drizzle-orm/pg-core'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
-import { insert, put, type Write } from '../../src/domain/decision.ts'
-import { interactionKind } from '../../src/domain/interaction.ts'
 import { openStore } from '../../src/storage/open.ts'
+import { dialect } from '../../src/storage/postgres/prepared.ts'
 import * as schema from '../../src/storage/postgres/schema.ts'
 import { runnerOf } from '../../src/storage/sqlite/prepared.ts'
+import { buildWrites } from '../../src/storage/statements.ts'
 import type { Store, SweepBounds } from '../../src/storage/store.ts'
-import { passkeyKind } from '../../src/users/rules/passkey.ts'
-import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
-import { throttleKind } from '../../src/users/rules/throttle.ts'
-import { callApi, obtainCode, obtainTokens, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { patient } from '../helpers/nodes.ts'
-import { startServer, type TestServer } from '../helpers/server.ts'
-import { UserAgent } from '../helpers/user-agent.ts'
+import { startServer } from '../helpers/server.ts'
 import { concurrency, grantWrites } from './decisions.suite.ts'
+import { partitioned } from './partitioned.ts'
 import { startPostgres } from './postgres-server.ts'
-import * as sample from './samples.ts'
-import { grantOwners } from './store.suite.ts'
 import { sweeps } from './sweep.suite.ts'
-
-/** So many rows that no planner considers a full scan cheap. */
-const rows = 1000
-
-/** The rows of a used store: many of every kind that requests look up. */
-async function fill(store: Store): Promise<void> {
-  await store.write(...grantOwners)
-  const lane = async (first: number) => {
-    for (let n = first; n < rows; n += lanes * share) {
-      await store.write(...Array.from({ length: share }, (_, k) => recordsOf(n + k)).flat())
-    }
-  }
-  await Promise.all(Array.from({ length: lanes }, (_, k) => lane(k * share)))
-}
-
-/** How many transactions fill a store at once, and how many rows of each kind they insert. */
-const [lanes, share] = [4, 5]
-
-function recordsOf(n: number): Write[] {
-  const expiresAt = 4_000_000_000
-  const [userId, clientId] = [`account ${n}`, `client ${n}`]
-  return [
-    insert('user', { ...sample.user, id: userId, username: `user ${n}` }),
-    insert('client', { ...sample.client, origin: 'integration', id: clientId }),
-    insert('session', { ...sample.session, id: sample.digest(n), idleExpiresAt: expiresAt }),
-    insert(interactionKind, { ...sample.interaction, id: `interaction ${n}`, expiresAt }),
-    put(throttleKind, { key: `throttle ${n}`, failures: 1, expiresAt }),
-    put(consentKind, { ...sample.consent, clientId }),
-    insert(passkeyKind, { ...sample.passkey, id: `passkey ${n}`, userId }),
-    put(secondFactorKind, { ...sample.secondFactor, userId }),
-    // Each of the four partitions has as many rows as other tables.
-    ...[0, 1, 2, 3].map((part): Write => {
-      return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n + part * rows), expiresAt } }
-    }),
-    { op: 'revokeAccessToken', grantId: sample.grantId(n), tokenId: sample.bytes(n, 16), expiresAt },
-  ]
-}
+import { fill, hot, type Ran, recordPostgres, rows, wholeFlow } from './whole-flow.ts'
 
 const nothingDue: SweepBounds = {
   now: 2000,
@@ -71,23 +30,6 @@ const nothingDue: SweepBounds = {
   clientsIdleSince: 0,
   rejectionsKept: rows,
   auditedSince: 0,
-}
-
-/** Calls every endpoint of a client and of a browser once. */
-async function wholeFlow(t: Test, server: TestServer): Promise<void> {
-  const client = await register(server)
-  const agent = new UserAgent(server.issuer)
-  const tokens = await obtainTokens(server, client, { agent, fields: { scope: 'openid courses:read' } })
-  const next = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
-  t.equal((await callApi(server, '/api/oauth/userinfo', next.access_token)).status, 200)
-  t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
-  for (const path of ['/api/oauth/introspect', '/api/oauth/revoke']) {
-    t.equal((await postAs(server, client, path, { token: next.access_token })).status, 200)
-  }
-  const other = await obtainTokens(server, client, { agent })
-  t.equal((await postAs(server, client, '/api/oauth/revoke', { token: other.refresh_token })).status, 200)
-  t.equal((await refresh(server, client, other.refresh_token)).status, 400)
-  await obtainCode(server, client, { agent })
 }
 
 /** Reads a page of every list of users. */
@@ -211,28 +153,6 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
 
 // PostgreSQL
 
-interface Ran {
-  readonly text: string
-  readonly values: readonly unknown[]
-}
-
-/** The prepared statements that run from here on, by name. */
-function recordPostgres(t: Test): Map<string, Ran> {
-  const ran = new Map<string, Ran>()
-  const { query } = pg.Client.prototype
-  // `as`: of the many forms of a call, the one that prepares.
-  pg.Client.prototype.query = function (this: pg.Client, ...call: unknown[]) {
-    const [config] = call as [{ name?: string; text: string; values?: readonly unknown[] }]
-    if (typeof config === 'object' && config.name !== undefined)
-      ran.set(config.name, { text: config.text, values: config.values ?? [] })
-    return query.apply(this, call as never)
-  } as typeof query
-  t.teardown(() => {
-    pg.Client.prototype.query = query
-  })
-  return ran
-}
-
 /** A node of a plan, as EXPLAIN returns it. */
 interface PlanNode {
   readonly 'Node Type': string
@@ -266,18 +186,6 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
   for (const [name, statement] of ran) plans.set(name, await explain(client, statement))
   return plans
 }
-
-/** The kinds of access a request may have to a grant. */
-const hot = [
-  'find_grant',
-  'find_grantOfToken',
-  'transact_grantOfToken',
-  'insertGrant',
-  'redeemGrant',
-  'rotateGrant',
-  'revokeGrant',
-  'revokeAccessToken',
-]
 
 /** Every node that reads grants, from any table or partition. */
 const readsOfGrants = (plan: readonly PlanNode[]) =>
@@ -319,17 +227,8 @@ t.test('on PostgreSQL every request looks rows up by key, and its grant by nothi
   }
 })
 
-/** The same columns in a table with four partitions. */
-const distribution = `
-  alter table grants rename to whole;
-  create table grants (like whole including defaults) partition by hash (id);
-  alter table grants add primary key (id);
-  create index on grants (user_seq);
-  create table grants_0 partition of grants for values with (modulus 4, remainder 0);
-  create table grants_1 partition of grants for values with (modulus 4, remainder 1);
-  create table grants_2 partition of grants for values with (modulus 4, remainder 2);
-  create table grants_3 partition of grants for values with (modulus 4, remainder 3);
-  drop table whole`
+/** What is found by its key, and the column that says where it is. */
+const distributed = { grants: 'id', revoked_access_tokens: 'grant_id', sessions: 'id' }
 
 async function runOnce(url: string, text: string): Promise<void> {
   const client = new pg.Client(url)
@@ -338,15 +237,15 @@ async function runOnce(url: string, text: string): Promise<void> {
   await client.end()
 }
 
-/** A new database whose grants are distributed by hash. */
+/** A new database whose grants, revocations and sessions are distributed by hash. */
 async function distributedDatabase(): Promise<string> {
   const url = await postgres.createDatabase()
   await (await openStore(url)).close()
-  await runOnce(url, distribution)
+  for (const [table, key] of Object.entries(distributed)) await runOnce(url, partitioned(table, key))
   return url
 }
 
-t.test('with grants distributed by hash, each request reads exactly one partition', async (t) => {
+t.test('distributed by hash, each request reads exactly one partition', async (t) => {
   const plans = await plansOfFlow(t, await distributedDatabase())
   for (const name of hot) {
     const reads = readsOfGrants(plans.get(name) ?? [])
@@ -357,9 +256,46 @@ t.test('with grants distributed by hash, each request reads exactly one partitio
       t.match(node['Index Cond'], /^\(id = '.+'::bytea\)$/)
     }
   }
+  // The sessions of a user are everywhere.
+  for (const [name, plan] of [...plans].filter(([name]) => !name.endsWith('_sessionsOf'))) {
+    for (const table of Object.keys(distributed)) {
+      const nodes = plan.filter((node) => node['Relation Name']?.startsWith(`${table}_`))
+      const reads = nodes.filter((node) => node['Node Type'] !== 'ModifyTable')
+      if (reads.length > 0)
+        t.equal(new Set(reads.map((node) => node['Relation Name'])).size, 1, `${name}: one part of ${table}`)
+    }
+  }
+  const ofToken = plans.get('find_grantOfToken')?.map((node) => node['Relation Name']) ?? []
+  const [[part], [beside]] = ['grants_', 'revoked_access_tokens_'].map((table) =>
+    ofToken.flatMap((name) => (name?.startsWith(table) ? [name.slice(table.length)] : [])),
+  ) as [string[], string[]] // two names, two lists
+  t.ok(part, 'a token reads its grant')
+  t.equal(beside, part, 'and its revocation in the part with the same number')
 })
 
-t.test('a store with grants distributed by hash passes every test of grants', async (t) => {
+t.test('no statement changes the key of a row', async (t) => {
+  const keys = Object.fromEntries(
+    Object.values(schema).map((table) => {
+      const { name, columns, primaryKeys } = getTableConfig(table as never) // its builder made it
+      const own = columns.filter((column) => column.primary || (column.isUnique && column.name === 'id'))
+      return [name, [...own, ...primaryKeys.flatMap((key) => key.columns)].map((column) => column.name)]
+    }),
+  )
+  let updates = 0
+  for (const [name, query] of Object.entries(buildWrites(dialect))) {
+    const text = query.toSQL().sql
+    const updated = /^update "(\w+)" set (.*) where /.exec(text)
+    const [, table = '', set = ''] = updated ?? /^insert into "(\w+)" .* do update set (.*)$/.exec(text) ?? []
+    if (table === '') continue
+    updates += 1
+    const columns = [...set.matchAll(/(?:^|, )"(\w+)" = /g)].map(([, column]) => column)
+    t.ok(columns.length > 0, `${name} sets something`)
+    for (const key of keys[table] ?? ['no such table']) t.notOk(columns.includes(key), `${name}: ${key}`)
+  }
+  t.ok(updates >= 15, `${updates} statements update`)
+})
+
+t.test('a store that is distributed by hash passes every test of grants', async (t) => {
   const url = await distributedDatabase()
   const tables = Object.values(schema).map((table) => getTableName(table))
   const openEmpty = async (t: Test) => {

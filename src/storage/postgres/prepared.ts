@@ -110,7 +110,7 @@ function buildAll() {
     new Map(reads.map(([name, { query }]) => [name, named(`find_${name}`, query.toSQL())])),
     new Map(reads.map(([name, read]) => [name, named(`transact_${name}`, lock(read).toSQL())])),
     new Map(writes.map(([name, query]) => [name, named(name, query)])),
-    new Map(writes.map(([name, query]) => [name, named(name, exactly(query))])),
+    new Map(writes.map(([name, query]) => [name, named(`${name}_exactly`, exactly(query))])),
   ] as const
 }
 
