@@ -11,8 +11,8 @@ t.test('[rfc6749-2.2-document-sizes] issued values are no longer than docs/secur
   const { access_token: access, refresh_token: refresh } = await obtainTokens(server, client)
   const code = await obtainCode(server, client)
   const longest = documentedLengths()
-  t.equal(longest.size, 11)
-  const minted = (['link', 'held', 'sealing', 'initialToken'] as const).map((kind) =>
+  t.equal(longest.size, 12)
+  const minted = (['link', 'held', 'sealing', 'initialToken', 'personalToken'] as const).map((kind) =>
     mintSecret(kind, Buffer.alloc(secretBytes)),
   )
   for (const issued of [client.id, client.secret ?? '', code, access, refresh, ...minted]) {

@@ -17,14 +17,14 @@ const mostLines = {
     // 1,300 of them are the client side: sign-in with an upstream.
     lines: 21_210,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 10_720 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 18_980 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 10_920 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 19_430 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_020 },
   prove: { folders: /^prove$/, lines: 4_000 },
   storage: { folders: /^storage$/, lines: 5_190 },
 }
-const restOfLines = 7_600
+const restOfLines = 7_640
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

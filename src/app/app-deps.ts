@@ -85,13 +85,20 @@ function ownGuard(deps: Needs<'keys' | 'store' | 'service' | 'clock'>): AppDeps[
       ...(owners && { owners }),
     }
   }
-  return fp<OwnGuardOptions>(async (app, { readsOwners = false, ...options }) => {
+  const resource = resources.own.identifier
+  return fp<OwnGuardOptions>(async (app, { readsOwners = false, verifyPersonalToken, ...options }) => {
     // A store in this process reads them as quickly when they are needed.
     const withOwners = readsOwners && store.isFar
     await app.register(guard, {
       ...options,
-      verifyToken: (text) => verifyToken(text, withOwners),
-      resource: resources.own.identifier,
+      verifyToken: async (text) => {
+        const personal = await verifyPersonalToken?.(text)
+        if (personal === undefined) return verifyToken(text, withOwners)
+        return 'rejected' in personal
+          ? personal
+          : { ...personal, kind: 'user', clientId: '', audience: [resource] }
+      },
+      resource,
       clock: deps.clock,
       schemes: app.tokenSchemes(),
       resourceMetadata,

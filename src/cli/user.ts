@@ -15,6 +15,7 @@ import {
 } from './user-acts.ts'
 import { userDeleteLink, userInvite, userInviteList, userLinks, userResetLink } from './user-links.ts'
 import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile.ts'
+import { userRevokeToken, userTokens } from './user-tokens.ts'
 
 const addHelp = `
 Asks for the password, or reads it from the first line of standard input; it is never an argument. To let users
@@ -54,6 +55,15 @@ chooses another. The link is valid for lifetimes.passwordResetSeconds.
 Examples:
   lychgate user reset-link alice
   lychgate user reset-link alice@example.org --print
+`
+
+const tokensHelp = `
+Administrators create them on the admin pages, under their own name. A personal token ends when it expires or is revoked,
+and when its owner is locked, deleted or no longer an administrator.
+
+Examples:
+  lychgate user tokens alice
+  LYCHGATE_TOKEN=lyc_personal_… lychgate user list --server https://id.example.com
 `
 
 const setHelp = `
@@ -134,6 +144,10 @@ export function addUserCommands(program: Command): void {
     command('delete-link <user> <link>', 'delete a link, so that it cannot be used'),
   )
   addAnywhereFlags(deleteLink, example('delete-link carol -- -0bIf3q…')).action(userDeleteLink)
+  const tokens = command('tokens <user>', 'list the personal tokens of a user, which call the admin API')
+  addAnywhereFlags(tokens, tokensHelp).action(userTokens)
+  const revokeToken = addYesFlag(command('revoke-token <user> <token_id>', 'revoke a personal token'))
+  addAnywhereFlags(revokeToken, example('revoke-token alice 3q2-8f…')).action(userRevokeToken)
   addAnywhereFlags(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
   const factors = command(
     'factors',

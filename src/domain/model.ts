@@ -468,6 +468,8 @@ export const auditEventNames = [
   'user-locked',
   'user-unlocked',
   'user-removed',
+  'personal-token-made',
+  'personal-token-revoked',
   'link-made',
   'link-deleted',
   'email-tested',

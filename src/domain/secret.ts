@@ -6,6 +6,7 @@ export const secretPrefix = {
   clientSecret: 'lyc_secret_',
   registration: 'lyc_registration_',
   initialToken: 'lyc_initial_',
+  personalToken: 'lyc_personal_',
   session: 'lyc_session_',
   browser: 'lyc_browser_',
   link: 'lyc_link_',

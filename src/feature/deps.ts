@@ -11,7 +11,7 @@ import type { ClientDocument } from '../domain/client-document.ts'
 import type { DeclaredBindings } from '../domain/confirmation.ts'
 import type { Write } from '../domain/decision.ts'
 import type { Finding } from '../domain/finding.ts'
-import type { Client, Seconds, StoredKey } from '../domain/model.ts'
+import type { Client, Scope, Seconds, StoredKey } from '../domain/model.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { GuardedFetch } from '../outbound/guarded-fetch.ts'
 import type { Store } from '../storage/store.ts'
@@ -106,6 +106,17 @@ export interface AppDeps extends Deps {
 export interface OwnGuardOptions extends GuardedScope {
   /** Whether the routes need the user and the client of the token: `access.owners`. */
   readonly readsOwners?: boolean
+  /** Verifies a personal token, which only routes that say so accept; undefined for any other text. */
+  readonly verifyPersonalToken?: (
+    token: string,
+  ) => Promise<PersonalAccess | { readonly rejected: string }> | undefined
+}
+
+/** The owner of a personal token, and what it is limited to. */
+export interface PersonalAccess {
+  readonly sub: string
+  readonly scope: Scope
+  readonly personalTokenId: string
 }
 
 /** What a part of the application takes of it, by name. */

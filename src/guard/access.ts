@@ -16,6 +16,8 @@ export interface Access {
   readonly authentication?: Authentication
   /** Claims requested individually, OpenID Connect Core §5.5; known only to the authorization server itself. */
   readonly requestedClaims?: ClaimsRequest
+  /** The id of a token that the user made, and no client got: its `clientId` is empty. See the admin API. */
+  readonly personalTokenId?: string
   /** The user and the client, where the authorization server itself read them together with the token. */
   readonly owners?: Promise<readonly [User | undefined, Client | undefined]>
 }

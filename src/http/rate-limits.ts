@@ -63,6 +63,12 @@ export const rateLimits = fp<RateLimitOptions & Needs<'clock' | 'random'>>(
           },
         ),
     })
+    // The library comes after the hooks of a route: a token that they reject has to be counted, too.
+    app.addHook('onRoute', ({ config, onRequest }) => {
+      if (config?.rateLimit === undefined || !Array.isArray(onRequest)) return
+      const limiter = onRequest.pop()
+      if (limiter !== undefined) onRequest.unshift(limiter)
+    })
   },
   { name: 'rate-limits' },
 )

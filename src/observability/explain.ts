@@ -5,12 +5,13 @@ import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Client, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
-import { secretMatches, secretPrefix } from '../domain/secret.ts'
+import { hashSecret, secretMatches, secretPrefix } from '../domain/secret.ts'
 import { type Service, tokenClaimsOf } from '../feature/service.ts'
 import { leftOfSubjects } from '../http/token-reader.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
 import { findLink } from '../users/one-time-links.ts'
+import { personalTokenKind, personalTokenRule, verifyPersonalToken } from '../users/rules/personal-token.ts'
 import { type Clause, clauseOf } from './clause-of-rule.ts'
 
 /** The explanation of a token: whether it works now and why not, its own contents, and those of the store. */
@@ -92,7 +93,20 @@ async function examineToken(text: string, sources: Sources): Promise<ExplainedTo
   const idClaims = await sources.keys.verify(text, 'JWT')
   if (idClaims !== undefined) return explainIdToken(idClaims, sources.now)
   if (text.startsWith(secretPrefix.link)) return explainLink(text, sources)
+  if (text.startsWith(secretPrefix.personalToken)) return explainPersonalToken(text, sources)
   return (await explainSecret(text, sources)) ?? foreign(text)
+}
+
+/** Explains a personal token of the admin API. Who may administer is asked at each call, and not here. */
+async function explainPersonalToken(text: string, { store, now }: Sources): Promise<ExplainedToken> {
+  const record = await store.find(personalTokenKind, hashSecret(text))
+  const owner = record && (await store.find('user', record.userId))
+  const token = verifyPersonalToken(record, owner, now)
+  const { name, scope, createdAt, expiresAt, usedAt } = record ?? {}
+  const stored = { username: owner?.username, name, scope, createdAt, expiresAt, usedAt }
+  const explained = { kind: 'personal token', received: {}, stored }
+  if (!('rejected' in token)) return { ...explained, active: true }
+  return { ...explained, active: false, why: token.rejected, rule: personalTokenRule }
 }
 
 /** What was used or swept is gone, and cannot be distinguished from what never existed. */

@@ -15,6 +15,8 @@ export interface Given {
 const prefix = 'LYCHGATE_'
 /** Names the YAML file. */
 export const fileVariable = `${prefix}CONFIG`
+/** Has the token with which commands call a running server. It is no option: a server takes no notice of it. */
+export const tokenVariable = `${prefix}TOKEN`
 
 /** Every variable: of options, and of files that hold an option's value. */
 export function knownVariables(): readonly string[] {
@@ -31,7 +33,7 @@ export function* unknownVariables(environment: Environment): Generator<string> {
       yield `${variableOf(former)}: ${variableOf(path)} is set as well; keep one of them`
   }
   for (const name of Object.keys(environment)) {
-    if (!name.startsWith(prefix) || variables.includes(name)) continue
+    if (!name.startsWith(prefix) || variables.includes(name) || name === tokenVariable) continue
     const list = configOptions().find(({ path }) => variableOf(path) === name)
     yield list
       ? `${name}: ${list.path} is for the configuration file only`

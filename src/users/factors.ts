@@ -1,8 +1,9 @@
 import { availableAcrs, type Factors, lacksAcr } from '../domain/authentication-context.ts'
-import type { Seconds, Session, SignInRequest, UserCredentials } from '../domain/model.ts'
+import type { Seconds, Session, SignInRequest, User, UserCredentials } from '../domain/model.ts'
 import type { Service } from '../feature/service.ts'
 import type { Store, UserRead } from '../storage/store.ts'
 import { passkeyKind } from './rules/passkey.ts'
+import { type PersonalToken, personalTokenKind } from './rules/personal-token.ts'
 import { secondFactorKind } from './rules/second-factor.ts'
 import { failuresOf, rowKeys, throttleKind } from './rules/throttle.ts'
 import { upstreamLinkKind, type WaysToSignIn } from './rules/upstream-link.ts'
@@ -31,6 +32,16 @@ export const waysToSignIn: UserRead<WaysToSignIn> = {
     passkeys: recordsOf(passkeyKind),
     links: recordsOf(upstreamLinkKind),
   }),
+}
+
+/** A user with their personal tokens, by user id. A lock of the user and a new token wait for each other. */
+export const userPersonalTokens: UserRead<{
+  readonly user: User
+  readonly tokens: readonly PersonalToken[]
+}> = {
+  name: 'userPersonalTokens',
+  kinds: [personalTokenKind],
+  compose: (user, _sessions, recordsOf) => ({ user, tokens: recordsOf(personalTokenKind) }),
 }
 
 /** Where a user's ways to sign in are found. */

@@ -10,6 +10,11 @@ import { systemRandom } from '../../src/system/system.ts'
 import { addAdministrator } from '../../src/users/administrators.ts'
 import { addToGroup, changeGroups, removeFromGroup } from '../../src/users/groups.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
+import {
+  idOfPersonalToken,
+  mintPersonalToken,
+  personalTokenKind,
+} from '../../src/users/rules/personal-token.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
 import { unlockUser } from '../../src/users/rules/user.ts'
@@ -184,6 +189,13 @@ async function addToken() {
   const { body } = await call(strong.access_token, 'POST', '/registration-tokens', { body: {} })
   return String(body['token_id'])
 }
+async function addPersonalToken() {
+  const { id } = await invite()
+  const described = { name: 'CI', scope: ['admin:users:read'], seconds: 900 }
+  const { record } = mintPersonalToken(described, id, systemRandom(32), clock())
+  await store.write(insert(personalTokenKind, record))
+  return [id, idOfPersonalToken(record)]
+}
 async function denyDocument() {
   const url = `https://client.example/${systemRandom(8).toString('hex')}.json`
   await call(strong.access_token, 'POST', `/client-documents/${encodeURIComponent(url)}/deny`)
@@ -215,6 +227,8 @@ type Sample = Sent & {
   readonly query?: string
   /** How it is rejected, after the caller was let through. */
   readonly error?: string
+  /** A client without a user is rejected. */
+  readonly onlyUsers?: true
 }
 const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listUsers: async () => ({}),
@@ -307,6 +321,14 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
     const { body } = await call(strong.access_token, 'GET', `/users/${id}/links`)
     return { ids: [id, String(body.items?.[0]?.['link_id'])] }
   },
+  listPersonalTokens: async () => ({ id: (await invite()).id }),
+  createPersonalToken: async () => ({
+    id: ids.alice,
+    body: { name: 'CI', scope: 'admin:users:read' },
+    onlyUsers: true,
+  }),
+  readPersonalToken: async () => ({ ids: await addPersonalToken() }),
+  revokePersonalToken: async () => ({ ids: await addPersonalToken() }),
   signOutUser: async () => ({ id: (await invite()).id }),
   revokeUser: async () => ({ id: (await invite()).id }),
   removeCodes: async () => ({ id: (await invite()).id }),
@@ -400,7 +422,7 @@ t.test('every operation is only for administrators, with its scope and a recent 
       for (const token of [await machineToken(machine, scope)]) {
         const again = (await samples[operationId]?.()) ?? {}
         const response = await call(token, method, urlOf(path, again), again)
-        t.equal(response.status, allowed.status, JSON.stringify(response.body))
+        t.equal(response.status, sent.onlyUsers ? 403 : allowed.status, JSON.stringify(response.body))
       }
       t.strictSame(
         seen.filter((status) => !(status in responses)),

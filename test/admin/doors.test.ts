@@ -15,6 +15,11 @@ import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
 import { insertLink, linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
+import {
+  idOfPersonalToken,
+  mintPersonalToken,
+  personalTokenKind,
+} from '../../src/users/rules/personal-token.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
@@ -203,6 +208,14 @@ async function aToken(): Promise<Subject> {
   return { token: nameOfToken(record) }
 }
 
+async function aPersonalToken(): Promise<Subject> {
+  const user = await aUser()
+  const described = { name: 'CI', scope: ['admin:users:read'], seconds: 900 }
+  const { record } = mintPersonalToken(described, user['user'] ?? '', systemRandom(32), clock())
+  await store.write(insert(personalTokenKind, record))
+  return { ...user, token: idOfPersonalToken(record) }
+}
+
 /** A document that is stored, and has changed since. */
 async function aDocument(): Promise<Subject> {
   const { client, document } = site.publish({ client_name: 'Before' })
@@ -365,6 +378,12 @@ const acts: Readonly<Record<string, Act>> = {
     api: ({ user, link }) => call('DELETE', `${path('users', user)}${path('links', link)}`),
     command: ({ username = '', link = '' }) =>
       command(['user', 'delete-link', '--yes', username, '--', link]),
+  },
+  revokePersonalToken: {
+    of: aPersonalToken,
+    api: ({ user, token }) => call('DELETE', `${path('users', user)}${path('personal-tokens', token)}`),
+    page: ({ user, token = '' }) => submit(`${path('users', user)}/tokens`, { revoke: token }),
+    command: ({ username = '', token = '' }) => command(['user', 'revoke-token', '--yes', username, token]),
   },
   createGroup: {
     of: async () => ({ name: fresh('group') }),
@@ -551,8 +570,8 @@ const acts: Readonly<Record<string, Act>> = {
 
 /** Operations that change nothing. */
 const quiet = ['compareClientSecret', 'explainToken']
-/** Compared where there is a mail server. */
-const elsewhere = ['sendTestEmail']
+/** Compared where there is a mail server, and where a user is signed in. */
+const elsewhere = ['sendTestEmail', 'createPersonalToken']
 
 /** The audit log without the tokens of the client that calls the server. */
 const log = async () =>

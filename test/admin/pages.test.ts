@@ -5,7 +5,7 @@ import { TOTP } from 'otpauth'
 import t from 'tap'
 import { type Issued, lossOf } from '../../src/admin/pages/key-loss.ts'
 import { buildApp } from '../../src/app/app.ts'
-import { accept, put, update } from '../../src/domain/decision.ts'
+import { accept, insert, put, update } from '../../src/domain/decision.ts'
 import { createGroup, type Group } from '../../src/domain/group.ts'
 import type { PublicKey } from '../../src/domain/key-set.ts'
 import { type KeyState, stateOf } from '../../src/domain/key-term.ts'
@@ -14,6 +14,11 @@ import { hashSecret } from '../../src/domain/secret.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups, groupsOf, removeFromGroup } from '../../src/users/groups.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
+import {
+  idOfPersonalToken,
+  mintPersonalToken,
+  personalTokenKind,
+} from '../../src/users/rules/personal-token.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
@@ -187,6 +192,12 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '/users/:id': async () => ({ path: `/users/${await invited()}`, form: { join: 'ADMINS' } }),
   '/users/:id/access': async () => ({ path: `/users/${await invited()}/access` }),
   '/users/:id/link': ofUser('link', false),
+  '/users/:id/tokens': async () => {
+    const [id, described] = [await invited(), { name: 'CI', scope: ['admin:users:read'], seconds: 9000 }]
+    const { record } = mintPersonalToken(described, id, systemRandom(32), clock())
+    await store.write(insert(personalTokenKind, record))
+    return { path: `/users/${id}/tokens`, form: { revoke: idOfPersonalToken(record) } }
+  },
   '/users/:id/edit': async () => ({
     path: `/users/${await invited()}/edit`,
     form: { given_name: 'Dora', 'attribute.level': '3' },

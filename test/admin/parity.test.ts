@@ -32,6 +32,7 @@ const local: Readonly<Record<string, string>> = {
 
 /** Operations without a command, and why. */
 const onlyApi: Readonly<Record<string, string>> = {
+  createPersonalToken: 'its owner is signed in with every factor, in a browser',
   listClientDocuments: 'the command shows one document by its URL',
   listRecipes: 'commands read the recipes of their own version',
   previewClient: 'only a running server has what its features add to tokens',

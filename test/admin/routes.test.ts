@@ -82,9 +82,13 @@ const added: readonly string[] = [
   'GET /factors admin:users:read',
   'GET /recipes admin:clients:read',
   'GET /sessions/{session_id} admin:users:read',
+  'DELETE /users/{sub}/personal-tokens/{token_id} admin:users:write',
   'GET /users/{sub}/access/{client_id} admin:audit:read',
+  'GET /users/{sub}/personal-tokens admin:users:read',
+  'GET /users/{sub}/personal-tokens/{token_id} admin:users:read',
   'POST /clients/{client_id}/profile admin:clients:write',
   'POST /invitations admin:users:write',
+  'POST /users/{sub}/personal-tokens admin:users:write',
   'POST /users/{sub}/test-email admin:users:write',
 ]
 

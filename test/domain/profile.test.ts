@@ -4,6 +4,7 @@ import { consentKind } from '../../src/domain/connections.ts'
 import { endSessionsOf, removeAll, update } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
 import { deleteLinksOf } from '../../src/users/rules/one-time-link.ts'
+import { personalTokenKind } from '../../src/users/rules/personal-token.ts'
 import { forgetFailures } from '../../src/users/rules/throttle.ts'
 import { changeProfile, createUser, lockUser, unlockUser, verifyEmail } from '../../src/users/rules/user.ts'
 
@@ -102,6 +103,7 @@ t.test('a lock ends sessions, links and grants, and unlocking restores none of t
     endSessionsOf(ada.id, 200),
     { op: 'revokeGrantsOf', userId: ada.id, at: 200, rule: 'lychgate-account-locked' },
     removeAll(consentKind, ada.id),
+    removeAll(personalTokenKind, ada.id),
     auditEvent('user-locked', at(200), { userId: ada.id }),
   ])
   t.equal(resultOf(lockUser(locked, at(300))).lockedAt, 200, 'since the first time')

@@ -61,7 +61,7 @@ t.test('what clients and the audit log are stored with stays, too', async (t) =>
     'client-added client-changed client-secret-changed client-pkce-learned client-locked client-unlocked client-removed',
     'client-access-denied client-logout-delivered client-logout-failed',
     'user-added user-invited user-changed user-exported user-email-verified user-password-changed',
-    'user-locked user-unlocked user-removed link-made link-deleted email-tested session-ended',
+    'user-locked user-unlocked user-removed personal-token-made personal-token-revoked link-made link-deleted email-tested session-ended',
     'passkey-added passkey-removed passkeys-removed passkey-copied recovery-codes-made recovery-code-used',
     'second-factor-added second-factor-removed upstream-linked upstream-unlinked',
     'group-created group-changed group-deleted group-member-added group-member-removed',

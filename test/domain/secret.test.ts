@@ -14,6 +14,7 @@ t.test('a secret has 256 bits and a prefix for its kind', async (t) => {
     ['clientSecret', 'lyc_secret_'],
     ['registration', 'lyc_registration_'],
     ['initialToken', 'lyc_initial_'],
+    ['personalToken', 'lyc_personal_'],
     ['session', 'lyc_session_'],
     ['browser', 'lyc_browser_'],
     ['link', 'lyc_link_'],

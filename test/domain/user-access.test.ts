@@ -69,6 +69,7 @@ t.test('all access ends with the sessions, the grants and what was remembered', 
         { op: 'deleteRecords', kind: 'consent', userId },
         revocation('client-1'),
         revocation('client-2'),
+        { op: 'deleteRecords', kind: 'personal-token', userId },
       ],
     },
   )

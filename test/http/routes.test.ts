@@ -20,8 +20,8 @@ const allowed = new Set([
   `${form} */* ${every} requireAccess logRequest`,
   `${form} */* ${every} assertFormUnlessToken requireAccess logRequest`,
   `${json} ${every} requireAccess logRequest`,
-  `${json} ${every} requireAccess assertAllowed rateLimit logRequest`,
-  `${json} ${every} requireAccess assertAllowed assertTwoFactors rateLimit logRequest`,
+  `${json} ${every} rateLimit requireAccess assertAllowed logRequest`,
+  `${json} ${every} rateLimit requireAccess assertAllowed assertSignIn logRequest`,
   // Pages.
   `${json} ${page} replaceFormerCookies logRequest`,
   `${json} ${page} rateLimit replaceFormerCookies logRequest`,

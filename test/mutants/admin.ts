@@ -222,8 +222,8 @@ export const adminFaults = [
     id: 'admin-write-without-a-second-factor',
     tests,
     file: administration,
-    find: 'isStrict ?',
-    replace: '!isStrict ?',
+    find: "scope.endsWith(':write') && isStrict",
+    replace: "scope.endsWith(':write') && !isStrict",
   },
   {
     id: 'admin-reads-open-to-every-scope',
@@ -278,8 +278,9 @@ export const adminFaults = [
     id: 'admin-client-over-administrators',
     tests,
     file: 'src/admin/operations/authority.ts',
-    find: 'return isAdministrator(groups, administrators) ? overAdministrators() : undefined',
-    replace: 'return groups.length < 0 ? overAdministrators() : undefined',
+    find: 'if (isAdministrator(groups, administrators)) return overAdministrators(caller)',
+    replace:
+      "if (caller.kind !== 'client' && isAdministrator(groups, administrators)) return overAdministrators(caller)",
   },
   {
     id: 'admin-locks-oneself',
@@ -503,8 +504,8 @@ export const adminFaults = [
     id: 'admin-delegate-calls-everything',
     tests: delegation,
     file: administration,
-    find: 'if (delegates && !isAdministrator',
-    replace: 'if (!isAdministrator',
+    find: 'if (isUser && delegates && !isAdministrator',
+    replace: 'if (isUser && !isAdministrator',
   },
   {
     id: 'admin-authority-ends-in-between',

@@ -30,6 +30,7 @@ import { metadataFaults } from './metadata.ts'
 import { mustFaults } from './musts.ts'
 import { openidFaults } from './openid.ts'
 import { parsingFaults } from './parsing.ts'
+import { personalTokenFaults } from './personal-tokens.ts'
 import { pkceFaults } from './pkce.ts'
 import { proveFaults } from './prove.ts'
 import { pushedRequestFaults } from './pushed-requests.ts'
@@ -67,6 +68,7 @@ export const faults: readonly Fault[] = [
   ...deviceGrantFaults,
   ...adminFaults,
   ...adminPageFaults,
+  ...personalTokenFaults,
   ...proveFaults,
   ...pushedRequestFaults,
   ...requestObjectFaults,

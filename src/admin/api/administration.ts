@@ -13,9 +13,10 @@ import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/
 import { administersAny, type OwnGroups, type Reach, reachOf, readGroupsOf } from '../../users/delegation.ts'
 import { listGroups } from '../../users/groups.ts'
 import { readOutside } from '../../users/reading.ts'
+import { idOfPersonalToken } from '../../users/rules/personal-token.ts'
 import { authorityFault, type Subject } from '../operations/authority.ts'
-
-import { assertAdministrator, assertClientMay, type Caller } from '../operations/rules.ts'
+import type { Operation } from '../operations/operation.ts'
+import { assertAdministrator, assertClientMay, assertWithToken, type Caller } from '../operations/rules.ts'
 import type { AdminScope } from './scopes.ts'
 
 declare module 'fastify' {
@@ -32,11 +33,10 @@ declare module 'fastify' {
 export interface Administration {
   /**
    * Hooks: the access token has the scope, and its client and its user may use it now.
-   * @param delegates Whether administrators of groups may, too.
    */
   allow(
     scope: AdminScope,
-    delegates?: boolean,
+    operation: Pick<Operation, 'delegates' | 'personalTokens' | 'needsRecentSignIn'>,
   ): { readonly onRequest: preHandlerAsyncHookHandler[]; readonly config: object }
   /** The caller of a request that these hooks let through. */
   callerOf(request: FastifyRequest): Caller
@@ -68,21 +68,28 @@ export const administration = fp<Needs<'config' | 'store' | 'clock' | 'service'>
 
     const callerOf = ({ access }: FastifyRequest): Caller => {
       if (access === undefined) throw new Error('the guard lets nothing through without an access token')
-      return access
+      return access.personalTokenId === undefined ? access : { ...access, kind: 'personal token' }
     }
 
     app.decorateRequest('delegatedBy', undefined)
 
     // At every request, and not only when the token is issued: what made it possible may have ended.
-    const assertAllowed = (scope: AdminScope, delegates: boolean): preHandlerAsyncHookHandler =>
+    const assertAllowed = (
+      scope: AdminScope,
+      { delegates, personalTokens }: Pick<Operation, 'delegates' | 'personalTokens'>,
+    ): preHandlerAsyncHookHandler =>
       async function assertAllowed(request) {
         const caller = callerOf(request)
-        const client = await store.find('client', request.access?.clientId ?? '')
-        assertClientMay(client, caller, scope, challengeOf(request))
+        if (caller.kind === 'personal token') assertWithToken(personalTokens)
+        else {
+          const client = await store.find('client', request.access?.clientId ?? '')
+          assertClientMay(client, caller, scope, challengeOf(request))
+        }
         if (caller.kind === 'client') return
         const groups = await readOutside(store, (read) => readGroupsOf(read, caller.sub))
         const own = new Set(groups.map(({ id }) => id))
-        if (delegates && !isAdministrator(groups, group) && (await administersSome(own)))
+        const isUser = caller.kind === 'user'
+        if (isUser && delegates && !isAdministrator(groups, group) && (await administersSome(own)))
           request.delegatedBy = own
         else assertAdministrator(groups, group)
       }
@@ -105,31 +112,39 @@ export const administration = fp<Needs<'config' | 'store' | 'clock' | 'service'>
       }
     }
 
-    const demand = app.requireAuthentication({
+    const twoFactors = app.requireAuthentication({
       acrValues: [multiFactor],
       maxAgeSeconds: secondFactorSeconds,
     })
-    /** A client that acts for itself does not sign in. */
-    const assertTwoFactors: preHandlerAsyncHookHandler = async function (request, reply) {
-      return callerOf(request).kind === 'user' ? demand.call(this, request, reply) : undefined
+    const recentSignIn = app.requireAuthentication({ maxAgeSeconds: secondFactorSeconds })
+    /** A client that acts for itself does not sign in, and the owner of a personal token did so when it was made. */
+    const ofUsers = (demand: preHandlerAsyncHookHandler): preHandlerAsyncHookHandler =>
+      async function assertSignIn(request, reply) {
+        return callerOf(request).kind === 'user' ? demand.call(this, request, reply) : undefined
+      }
+    /** What a change asks of the sign-in. */
+    const demandOf = (scope: AdminScope, isRecent = false) => {
+      if (scope.endsWith(':write') && isStrict) return [ofUsers(twoFactors)]
+      return isRecent ? [ofUsers(recentSignIn)] : []
     }
 
     app.decorate('administration', {
-      allow: (scope, delegates = false) => ({
+      allow: (scope, operation) => ({
         onRequest: [
           app.requireScope(scope),
-          assertAllowed(scope, delegates),
-          ...(scope.endsWith(':write') && isStrict ? [assertTwoFactors] : []),
+          assertAllowed(scope, operation),
+          ...demandOf(scope, operation.needsRecentSignIn),
         ],
         config: { limit: 'token' },
       }),
       callerOf,
       contextOf: (request) => {
         const { kind, sub } = callerOf(request)
-        const { clientId = '' } = request.access ?? {}
+        const { clientId = '', personalTokenId } = request.access ?? {}
         const file = fileOf(request)
         const via = kind === 'user' ? clientId : undefined
-        const facts = { actor: sub, ...omitUndefined({ via, file }), request: request.id }
+        const personal = personalTokenId && idOfPersonalToken({ id: personalTokenId })
+        const facts = { actor: sub, ...omitUndefined({ via, personal, file }), request: request.id }
         return { by: 'operator', at: clock(), from: addressPrefix(request.ip), facts }
       },
       assertMay: async (request, subject) => {

@@ -20,12 +20,12 @@ import { operationSchema } from './operation-schema.ts'
 
 /** Adds the route of an operation. Its status, headers and checks follow from its kind. */
 export function addOperation<Body>(app: FastifyInstance, deps: PageDeps, operation: Operation<Body>): void {
-  const { area, kind, url, delegates, bodyLimit, taken = 'there is another one like it' } = operation
+  const { area, kind, url, bodyLimit, taken = 'there is another one like it' } = operation
   const admin = app.administration
   const isRead = kind === 'list' || kind === 'read'
   const scope = isRead ? (`admin:${area}:read` as const) : writeScopeOf(area)
   const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
-  const { onRequest, config } = admin.allow(scope, delegates)
+  const { onRequest, config } = admin.allow(scope, operation)
 
   const callOf = (request: FastifyRequest): Call<Body> => {
     const param = (name: string) =>

@@ -18,6 +18,7 @@ import { addGroup, editGroup, joinGroup, leaveGroup, removeGroup } from '../oper
 import { inviteUsers } from '../operations/invitations.ts'
 import * as keys from '../operations/keys.ts'
 import * as links from '../operations/links.ts'
+import * as personalTokens from '../operations/personal-tokens.ts'
 import { listRecipes } from '../operations/recipes.ts'
 import { registrationOperations } from '../operations/registrations.ts'
 import * as sessions from '../operations/sessions.ts'
@@ -27,6 +28,7 @@ import * as userChanges from '../operations/user-changes.ts'
 import * as users from '../operations/users.ts'
 import { administration } from './administration.ts'
 import { addOperation } from './operation.ts'
+import { personalTokenVerifier } from './personal-tokens.ts'
 import { isOffered } from './scopes.ts'
 
 /**
@@ -35,7 +37,8 @@ import { isOffered } from './scopes.ts'
  */
 export const adminApi: FastifyPluginAsync<PageDeps & Needs<'guard'>> = async (app, deps) => {
   if (!isOffered(deps.config)) return
-  await app.register(deps.guard, { anonymous: 'challenge' })
+  const verifyPersonalToken = personalTokenVerifier(deps)
+  await app.register(deps.guard, { anonymous: 'challenge', verifyPersonalToken })
   await app.register(administration, deps)
   await app.register(operations, { ...deps, prefix: adminApiRoot })
   describe(app, deps)
@@ -52,6 +55,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...Object.values(accessOperations(deps.declared)),
     ...Object.values(sessions),
     ...Object.values(links),
+    ...Object.values(personalTokens),
     ...Object.values(grants),
     ...Object.values(groupReads),
     ...[addGroup, editGroup, removeGroup, joinGroup, leaveGroup],

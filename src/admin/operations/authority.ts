@@ -2,6 +2,7 @@ import type { Reading, RecordReads } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { isAdministrator } from '../../users/administrators.ts'
 import { mayAdministerGroup, mayAdministerUser, readGroupsOf, readLineOf } from '../../users/delegation.ts'
+import { personalTokenKind, personalTokenRule } from '../../users/rules/personal-token.ts'
 import { type Caller, notFound } from './rules.ts'
 
 /** What an operation is about. */
@@ -13,22 +14,27 @@ export interface Subject {
 /**
  * Returns why a caller may not call an operation about this; undefined if they may. Users must be administrators of
  * the server, or of the groups of the subject: what an administrator of groups cannot see does not exist for them. A
- * client without a user must not change an administrator, nor who is one.
+ * client without a user must not change an administrator, nor who is one, and neither must a personal token: that of an
+ * administrator who was demoted would have made another one before.
  */
 export function* authorityFault(
   read: RecordReads,
-  caller: Pick<Caller, 'kind' | 'sub'> & { readonly isDelegate: boolean },
+  caller: Pick<Caller, 'kind' | 'sub' | 'personalTokenId'> & { readonly isDelegate: boolean },
   { userId, groupId }: Subject,
   administrators: string,
 ): Reading<OAuthError | undefined> {
-  if (caller.kind === 'client') {
+  if (caller.kind !== 'user') {
     const groups =
       groupId !== undefined
         ? yield* readLineOf(read, groupId)
         : userId !== undefined
           ? yield* readGroupsOf(read, userId)
           : []
-    return isAdministrator(groups, administrators) ? overAdministrators() : undefined
+    if (isAdministrator(groups, administrators)) return overAdministrators(caller)
+    if (caller.kind === 'client') return undefined
+    const token = yield* read.find(personalTokenKind, caller.personalTokenId ?? '')
+    const owner = yield* read.find('user', caller.sub)
+    if (token === undefined || owner === undefined || owner.lockedAt !== undefined) return endedToken()
   }
   const groups = yield* readGroupsOf(read, caller.sub)
   if (!caller.isDelegate) return isAdministrator(groups, administrators) ? undefined : noAdministrator()
@@ -40,10 +46,16 @@ export function* authorityFault(
   return undefined
 }
 
-function overAdministrators(): OAuthError {
-  return new OAuthError('access_denied', 'a client without a user must not change an administrator', {
+function overAdministrators({ kind }: Pick<Caller, 'kind'>): OAuthError {
+  const who = kind === 'client' ? 'a client without a user' : 'a personal token'
+  return new OAuthError('access_denied', `${who} must not change an administrator`, {
     rule: 'lychgate-admin-over-administrators',
   })
+}
+
+function endedToken(): OAuthError {
+  const rule = personalTokenRule
+  return new OAuthError('access_denied', 'the personal token was revoked, or its owner was locked', { rule })
 }
 
 function noAdministrator(): OAuthError {

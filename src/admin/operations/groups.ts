@@ -162,13 +162,13 @@ async function changeTree(
   { caller, context, deps, store, administrators }: Call<unknown>,
   decide: (groups: readonly Group[]) => Decision<Group>,
 ): Promise<Group> {
-  /** A client without a user must not make administrators. */
+  /** Neither a client without a user nor a personal token makes administrators. */
   const assertOutside = (line: readonly Group[]) =>
     check(
-      caller?.kind !== 'client' || !isAdministrator(line, deps.config.admin.group),
+      caller === undefined || caller.kind === 'user' || !isAdministrator(line, deps.config.admin.group),
       'lychgate-admin-over-administrators',
       'access_denied',
-      'a client without a user must not change the group of administrators, nor a group below it',
+      `${caller?.kind === 'client' ? 'a client without a user' : 'a personal token'} must not change the group of administrators, nor a group below it`,
     )
   return changeGroups({ ...deps.store, transact: store.transact }, (groups) => {
     const decision = decide(groups)

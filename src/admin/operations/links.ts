@@ -45,6 +45,7 @@ export const createLink: Operation<Static<typeof NewLink>> = {
   kind: 'create',
   url: '/users/:sub/links',
   delegates: true,
+  personalTokens: 'rejected',
   summary: 'Create a link with which a user sets a passkey or a password; it is sent, or shown once',
   response: Invitation,
   body: NewLink,

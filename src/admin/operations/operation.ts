@@ -113,6 +113,10 @@ export interface Operation<Body = unknown> {
   readonly response: TSchema
   readonly querystring?: TSchema
   readonly body?: Typed<Body>
+  /** It makes tokens or changes factors: a personal token must not call it, so that it ends with its owner. */
+  readonly personalTokens?: 'rejected'
+  /** Whether its user must have signed in a moment ago, also where no second factor is required. */
+  readonly needsRecentSignIn?: true
   /** What is wrong if it meets another record that has the same; absent: that there is one. */
   readonly taken?: string
   /** Which limit its body has; absent: the one of all bodies. */
@@ -152,7 +156,7 @@ const methods = {
 /** What an operation is called, who may call it, and what goes in and out. */
 export type Described<Body = unknown> = Pick<
   Operation<Body>,
-  'operationId' | 'summary' | 'delegates' | 'response' | 'querystring' | 'body'
+  'operationId' | 'summary' | 'delegates' | 'personalTokens' | 'response' | 'querystring' | 'body'
 >
 
 /** Which rows a list returns. */

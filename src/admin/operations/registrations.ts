@@ -63,6 +63,7 @@ export function registrationOperations(declared: Declared) {
     operationId: 'createRegistrationToken',
     kind: 'create',
     url: '/registration-tokens',
+    personalTokens: 'rejected',
     summary: 'Create an initial access token, RFC 7591 section 3; it is shown once',
     body: body as unknown as Typed<NewToken>, // with the members of features
     async perform({ body, context, deps, address, store }, keep) {

@@ -20,10 +20,12 @@ declare module '../../domain/errors.ts' {
 
 /** Who calls, and what the access token allows. */
 export interface Caller {
-  /** `client`: it acts for itself, RFC 6749 §4.4. */
-  readonly kind: 'user' | 'client'
+  /** `client`: it acts for itself, RFC 6749 §4.4. `personal token`: a script of the user, who is not there. */
+  readonly kind: 'user' | 'client' | 'personal token'
   readonly sub: string
   readonly scope: Scope
+  /** The key of the personal token. */
+  readonly personalTokenId?: string
 }
 
 /** How a challenge is written. */
@@ -66,6 +68,16 @@ export function assertClientMay(
   )
 }
 
+/** Checks that a personal token may call an operation. */
+export function assertWithToken(personalTokens: 'rejected' | undefined): void {
+  check(
+    personalTokens !== 'rejected',
+    'lychgate-personal-token-no-credentials',
+    'access_denied',
+    'a personal token must not make tokens or change how users sign in',
+  )
+}
+
 /** Checks that a user is an administrator now. */
 export function assertAdministrator(groups: readonly Group[], group: string): void {
   check(
@@ -78,21 +90,23 @@ export function assertAdministrator(groups: readonly Group[], group: string): vo
 }
 
 /** Whose access token has a scope; others may do everything. */
-type Limited = Partial<Pick<Caller, 'scope'>> | undefined
+type Limited = Partial<Pick<Caller, 'kind' | 'scope'>> | undefined
 
 /**
  * Checks that a caller does not change a client that may administer more than the caller: a new secret or redirect URI
- * would give them that.
+ * would give them that. A personal token changes no client that may administer: such a client would outlive the token.
  */
 export function assertWithin({ scope = [] }: Pick<Client, 'scope'>, caller: Limited): void {
   if (caller?.scope === undefined) return
-  const own = caller.scope
+  const own = caller.kind === 'personal token' ? [] : caller.scope
   const beyond = scope.filter((name) => name.startsWith('admin:') && !own.includes(name))
   check(
     beyond.length === 0,
     'lychgate-admin-no-escalation',
     'access_denied',
-    'the client has scopes of the admin API that the access token lacks',
+    caller.kind === 'personal token'
+      ? 'a personal token must not change a client that has scopes of the admin API'
+      : 'the client has scopes of the admin API that the access token lacks',
     { stored: own, received: beyond },
   )
 }

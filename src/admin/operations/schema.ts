@@ -286,6 +286,21 @@ export const TokenResource = Type.Object(
   { title: 'RegistrationToken', ...open },
 )
 
+/** A personal token of an administrator, without its text but in the response that creates it. */
+export const PersonalTokenResource = Type.Object(
+  {
+    token_id: Type.String(),
+    sub: Type.String({ description: 'Its owner.' }),
+    name: Type.String(),
+    scope: Type.String(),
+    created_at: Type.Integer(),
+    expires_at: Type.Integer(),
+    last_used_at: Type.Optional(Type.Integer({ description: 'To the hour; absent: it was never used.' })),
+    token: Type.Optional(Type.String({ description: 'It is shown once.' })),
+  },
+  { title: 'PersonalToken', ...closed },
+)
+
 /** A logout token that is sent to a client. */
 export const DeliveryResource = Type.Object(
   {

@@ -187,6 +187,7 @@ export const setPassword: Operation<Static<typeof ChangedPassword>> = {
   kind: 'act',
   url: '/users/:sub/password',
   delegates: false,
+  personalTokens: 'rejected',
   summary: 'Set a new password, and end every session of a user; grants to clients stay valid',
   response: UserResource,
   body: ChangedPassword,

@@ -20,6 +20,7 @@ import { isAdministrator, needsSecondFactor, storeRequiring } from '../../users/
 import { readGroupsOf } from '../../users/delegation.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { groupsOf } from '../../users/groups.ts'
+import { isRecent, recentSeconds } from '../../users/rules/session.ts'
 import type { DoneWord } from '../operations/operation.ts'
 import { type KeptFields, keepForm, keptForm, typedLines } from './late-form.ts'
 import { outdatedForm } from './version.ts'
@@ -78,6 +79,8 @@ export interface AdminPage {
   readonly section: AdminSection
   /** Opening it needs what its form needs, because filling in the form takes time. */
   readonly isForm?: true
+  /** Opening it and its form need a sign-in of the last minutes, also where no second factor is required. */
+  readonly needsRecentSignIn?: true
   /** What is kept of a form that comes after another change, or without a sign-in that suffices. */
   readonly kept?: KeptFields
   /** The fields of its form that may repeat. */
@@ -205,6 +208,11 @@ export function addAdminPage(app: FastifyInstance, deps: PageDeps, page: AdminPa
           codesUrl: `${prefix}/account/one-time-codes`,
         })
       }
+      return undefined
+    }
+    if (page.needsRecentSignIn && !isRecent(session, now)) {
+      const page = await here(true)
+      await reply.startInteraction({ page, prompt: [], maxAgeSeconds: recentSeconds }, 'login')
       return undefined
     }
     return {

@@ -22,6 +22,7 @@ import { settingsPage } from './settings.ts'
 import { userPage } from './user.ts'
 import { userActPages } from './user-acts.ts'
 import { userEditPage, userPasswordPage } from './user-edit.ts'
+import { userTokensPage } from './user-tokens.ts'
 import { usersPage } from './users.ts'
 
 type PageOf = (app: FastifyInstance, deps: PageDeps) => AdminPage | readonly AdminPage[]
@@ -35,6 +36,7 @@ const adminPageOf: readonly PageOf[] = [
   userPage,
   accessPage,
   userLinkPage,
+  userTokensPage,
   userEditPage,
   userPasswordPage,
   userActPages,

@@ -18,6 +18,7 @@ import { ago, displayName, type NamedUser } from '../../pages/describe.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { countFailures, userCredentials } from '../../users/factors.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
+import { personalTokenKind } from '../../users/rules/personal-token.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { revokeGrants } from '../operations/grants.ts'
 import { joinGroup, leaveGroup } from '../operations/groups.ts'
@@ -58,6 +59,8 @@ declare module '../../pages/pages.ts' {
       readonly appCount: number
       /** Custom attributes that have a value. */
       readonly attributes: readonly AttributeField[]
+      /** Whether there are personal tokens, or the user is the one who looks and may create some. */
+      readonly hasTokens: boolean
       readonly url: string
     }
   }
@@ -71,7 +74,7 @@ const shownApps = 20
 export function userPage(app: FastifyInstance, deps: PageDeps): AdminPage {
   const { config, service, store } = deps
   const declared = config.accounts.attributes
-  const show = async ({ param, form, request, now, render }: AdminVisit, problem?: Text) => {
+  const show = async ({ param, form, request, now, render, ...visit }: AdminVisit, problem?: Text) => {
     const id = param('id')
     const { user, passkeys, secondFactor, sessions } = requireFound(
       await store.find(userCredentials, id),
@@ -130,6 +133,7 @@ export function userPage(app: FastifyInstance, deps: PageDeps): AdminPage {
             attributeField(one, user, { texts: {}, language: request.language, isEditable: false }),
           )
           .filter(({ value }) => value !== ''),
+        hasTokens: id === visit.user.id || (await store.listOf(personalTokenKind, id)).length > 0,
         url: `${service.prefix}${adminPath('users')}/${encodeURIComponent(id)}`,
       },
       problem,

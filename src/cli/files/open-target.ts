@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { ConfigError, readSecret } from '../../config/error.ts'
+import { tokenVariable } from '../../settings/environment.ts'
 import { WrongUsage } from '../failure.ts'
 import { addOperatorFlags, type ForceFlag, type OperatorFlags } from '../flags.ts'
 import type { AdminApi, Credentials, Use } from './admin-api.ts'
@@ -18,8 +19,8 @@ export interface ServerFlags extends OperatorFlags, ForceFlag {
 
 /** What the help of these flags says. */
 export const serverHelp = `
-With --server it works on a running server, by its admin API (admin.api: on), and needs no store. The access token is in
---token-file, or is requested for a client that has client_credentials and scopes of the admin API: --client-id with
+With --server it works on a running server, by its admin API (admin.api: on), and needs no store. The personal token or
+access token is in --token-file or LYCHGATE_TOKEN, or one is requested for a client that has client_credentials and scopes of the admin API: --client-id with
 --secret-file, --secret-env or --key-file. --api says where the API is if not at the issuer (admin.listener). A change
 that someone else made at the same time ends it with exit code 75: run it again.
 `
@@ -38,7 +39,7 @@ export function addServerFlags(command: Command): Command {
     .option('--secret-file <file>', 'the file with its secret')
     .option('--secret-env <name>', 'the environment variable with its secret')
     .option('--key-file <file>', 'the file with its private key, PEM or JWK (private_key_jwt)')
-    .option('--token-file <file>', 'a file with an access token, instead of a client')
+    .option('--token-file <file>', 'a file with a personal token or an access token (LYCHGATE_TOKEN)')
 }
 
 /**
@@ -72,7 +73,10 @@ async function credentialsOf(flags: ServerFlags): Promise<Credentials> {
       throw new WrongUsage('--token-file and --client-id exclude each other')
     return { token: readSecret(tokenFile, '--token-file').trim() }
   }
-  if (clientId === undefined) throw new WrongUsage('--server needs --client-id or --token-file')
+  const token = process.env[tokenVariable]?.trim()
+  if (clientId === undefined && proofs.length === 0 && token) return { token }
+  if (clientId === undefined)
+    throw new WrongUsage(`--server needs --client-id or --token-file, or the variable ${tokenVariable}`)
   if (proofs.length !== 1)
     throw new WrongUsage('--client-id needs one of --secret-file, --secret-env and --key-file')
   if (keyFile !== undefined) {

@@ -141,7 +141,7 @@ function clientIdOf(request: FastifyRequest, { writes }: Recording, prefix: stri
     write.op === 'insert' && write.kind === 'client' ? write.record.id : [],
   )
   const id =
-    request.access?.clientId ??
+    (request.access?.clientId || undefined) ??
     request.client?.id ??
     inserted ??
     registered ??

@@ -95,6 +95,8 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'user-password-changed': bySelf('activity.password', 'activity.passwordByOperator'),
   'user-locked': 'activity.locked',
   'user-unlocked': 'activity.unlocked',
+  'personal-token-made': 'activity.tokenMade',
+  'personal-token-revoked': 'activity.tokenRevoked',
   'link-made': bySelf('activity.link', 'activity.linkByOperator'),
   'link-deleted': 'activity.linkDeleted',
   'email-tested': 'activity.emailTested',

@@ -8,6 +8,7 @@ import type { AppDeps, Needs } from '../../feature/deps.ts'
 import { isoInstant } from '../../system/system.ts'
 import { groupsOf, inOrder } from '../../users/groups.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
+import { type PersonalToken, personalTokenKind } from '../../users/rules/personal-token.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { upstreamLinkKind } from '../../users/rules/upstream-link.ts'
 import { everyApp } from './apps.ts'
@@ -40,6 +41,7 @@ export async function copyOfData(
   const connected = new Set(connections.map(({ clientId }) => clientId))
   const consents = await store.listOf(consentKind, id)
   const codes = await store.find(secondFactorKind, id)
+  const tokens = await store.listOf(personalTokenKind, id)
   const consentOf = new Map(consents.map((consent) => [consent.clientId, consent]))
   const describeApp = (clientId: string, client: Client | undefined) => {
     const consent = consentOf.get(clientId)
@@ -77,6 +79,7 @@ export async function copyOfData(
         recovery_codes_left: codes.recoveryHashes.length,
       },
     }),
+    ...(tokens.length > 0 && { personal_tokens: tokens.map(describePersonalToken) }),
     groups: inOrder(await groupsOf(store, id)).map(({ name, description }) => ({ name, description })),
     apps: apps(),
     activity: everyEvent(store, id, visible),
@@ -131,6 +134,16 @@ function describeSession({ browser, from, methods, authenticatedAt, idleExpiresA
     from,
     methods,
     ends_at: isoInstant(Math.min(idleExpiresAt, expiresAt)),
+  }
+}
+
+function describePersonalToken({ name, scope, createdAt, expiresAt, usedAt }: PersonalToken) {
+  return {
+    name,
+    scope,
+    created_at: isoInstant(createdAt),
+    expires_at: isoInstant(expiresAt),
+    last_used_at: usedAt && isoInstant(usedAt),
   }
 }
 

@@ -44,7 +44,7 @@ export function composeEmail(
 }
 
 /** A change of an account that its user gets an email about. */
-export type NoticeKind = 'password' | 'codes' | 'passkey' | 'upstream' | 'address' | 'browser'
+export type NoticeKind = 'password' | 'codes' | 'passkey' | 'token' | 'upstream' | 'address' | 'browser'
 
 /** What an email about a change says. */
 export interface NoticeFacts {

@@ -19,6 +19,7 @@ const kinds: Readonly<Partial<Record<AuditEventName, NoticeKind>>> = {
   'passkey-added': 'passkey',
   'passkey-removed': 'passkey',
   'passkeys-removed': 'passkey',
+  'personal-token-made': 'token',
   'upstream-linked': 'upstream',
   'upstream-unlinked': 'upstream',
 }

@@ -3,6 +3,7 @@ import { type ConnectedClient, endConnections } from '../../domain/connections.t
 import { accept, type Decision, endSessionsOf, remove, removeAll } from '../../domain/decision.ts'
 import type { Session, User, UserCredentials } from '../../domain/model.ts'
 import { passkeyKind } from './passkey.ts'
+import { personalTokenKind } from './personal-token.ts'
 import { secondFactorKind } from './second-factor.ts'
 import { isSessionLive } from './session.ts'
 
@@ -40,7 +41,7 @@ export function endSessions(
 /** More connections than any user has: how many are read to revoke all of them. */
 export const everyConnection = 100_000
 
-/** Ends every session of a user, and revokes everything they granted to clients. */
+/** Ends every session of a user, and revokes everything they granted to clients, and their personal tokens. */
 export function endSessionsAndConnections(
   user: Pick<User, 'id'>,
   sessions: readonly Session[],
@@ -48,5 +49,7 @@ export function endSessionsAndConnections(
   context: AuditContext,
 ): Decision<undefined> {
   const { writes } = endSessions(user, sessions, context)
-  return accept(undefined, ...writes, ...endConnections(connections, { userId: user.id, ...context }))
+  const userId = user.id
+  const ends = endConnections(connections, { userId, ...context })
+  return accept(undefined, ...writes, ...ends, removeAll(personalTokenKind, userId))
 }

@@ -25,6 +25,7 @@ import type {
 } from '../../domain/model.ts'
 import { deleteLinksOf, insertLink } from './one-time-link.ts'
 import { passkeyKind } from './passkey.ts'
+import { personalTokenKind } from './personal-token.ts'
 import { secondFactorKind } from './second-factor.ts'
 import { forgetFailures } from './throttle.ts'
 import { westernDigits } from './typed-code.ts'
@@ -293,7 +294,7 @@ export function verifyEmail(user: User, email: string, now: Seconds): Decision<U
   return changeProfile(user, { emailVerified: true }, now)
 }
 
-/** Keeps a user out from now on: every session, every link and everything they granted to clients ends. */
+/** Keeps a user out from now on: every session, link and personal token ends, and everything they granted to clients. */
 export function lockUser(user: User, context: AuditContext): Decision<User> {
   const { id: userId, lockedAt = context.at } = user
   const locked = { ...user, lockedAt, updatedAt: context.at }
@@ -325,12 +326,13 @@ export function unlockUser(user: User, context: AuditContext): Decision<User> {
   )
 }
 
-/** The writes that sign a user out everywhere and take back everything they granted to clients, for good. */
+/** The writes that sign a user out everywhere and revoke everything they granted to clients, and their own tokens. */
 export function endSessionsAndGrants(userId: string, rule: string, now: Seconds): readonly Write[] {
   return [
     endSessionsOf(userId, now),
     { op: 'revokeGrantsOf', userId, at: now, rule },
     removeAll(consentKind, userId),
+    removeAll(personalTokenKind, userId),
   ]
 }
 

@@ -247,8 +247,34 @@ export const adminPages = {
         { name: 'department', label: 'Department', values: [], value: 'physics' },
         { name: 'tutor', label: 'Tutor', values: ['true', 'false'], value: 'true' },
       ],
+      hasTokens: true,
       url: '/admin/users/1',
       problem: msg('admin.user.noGroup'),
+    },
+  },
+  'admin-user-tokens': {
+    page: 'admin/user-tokens',
+    model: {
+      ...common('users'),
+      name: 'alice',
+      tokens: [
+        {
+          id: '3q2-8fAAAAAA',
+          name: 'Nightly export',
+          scope: ['admin:users:read', 'admin:clients:read'],
+          usedAgoSeconds: 3 * 3600,
+          expiresAt: now + 30 * day,
+        },
+        { id: '4q2-8fAAAAAA', name: 'CI', scope: ['admin:users:write'], expiresAt: now + 90 * day },
+      ],
+      created: `lyc_personal_${'x'.repeat(43)}`,
+      creation: {
+        typed: { name: 'Nightly', scope: ['admin:users:read'], days: 90 },
+        scopes: ['admin:users:read', 'admin:users:write'],
+        days: [7, 30, 90, 365],
+      },
+      userUrl: '/admin/users/1',
+      problem: msg('admin.tokens.noScope'),
     },
   },
   'admin-user-edit': {
