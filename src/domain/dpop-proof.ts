@@ -29,11 +29,16 @@ export const proofAlgorithms: readonly string[] = ['ES256', 'PS256', 'EdDSA', 'E
 const longestProof = 8192
 const longestJti = 256
 const longestUrl = 2048
-/** By how much the clock of a client may differ from that of the server. */
-const skewSeconds = 10
-/** How old a proof may be. */
-const mostSeconds = 60
 const nonceSeconds = 30
+
+/** How far `iat` of a proof may be from the clock of the server, check 11 of RFC 9449 §4.3. */
+export interface ProofWindow {
+  readonly pastSeconds: Seconds
+  readonly aheadSeconds: Seconds
+}
+
+/** A proof is used within a minute, and the clock of its client differs by 10 seconds at most. */
+const defaultWindow: ProofWindow = { pastSeconds: 70, aheadSeconds: 10 }
 
 /** A parsed proof of possession of a key, RFC 9449 §4.2; its signature and its claims are still to be checked. */
 export interface Proof {
@@ -51,6 +56,7 @@ export interface ProvenRequest {
   readonly method: string
   readonly url: string
   readonly now: Seconds
+  readonly window?: ProofWindow | undefined
 }
 
 /**
@@ -99,7 +105,7 @@ export function readProof(fields: readonly string[]): Proof {
  */
 export function assertProof(
   { jws, key, algorithm, object }: Proof,
-  { method, url, now }: ProvenRequest,
+  { method, url, now, window = defaultWindow }: ProvenRequest,
 ): void {
   const { jti, htm, htu, iat } = jws.claims
   must(
@@ -123,7 +129,7 @@ export function assertProof(
     url,
   )
   must(
-    iat <= now + skewSeconds && iat >= now - mostSeconds - skewSeconds,
+    iat <= now + window.aheadSeconds && iat >= now - window.pastSeconds,
     'rfc9449-4.3-iat',
     'iat of the proof is too old, or in the future',
     iat,
@@ -201,16 +207,14 @@ export function assertProofOfToken(
 }
 
 /** Describes that a proof was used. Until this expires, the proof must not be used again, RFC 9449 §11.1. */
-export function useOfProof({ jws, jkt }: Proof): SingleUse {
+export function useOfProof({ jws, jkt }: Proof, { pastSeconds } = defaultWindow): SingleUse {
   const { jti, iat } = jws.claims
   return {
     id: hashSecret(JSON.stringify([jkt, jti])),
-    expiresAt: Math.ceil(Number(iat)) + mostSeconds + skewSeconds + 1,
+    expiresAt: Math.ceil(Number(iat)) + pastSeconds + 1,
   }
 }
 
-/** A proof is accepted this long after its first use at most: its `iat` may be from a clock that is ahead. */
-const acceptedSeconds = mostSeconds + 2 * skewSeconds + 1
 const mostRemembered = 100_000
 
 /**
@@ -218,7 +222,12 @@ const mostRemembered = 100_000
  * because a map from which the oldest are deleted one by one takes longer the more it had.
  * @returns a function that returns whether it sees a proof for the first time.
  */
-export function proofMemory(): (proof: SingleUse, now: Seconds) => boolean {
+export function proofMemory({
+  pastSeconds,
+  aheadSeconds,
+} = defaultWindow): (proof: SingleUse, now: Seconds) => boolean {
+  // A proof is accepted this long after its first use at most: its `iat` may be from a clock that is ahead.
+  const acceptedSeconds = pastSeconds + aheadSeconds + 1
   let [recent, earlier, since] = [new Set<string>(), new Set<string>(), 0]
   return ({ id }, now) => {
     if (now - since > acceptedSeconds || recent.size >= mostRemembered)

@@ -4,6 +4,7 @@ import {
   assertProof,
   assertProofOfToken,
   noncesBy,
+  type ProofWindow,
   proofAlgorithms,
   proofFields,
   proofMemory,
@@ -23,11 +24,22 @@ export interface DpopOptions {
    * remembers. An API of several processes needs a common memory, or a nonce.
    */
   readonly remember?: (proof: SingleUse) => boolean | Promise<boolean>
+  /**
+   * How far `iat` of a proof may be from the clock of this process, in either direction: from 1 to 300 seconds. Absent:
+   * 70 seconds in the past and 10 in the future. The profile of DPoP for MCP has 300.
+   */
+  readonly iatWindowSeconds?: number
 }
 
-/** Accepts tokens that are bound to a key of their client, RFC 9449 §7: each call needs a proof by that key. */
-export function dpop({ nonceSecret, remember }: DpopOptions = {}): TokenScheme {
-  const isNewHere = proofMemory()
+const longestWindow = 300
+
+/**
+ * Accepts tokens that are bound to a key of their client, RFC 9449 §7: each call needs a proof by that key.
+ * @throws {RangeError} for a window that is none.
+ */
+export function dpop({ nonceSecret, remember, iatWindowSeconds }: DpopOptions = {}): TokenScheme {
+  const iatWindow = windowOf(iatWindowSeconds)
+  const isNewHere = proofMemory(iatWindow)
   const nonces =
     nonceSecret === undefined ? undefined : noncesBy((window) => hmacText(nonceSecret, window).slice(0, 22))
   return {
@@ -39,12 +51,20 @@ export function dpop({ nonceSecret, remember }: DpopOptions = {}): TokenScheme {
       if (nonces !== undefined) reply.header('dpop-nonce', nonces.current(now))
       const proof = readProof(proofFields(request.raw.rawHeaders))
       const [path = ''] = (request.raw.url ?? '').split('?', 1)
-      assertProof(proof, { method: request.method, url: new URL(resource).origin + path, now })
+      const url = new URL(resource).origin + path
+      assertProof(proof, { method: request.method, url, now, window: iatWindow })
       if (nonces !== undefined) assertNonce(proof, nonces, now)
       assertProofOfToken(proof, token, confirmation)
       if (nonces !== undefined) return
-      const use = useOfProof(proof)
+      const use = useOfProof(proof, iatWindow)
       assertFirstUse(await (remember?.(use) ?? isNewHere(use, now)), proof)
     },
   }
+}
+
+function windowOf(seconds: number | undefined): ProofWindow | undefined {
+  if (seconds === undefined) return undefined
+  if (!(seconds >= 1 && seconds <= longestWindow))
+    throw new RangeError(`iatWindowSeconds must be from 1 to ${longestWindow}`)
+  return { pastSeconds: seconds, aheadSeconds: seconds }
 }

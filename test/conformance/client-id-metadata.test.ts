@@ -161,6 +161,9 @@ t.test(
       '/a~b%20c',
     ])
       await assertAccepted(t, site.publish({}, path).client, path)
+    await assertAccepted(t, site.publish({}, '/').client, '[cimd-3-root-path] a bare slash')
+    const rootless = { id: origin, method: 'none', redirectUri: webRedirect }
+    await assertPage(t, rootless, 'cimd-3-client-id-url', '[cimd-3-root-path] the same without it')
   },
 )
 
@@ -416,7 +419,7 @@ t.test('[cimd-6.2-key-auth] a client with keys authenticates by them', async (t)
 })
 
 t.test(
-  '[cimd-4.1-no-shared-secrets] [cimd-6.2-key-auth] a client that offers several methods uses the one it prefers, if this server has it',
+  '[cimd-4.1-no-shared-secrets] [cimd-6.2-key-auth] a client that offers several methods uses one that this server has, and its key if it has one',
   async (t) => {
     const key = makeClientKey('RS256', 'first')
     const jwks = { keys: [key.jwk] }
@@ -424,6 +427,8 @@ t.test(
     for (const [about, members, isPublic] of [
       // As ChatGPT publishes it.
       ['it prefers keys', { token_endpoint_auth_method: 'private_key_jwt', jwks }, false],
+      ['it prefers none, and has a key', { token_endpoint_auth_method: 'none', jwks }, false],
+      ['it prefers nothing, and has a key', { jwks }, false],
       ['it prefers what this server does not have', { token_endpoint_auth_method: 'tls_client_auth' }, true],
       ['it prefers nothing', {}, true],
       [
@@ -435,8 +440,8 @@ t.test(
       const { client } = site.publish({ token_endpoint_auth_methods_supported: both, ...members })
       const code = await obtainCode(server, client)
       const bare = await exchange(server, client, code)
-      if (isPublic) t.equal(bare.status, 200, about)
-      else await assertRejected(t, bare, 'invalid_client')
+      if (isPublic) t.equal(bare.status, 200, `[sep3149-specification-intersection] ${about}`)
+      else await assertRejected(t, bare, 'invalid_client', 400, `[sep3149-security-no-downgrade] ${about}`)
       if (isPublic) continue
       const assertion = { id: client.id, issuer: server.issuer, now: server.now() }
       t.equal(

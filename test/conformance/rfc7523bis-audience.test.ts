@@ -48,10 +48,13 @@ t.test('[rfc7523bis-4-aud-sole-value] another audience, or a second one, is reje
     await assertRejected(t, await ask({ claims: { aud } }), 'invalid_client', 400, JSON.stringify(aud))
 })
 
-t.test('[rfc7523bis-4-no-token-endpoint-audience] the token endpoint is not an audience', async (t) => {
-  for (const aud of [tokenEndpoint, [tokenEndpoint], [issuer, tokenEndpoint]])
-    await assertRejected(t, await ask({ claims: { aud } }), 'invalid_client', 400, JSON.stringify(aud))
-})
+t.test(
+  '[rfc7523bis-4-no-token-endpoint-audience] [bcpupdate-2.1.2-sole-audience-accepted] the token endpoint is not an audience',
+  async (t) => {
+    for (const aud of [tokenEndpoint, [tokenEndpoint], [issuer, tokenEndpoint]])
+      await assertRejected(t, await ask({ claims: { aud } }), 'invalid_client', 400, JSON.stringify(aud))
+  },
+)
 
 t.test('[rfc7523bis-4-simple-string-comparison] audiences are compared character by character', async (t) => {
   const { host } = new URL(issuer)

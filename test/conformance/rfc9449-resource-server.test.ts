@@ -11,16 +11,18 @@ import { startServer, type TestServer } from '../helpers/server.ts'
 import { newUser } from '../helpers/user.ts'
 import { addClient, challengeOf, json } from '../helpers/wire.ts'
 
-const [notes, signed, strictNotes] = await Promise.all(
-  [1, 2, 3].map(async () => `http://127.0.0.1:${await freePort()}`),
+const [notes, signed, strictNotes, tools] = await Promise.all(
+  [1, 2, 3, 4].map(async () => `http://127.0.0.1:${await freePort()}`),
 )
-if (notes === undefined || signed === undefined || strictNotes === undefined) throw new Error('no ports')
+if (notes === undefined || signed === undefined || strictNotes === undefined || !tools)
+  throw new Error('no ports')
 const api = { name: 'Notes', scopes: ['courses:read', 'courses:write'] }
 const server = await startServer(t, {
   resources: [
     { identifier: notes, tokenFormat: 'opaque', ...api },
     { identifier: strictNotes, tokenFormat: 'opaque', ...api },
     { identifier: signed, tokenFormat: 'jwt', ...api },
+    { identifier: tools, tokenFormat: 'opaque', ...api },
   ],
 })
 const demanding = await startServer(t, { dpop: { nonce: 'always' } })
@@ -218,6 +220,53 @@ t.test('[rfc9449-8-nonce] the guard of another API demands nonces, or only beare
     t.equal(response.statusCode, 401, `[rfc9449-7.2-no-downgrade] ${scheme} without a scheme for it`)
     t.match(response.headers['www-authenticate'], /^Bearer /)
   }
+})
+
+t.test('[rfc9449-4.3-iat] an API accepts proofs of the window that it has, each once', async (t) => {
+  const schemes = [dpop({ iatWindowSeconds: 300 })]
+  for (const [resource, options] of [
+    [tools, { schemes }],
+    [notes, {}],
+  ] as const) {
+    const verifyToken = introspectedBy(await addResourceServer(server, resource))
+    await startApi(t, resource, { verifyToken, anonymous: 'challenge', ...options })
+  }
+  const realNow = Date.now
+  const now = Math.floor(realNow() / 1000)
+  const tokens = {
+    [tools]: (await obtain(key, { resource: tools, scope: 'courses:read' })).token,
+    [notes]: (await obtain(key, { resource: notes, scope: 'courses:read' })).token,
+  }
+  const callAt = (resource: string, iat: number, jti = `${resource} ${iat}`) => {
+    const [url, token] = [`${resource}/read`, tokens[resource] ?? '']
+    const proof = signProof(key, { method: 'GET', url, now: iat, token }, { claims: { jti } })
+    return call(url, token, { proof })
+  }
+  for (const offset of [-295, 295]) {
+    t.equal((await callAt(tools, now + offset)).status, 200, `${offset} s`)
+    const replay = await callAt(tools, now + offset)
+    await assertChallenged(t, replay, 'invalid_dpop_proof', `${offset} s, used twice`)
+    const strict = await callAt(notes, now + offset)
+    await assertChallenged(
+      t,
+      strict,
+      'invalid_dpop_proof',
+      `[rfc9449-4.3-iat] ${offset} s, without an option`,
+    )
+  }
+  for (const offset of [-310, 310]) {
+    const response = await callAt(tools, now + offset)
+    await assertChallenged(t, response, 'invalid_dpop_proof', `[rfc9449-4.3-iat] ${offset} s`)
+  }
+  // The guard has the clock of the system.
+  for (const later of [100, 200, 290]) {
+    t.intercept(Date, 'now', { value: () => realNow() + later * 1000 })
+    t.equal((await callAt(tools, now + later)).status, 200, `${later} s later`)
+    const replay = await callAt(tools, now + 295)
+    await assertChallenged(t, replay, 'invalid_dpop_proof', `a proof that was used ${later} s ago`)
+  }
+  for (const iatWindowSeconds of [0, -1, 301, Number.NaN])
+    t.throws(() => dpop({ iatWindowSeconds }), { name: 'RangeError' }, String(iatWindowSeconds))
 })
 
 t.test('a client of an operator can be one for bound tokens only', async (t) => {

@@ -56,6 +56,20 @@ const unusable = (description: string, detail: object = {}) =>
 /** A text without repetition in any 100 characters, to see where it was cut. */
 const long = Array.from({ length: 100 }, (_, n) => `${n}.`).join('')
 
+t.test('white-box: [cimd-3-no-normalization] a default port makes another client_id', async (t) => {
+  const withPort = id.replace('client.example', 'client.example:443')
+  const readAt = (url: string, said: string) => () =>
+    readDocument({ ...document, client_id: said }, url, policy)
+  for (const url of [id, withPort]) t.doesNotThrow(readAt(url, url), url)
+  for (const [url, said] of [
+    [id, withPort],
+    [withPort, id],
+    [id, id.replace('client.example', 'CLIENT.example')],
+    [id, id.replace('client.json', '%63lient.json')],
+  ] as const)
+    t.match(rejectionOf(readAt(url, said)), { rule: 'cimd-4.1-client-id-equals-url' }, `${url} ${said}`)
+})
+
 t.test('a document of the least members is a client with defaults', async (t) => {
   const least = {
     origin: 'registered',

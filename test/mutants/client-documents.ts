@@ -337,6 +337,13 @@ export const clientDocumentFaults = [
     replace: "[offered[0] ?? preferred ?? 'none',",
   },
   {
+    id: 'document-with-a-key-believed-without-it',
+    rule: 'sep3149-security-no-downgrade',
+    file: 'src/specs/client-id-metadata/rules.ts',
+    find: "(hasKey ? usable.find((name) => name !== 'none') : undefined) ?? usable[0]",
+    replace: 'usable[0]',
+  },
+  {
     id: 'document-host-not-shown',
     tests,
     file: 'src/pages/describe.ts',

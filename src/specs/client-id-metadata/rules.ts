@@ -196,8 +196,9 @@ function isLoopback(uri: string): boolean {
 
 /**
  * §4.1: no method with a shared secret. A document is written for many servers: if this one does not support the method
- * it prefers, the first that it also offers counts (OpenID Connect Relying Party Metadata Choices 1.0). ChatGPT prefers
- * `private_key_jwt` and offers `none`, too.
+ * it prefers, the first that it also offers counts (OpenID Connect Relying Party Metadata Choices 1.0). A method that
+ * proves a key comes before `none`, whatever is preferred: a client that publishes a key must not be believed without
+ * it (SEP-3149 of MCP, as proposed in August 2026). ChatGPT prefers `private_key_jwt` and offers `none`, too.
  */
 function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
   const others = Object.entries(declared.clientAuthentication).filter(([, { usesSecret }]) => !usesSecret)
@@ -206,7 +207,9 @@ function readMethod(json: JsonObject, { declared }: DocumentPolicy): string {
   const offered = textsOf(json['token_endpoint_auth_methods_supported'])
   const isSecret = typeof preferred === 'string' && preferred.startsWith('client_secret')
   const candidates = [preferred ?? offered[0] ?? 'none', ...(isSecret ? [] : offered)]
-  const method = candidates.flatMap((one) => methods.find((known) => known === one) ?? [])[0]
+  const usable = candidates.flatMap((one) => methods.find((known) => known === one) ?? [])
+  const hasKey = json['jwks'] !== undefined || json['jwks_uri'] !== undefined
+  const method = (hasKey ? usable.find((name) => name !== 'none') : undefined) ?? usable[0]
   check(
     method !== undefined,
     'cimd-4.1-no-shared-secrets',
