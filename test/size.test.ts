@@ -15,13 +15,14 @@ const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
     // 1,300 of them are the client side: sign-in with an upstream.
-    lines: 21_210,
+    lines: 21_240,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 10_920 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 19_430 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 19_500 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_020 },
-  prove: { folders: /^prove$/, lines: 4_000 },
+  // 200 of them replay recorded clients.
+  prove: { folders: /^prove$/, lines: 4_200 },
   storage: { folders: /^storage$/, lines: 5_190 },
 }
 const restOfLines = 7_640

@@ -8,34 +8,25 @@ import { presets, type Recording, recordingOf } from '../prove/presets.ts'
 import { checksOf, profileFor, profileNamed, profiles } from '../prove/profiles.ts'
 import { jsonReport, newFailures } from '../prove/reports/json.ts'
 import { terminalReport } from '../prove/reports/terminal.ts'
-import { prove, type Run } from '../prove/runner.ts'
+import { prove, type Run, type RunOptions } from '../prove/runner.ts'
 import { isLoopbackIssuer } from '../settings/checks.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
 import { jsonText, printJson, visibleLines } from './print.ts'
 import { recordForms } from './prove-record.ts'
-import { addReportOptions, type ReportFlags, writeReports } from './reports/write.ts'
+import { writeReports } from './reports/write.ts'
+import { addTargetOptions, assertIssuer, type TargetFlags } from './target.ts'
 
-interface ProveFlags extends ReportFlags {
+interface ProveFlags extends TargetFlags {
   readonly profile?: string
   readonly only?: RegExp
-  readonly client?: readonly string[]
-  readonly initialAccessToken?: string
   readonly cimd?: string
   readonly slow?: true
-  readonly username?: string
-  readonly passwordFile?: string
-  readonly forms?: string
   readonly record?: string
   readonly browser?: string
-  readonly allowHost?: readonly string[]
-  readonly iOwnThis?: true
-  readonly maxRequests: number
-  readonly rate?: number
   readonly baseline?: string
-  readonly report?: string
-  readonly json?: true
-  readonly verbose?: true
 }
+
+type Plan = RunOptions['plan']
 
 const help = `
 Sends requests as clients and browsers do, correct ones and wrong ones, and judges what comes by the text of each clause:
@@ -68,51 +59,44 @@ export function addProveCommand(program: Command): void {
       new Option('--profile <name>', 'the clauses to check; the metadata choose if absent').choices(names),
     )
     .option('--only <pattern>', 'check only clauses whose id matches this expression', parsePattern)
-    .option(
-      '--client <file...>',
-      'JSON of a client to use, as its registration returned it; jwks may have a private key',
-    )
-    .option('--initial-access-token <token>', 'register clients with this token')
     .option('--cimd <url>', `a client metadata document; one of its redirect URIs is ${redirectUri}`)
     .option('--slow', 'also wait for codes and tokens to expire, up to 15 minutes each')
-    .option('--username <name>', 'the user who signs in')
-    .option('--password-file <file>', 'the password of that user, in a file')
-    .option('--forms <file>', 'JSON with the names of the fields of the sign-in and consent pages')
     .option(
       '--record <file>',
       'learn the names of those fields in a browser, write that JSON, and check nothing',
     )
     .option('--browser <program>', 'the Chromium to open for --record')
-    .option('--allow-host <host...>', 'send requests to these hosts, too')
-    .option('--i-own-this', 'the server is yours, and may be on the internet')
-    .option('--max-requests <number>', 'send at most so many requests', parseCount, 10_000)
-    .option('--rate <number>', 'requests in a second (10; no limit on loopback)', parseCount)
     .option('--baseline <file>', 'JSON of a run before: only what is new counts as failed')
-    .option('--report <file>', 'write the report to this file as JSON')
-  addReportOptions(command)
-    .option('--json', 'print JSON')
-    .option('--verbose', 'show clauses that passed, too')
-    .addHelpText('after', help)
-    .action(run)
+  addTargetOptions(command).addHelpText('after', help).action(run)
 }
 
 async function run(issuer: string, flags: ProveFlags): Promise<void> {
-  if (!/^https?:$/.test(URL.parse(issuer)?.protocol ?? ''))
-    throw new WrongUsage('the issuer must be an http or https URL, such as http://localhost:9400')
+  assertIssuer(issuer)
   if (flags.record !== undefined) return record(flags.record, issuer, flags)
   const baseline = flags.baseline === undefined ? undefined : readJson(flags.baseline)
-  const result = await proved(issuer, flags)
-  const report = jsonReport(result)
-  if (flags.report !== undefined) writeFileSync(flags.report, `${jsonText(report, 2)}\n`)
-  writeReports(flags, { tool: 'lychgate prove', subject: issuer, ...report })
-  if (flags.json) printJson(report)
-  else process.stdout.write(visibleLines(terminalReport(result, { verbose: flags.verbose === true })))
+  const plan: Plan = (server) => {
+    const profile = flags.profile === undefined ? profileFor(server) : profileNamed(flags.profile)
+    const checks = checksOf(profile, flags.only)
+    if (checks.length === 0) throw new WrongUsage(`--only matches no clause of the profile ${profile.name}`)
+    return { checks, traits: profile.traits, profile: profile.name }
+  }
+  const result = await runChecks(issuer, flags, () => plan)
+  showRun('lychgate prove', result, flags)
   const failed = newFailures(result.results, baseline)
   if (failed.length > 0)
     throw new CommandFailed(
       `${failed.length} failed${baseline === undefined ? '' : ` that did not fail before: ${failed.join(', ')}`}`,
     )
   if (result.isInterrupted) throw new CommandFailed('interrupted')
+}
+
+/** Writes the reports of a run, and prints it. */
+export function showRun(tool: string, result: Run, flags: TargetFlags): void {
+  const report = jsonReport(result)
+  if (flags.report !== undefined) writeFileSync(flags.report, `${jsonText(report, 2)}\n`)
+  writeReports(flags, { tool, subject: result.issuer, ...report })
+  if (flags.json) printJson(report)
+  else process.stdout.write(visibleLines(terminalReport(result, { verbose: flags.verbose === true })))
 }
 
 /** Writes the names of the fields of a server to a file that --forms takes. */
@@ -130,7 +114,7 @@ async function record(file: string, issuer: string, flags: ProveFlags): Promise<
       return { seen: [] }
     },
   })
-  const { remaining } = await proved(issuer, flags, recording)
+  const { remaining } = await runChecks(issuer, flags, (signal) => planOf('oauth21', [recording(signal)]))
   // `as`: TypeScript does not see that `run` was called.
   const result = outcome as Recording | Error
   if (result instanceof NotTestable) throw new CommandFailed(result.message)
@@ -141,11 +125,16 @@ async function record(file: string, issuer: string, flags: ProveFlags): Promise<
     process.stdout.write(`clients that remain at the server: ${remaining.join(' ')}\n`)
 }
 
-/** @param only Replaces the checks of the profile. */
-async function proved(
+/** Returns a plan of these checks, with clients of a profile. */
+export function planOf(profile: string, checks: readonly Check[], name = profile): Plan {
+  return () => ({ checks, traits: profileNamed(profile).traits, profile: name })
+}
+
+/** Runs the checks that a plan chooses. The plan gets the signal of the run, which ends a browser too. */
+export async function runChecks(
   issuer: string,
-  flags: ProveFlags,
-  only?: (signal: AbortSignal) => Check,
+  flags: TargetFlags & Pick<ProveFlags, 'slow' | 'cimd'>,
+  plan: (signal: AbortSignal) => Plan,
 ): Promise<Run> {
   const ending = new AbortController()
   const stop = () => ending.abort()
@@ -159,17 +148,7 @@ async function proved(
       mostRequests: flags.maxRequests,
       perSecond: flags.rate ?? (isLoopbackIssuer(issuer) ? 0 : politeRate),
       signal: ending.signal,
-      plan(server) {
-        if (only !== undefined) {
-          const { traits, name } = profileNamed('oauth21')
-          return { checks: [only(ending.signal)], traits, profile: name }
-        }
-        const profile = flags.profile === undefined ? profileFor(server) : profileNamed(flags.profile)
-        const checks = checksOf(profile, flags.only)
-        if (checks.length === 0)
-          throw new WrongUsage(`--only matches no clause of the profile ${profile.name}`)
-        return { checks, traits: profile.traits, profile: profile.name }
-      },
+      plan: plan(ending.signal),
       provided: (flags.client ?? []).map(readClient),
       initialToken: flags.initialAccessToken,
       isSlow: flags.slow === true,
@@ -248,9 +227,4 @@ function parsePattern(text: string): RegExp {
   } catch {
     throw new InvalidArgumentError('It must be a regular expression, such as rfc7636.')
   }
-}
-
-function parseCount(text: string): number {
-  if (/^\d{1,7}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a number.')
 }

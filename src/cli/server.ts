@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { DevFlags } from './dev.ts'
 import { addReportCommand } from './dev-report.ts'
+import { addZooCommand } from './dev-zoo.ts'
 import { addServerFlags, type ServeFlags } from './flags.ts'
 
 const devExamples = `
@@ -10,6 +11,7 @@ Examples:
   lychgate dev --time +31d                           the server of a month from now
   lychgate dev --auto-sign-in alice --auto-consent   no page is shown
   lychgate dev report                                which clients were fooled by a misbehaving issuer
+  lychgate dev zoo gitea --against http://localhost:9400   does a real client get through?
   curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
 
 The routes below /_dev change the time, issue tokens, drop responses and more: docs/development.md.
@@ -31,6 +33,7 @@ export function addDevCommand(program: Command): void {
       await (await import('./dev.ts')).dev(flags)
     })
   addReportCommand(dev)
+  addZooCommand(dev)
 }
 
 /** Adds `lychgate serve`: a server for real users. */

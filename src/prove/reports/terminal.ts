@@ -44,7 +44,7 @@ function linesOf({ check, verdict, because, seen }: Result): readonly string[] {
   const last = seen.at(-1)
   return [
     head,
-    `       ${check.level}, ${title}: ${url}`,
+    ...(url === '' ? [] : [`       ${check.level}, ${title}: ${url}`]),
     `       found: ${because ?? ''}`,
     ...(last === undefined
       ? []
