@@ -15,10 +15,10 @@ const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
     // 1,300 of them are the client side: sign-in with an upstream.
-    lines: 21_240,
+    lines: 21_270,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 10_920 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 19_500 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 19_560 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_020 },
   // 200 of them replay recorded clients.

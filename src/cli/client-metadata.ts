@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import type { DeclaredClientMember } from '../clients/core-members.ts'
 import type { JsonObject } from '../clients/members.ts'
-import { isLanguageTag, localizableOf } from '../clients/read-members.ts'
+import { localizableOf, readTagged } from '../clients/read-members.ts'
 import { choicesOf, isTextMember, readTyped } from '../clients/typed-members.ts'
 import { KeySetFault } from '../domain/key-set.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -155,9 +155,9 @@ function flagOf(name: string, member: DeclaredClientMember): Option {
 }
 
 function readLocalized(text: string): readonly [string, string] {
-  const [, member = '', tag = '', value = ''] = /^(\w+)#([\w-]+)=(.*)$/su.exec(text) ?? []
+  const tagged = readTagged(text, declared.clientMetadata)
+  if (tagged !== undefined) return tagged
   const localizable = localizableOf(declared.clientMetadata)
-  if (localizable.includes(member) && isLanguageTag(tag)) return [`${member}#${tag}`, value]
   throw new WrongUsage(
     `--localized: must be MEMBER#TAG=TEXT, with a member of ${localizable.join(', ')} and a language tag such as fr`,
   )

@@ -33,6 +33,16 @@ export function localizableOf(clientMetadata: ClientDeclarations['clientMetadata
   return Object.entries(clientMetadata).flatMap(([name, { localizable }]) => (localizable ? name : []))
 }
 
+/** Reads a member with a language tag as it is typed, `client_name#fr=Cours`. */
+export function readTagged(
+  text: string,
+  clientMetadata: ClientDeclarations['clientMetadata'],
+): readonly [name: string, value: string] | undefined {
+  const [, member = '', tag = '', value = ''] = /^(\w+)#([\w-]+)=(.*)$/su.exec(text) ?? []
+  if (!localizableOf(clientMetadata).includes(member) || !isLanguageTag(tag)) return undefined
+  return [`${member}#${tag}`, value]
+}
+
 const mostLocalized = 20
 /** RFC 5646 §4.4.1: every tag in use is shorter. */
 const longestLanguageTag = 35
@@ -56,7 +66,7 @@ function readLocalized(
 }
 
 /** Returns whether `tag` is a language tag (BCP 47) and not too long. */
-export function isLanguageTag(tag: string): boolean {
+function isLanguageTag(tag: string): boolean {
   try {
     return tag.length <= longestLanguageTag && Intl.getCanonicalLocales(tag).length === 1
   } catch {

@@ -195,3 +195,36 @@ t.test('an app is added without knowing whether it uses PKCE', async (t) => {
   const edit = pageOf(await admin.open(`${root}/clients/${id}/edit`))
   t.match(edit.html, /value="auto" checked/)
 })
+
+t.test('texts of an app in other languages are added, changed and removed', async (t) => {
+  const form = pageOf(await admin.open(`${root}/clients/add?kind=web`))
+  const typed = {
+    name: 'Courses',
+    redirect_uris: callback,
+    localized: 'client_name#de=Kurse\nclient_uri#de=https://app.example/de',
+  }
+  const added = pageOf(await admin.submit(form, typed))
+  const [id = ''] = /client_[\w-]{22}/.exec(added.html) ?? []
+  const localized = async () => (await server.deps.store.find('client', id))?.localized
+  t.strictSame(await localized(), { 'client_name#de': 'Kurse', 'client_uri#de': 'https://app.example/de' })
+
+  const edit = pageOf(await admin.open(`${root}/clients/${id}/edit`))
+  t.match(edit.html, '>client_name#de=Kurse\nclient_uri#de=https://app.example/de</textarea>')
+  const changed = { ...typed, localized: ' client_name#de=Kurse 2 \n\nclient_name#fr=Cours\n' }
+  await admin.submit(edit, changed)
+  t.strictSame(await localized(), { 'client_name#de': 'Kurse 2', 'client_name#fr': 'Cours' })
+
+  for (const [text, problem] of [
+    ['Kurse', /localized must have lines such as client_name#de=Kurse: client_name, /],
+    ['client_id#de=x', /localized must have lines/],
+    ['client_name#not a tag=x', /localized must have lines/],
+    ['client_uri#de=javascript:alert(1)', /client_uri#de/],
+  ] as const) {
+    const again = pageOf(await admin.open(`${root}/clients/${id}/edit`))
+    const rejected = pageOf(await admin.submit(again, { ...typed, localized: text }))
+    t.equal(rejected.status, 400, text)
+    t.match(rejected.html, problem)
+    t.match(rejected.html, `>${text}</textarea>`, 'what was typed stays')
+  }
+  t.strictSame(await localized(), { 'client_name#de': 'Kurse 2', 'client_name#fr': 'Cours' })
+})

@@ -1,8 +1,10 @@
 import type { DeclaredClientMember, OperatorClientMembers } from '../../clients/core-members.ts'
 import { configuredOf } from '../../clients/describe.ts'
 import { rejection } from '../../clients/members.ts'
+import { localizableOf, readTagged } from '../../clients/read-members.ts'
 import { choicesOf, isTextMember, readTyped, writeTyped } from '../../clients/typed-members.ts'
 import { KeySetFault } from '../../domain/key-set.ts'
+import { isLocalized } from '../../domain/localized.ts'
 import type { Client } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { every, type Parameters, single } from '../../domain/parameters.ts'
@@ -85,6 +87,9 @@ const fieldOf = (member: string) => fieldNames[member] ?? member
 const boxes: readonly string[] = ['scope', 'resources']
 export const repeatedClientFields = boxes.map(fieldOf)
 
+/** The field for members with a language tag, one in a line: `client_name#de=Kurse`. */
+const taggedField = 'localized'
+
 /** A field by which a form says that it has the list of the other members. */
 const listMark = 'listed'
 
@@ -104,7 +109,8 @@ export function clientForm(declared: Declared) {
   const listed = Object.entries(declared.clientMetadata).filter(
     ([name, { isDerived }]) => !isDerived && !Object.hasOwn(labels, name) && !elsewhere.includes(name),
   )
-  const members = [...Object.keys(labels), ...listed.map(([name]) => name)]
+  const localizable = localizableOf(declared.clientMetadata)
+  const members = [...Object.keys(labels), ...listed.map(([name]) => name), taggedField]
   const textsOf = (text: string) => text.split(/\s+/).filter((line) => line !== '')
   const typedValue = (name: string, typed: string | readonly string[] = ''): unknown => {
     if (name === 'scope') return [typed].flat().join(' ')
@@ -120,13 +126,28 @@ export function clientForm(declared: Declared) {
   }
   const linesOf = (name: string, text: string) =>
     Object.hasOwn(labels, name) ? textsOf(text) : text.split('\n').flatMap((line) => line.trim() || [])
+  const taggedOf = (configured: object) =>
+    Object.entries(configured).filter(([name]) => isLocalized(name, localizable))
+  const readTaggedLine = (line: string) => {
+    const tagged = readTagged(line, declared.clientMetadata)
+    if (tagged !== undefined) return tagged
+    throw rejection(`${taggedField} must have lines such as client_name#de=Kurse: ${localizable.join(', ')}`)
+  }
+  /** Returns the members with a language tag; those that the form does not have any more end. */
+  const changeOfTagged = (typed: TypedClient[string] | undefined, before: object) => {
+    if (typeof typed !== 'string') return {}
+    const ending = taggedOf(before).map(([name]) => [name, ''])
+    return Object.fromEntries([...ending, ...linesOf(taggedField, typed).map(readTaggedLine)])
+  }
   /** Returns what the form changes about a client of a kind: what the form of the kind does not have stays. */
-  const changeOf = (kind: ClientKind, typed: TypedClient): OperatorClientMembers =>
-    Object.fromEntries(
+  const changeOf = (kind: ClientKind, typed: TypedClient, before: object = {}): OperatorClientMembers => ({
+    ...Object.fromEntries(
       members
-        .filter((name) => name in typed && !without[kind].includes(name))
+        .filter((name) => name in typed && name !== taggedField && !without[kind].includes(name))
         .map((name) => [name, typedValue(name, typed[name])]),
-    )
+    ),
+    ...changeOfTagged(typed[taggedField], before),
+  })
   const readMember = (form: Parameters, name: string) =>
     boxes.includes(name) ? every(form, fieldOf(name)) : (single(form, fieldOf(name)) ?? '').trim()
   /** Reads the form. A sender that does not know the list leaves its members as they are. */
@@ -138,7 +159,13 @@ export function clientForm(declared: Declared) {
   const typedOf = (configured: OperatorClientMembers): TypedClient => {
     const typed = members.map((name) => [name, writeTyped(configured[name])])
     const { scope = '', resources = [] } = configured
-    return { ...Object.fromEntries(typed), scope: textsOf(scope), resources }
+    const tagged = taggedOf(configured).map(([name, value]) => `${name}=${value}`)
+    return {
+      ...Object.fromEntries(typed),
+      scope: textsOf(scope),
+      resources,
+      [taggedField]: tagged.join('\n'),
+    }
   }
   const formOf = (client: Client) => typedOf(configuredOf(client))
   // What is read from a file could be a private key, by mistake.
@@ -149,9 +176,13 @@ export function clientForm(declared: Declared) {
     fields: {
       ...Object.fromEntries(Object.entries(labels).map(([name, label]) => [fieldOf(name), label])),
       ...Object.fromEntries(listed.filter(isKept).map(([name]) => [name, name])),
+      [taggedField]: taggedField,
       [listMark]: undefined,
     },
-    listed: listed.map(([name, member]) => listedOf(name, member, declared)),
+    listed: [
+      ...listed.map(([name, member]) => listedOf(name, member, declared)),
+      { name: taggedField, isLong: true, description: taggedHelp(localizable) },
+    ],
     changeOf,
     read,
     typedOf,
@@ -169,6 +200,10 @@ export function clientForm(declared: Declared) {
       ...omitUndefined(changeOf(kind, typed)),
     }),
   }
+}
+
+function taggedHelp(localizable: readonly string[]): string {
+  return `Texts in other languages (RFC 7591 §2.2), one in a line, such as client_name#de=Kurse: ${localizable.join(', ')}.`
 }
 
 function listedOf(name: string, member: DeclaredClientMember, declared: Declared): ListedMember {

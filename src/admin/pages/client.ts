@@ -227,7 +227,7 @@ export function clientEditPage(app: FastifyInstance, deps: PageDeps): AdminPage 
       const { param, form, done } = visit
       const clientId = param('id')
       const client = requireFound(await store.find('client', clientId), 'client')
-      const body = changeOf(kindOf(client), read(form))
+      const body = changeOf(kindOf(client), read(form), client.localized)
       const assertShown = (now: object) => assertVersion(form, formOf(now as Client)) // what it changes
       await performAt(deps, visit, change, { client_id: clientId }, body, assertShown)
       return done('saved', `/clients/${encodeURIComponent(clientId)}`)
