@@ -6,7 +6,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ReportedClause } from '../src/cli/reports/report.ts'
 import { isObject } from '../src/domain/is-object.ts'
@@ -27,18 +27,26 @@ export interface Peer {
   readonly about: string
   /** A text says why it cannot be had. */
   readonly install: (folder: string) => Installed | string
+  /** Absent: `all`. */
+  readonly profile?: string
   readonly flags: readonly string[]
+  /** It registers clients and has no way to delete them (RFC 7592). */
+  readonly keepsClients?: true
   /** What a reader has to know about a row. */
   readonly notes: Readonly<Record<string, string>>
 }
 
-/** A server of npm, installed in scripts/clients. */
+/** A server of npm, installed in scripts/clients, and started by the script of its name without the scope. */
 function ofNpm(name: string): Peer['install'] {
   return () => {
     const manifest = join(root, 'scripts/clients/node_modules', name, 'package.json')
     if (!existsSync(manifest)) return 'npm ci --prefix scripts/clients --ignore-scripts has not run'
     const { version } = JSON.parse(readFileSync(manifest, 'utf8'))
-    return { version, start: (port) => [process.execPath, join(folderOfPeers, `${name}.js`), `${port}`] }
+    const script = join(folderOfPeers, `${basename(name)}.js`)
+    return {
+      version,
+      start: (port) => [process.execPath, '--disable-warning=ExperimentalWarning', script, `${port}`],
+    }
   }
 }
 
@@ -62,6 +70,12 @@ function ofPython(name: string): Peer['install'] {
 
 const clientFiles = (peer: string, ...names: readonly string[]) =>
   names.map((name) => join(folderOfPeers, peer, `client-${name}.json`))
+const user = (peer: string, name: string) => [
+  '--username',
+  name,
+  '--password-file',
+  join(folderOfPeers, peer, 'password.txt'),
+]
 
 export const peers: readonly Peer[] = [
   {
@@ -79,6 +93,46 @@ export const peers: readonly Peer[] = [
     },
   },
   {
+    name: 'better-auth',
+    about:
+      'It has its plugin `@better-auth/oauth-provider` with open registration, RS256, a database in memory, and the two\npages that its manual leaves to the product: `scripts/clients/peers/better-auth.js`.',
+    install: ofNpm('better-auth'),
+    flags: user('better-auth', 'alice@example.org'),
+    keepsClients: true,
+    notes: {
+      'oidc-core-3.1.2.1-get-and-post': 'a POST of another origin is rejected unless `trustedOrigins` has it',
+      ...Object.fromEntries(
+        [
+          'oidc-rpl-2-get-and-post',
+          'oidc-rpl-2-logout-on-yes',
+          'oidc-rpl-2-state-returned',
+          'oidc-rpl-4-idempotent',
+        ].map((clause) => [clause, '`enable_end_session` is off for clients that register themselves']),
+      ),
+      'oidc-rpl-2-get-and-post/post': 'a POST of another origin is rejected unless `trustedOrigins` has it',
+    },
+  },
+  {
+    name: '@node-oauth/oauth2-server',
+    about:
+      'It is a library: the model, the pages, the metadata and an API that it protects, which stands for UserInfo, are\nthose of `scripts/clients/peers/oauth2-server.js`. Asked with `--profile oauth21`, with four clients that it does not\nregister.',
+    install: ofNpm('@node-oauth/oauth2-server'),
+    profile: 'oauth21',
+    flags: [
+      '--client',
+      ...clientFiles('oauth2-server', 'a', 'b', 'c', 'd'),
+      ...user('oauth2-server', 'alice'),
+    ],
+    notes: {
+      'oauth21-4.1.1-pkce-for-all': 'the library has no option that demands PKCE; a model can',
+      'rfc6749-4.1.1-validate-request': 'the library sees a request after the product has the user',
+      'rfc7636-4.3-method-default-plain':
+        '`plain` is off unless `enablePlainPKCE` is set, and S256 is assumed then',
+      'rfc7636-4.4.1-challenge-required': 'the code is of no use without a verifier then',
+      'rfc8252-7.3-any-port': 'a model can have `validateRedirectUri`',
+    },
+  },
+  {
     name: 'oauth2-mock-server',
     about:
       'It is made for tests of clients and accepts what a client sends, so most of its rows are meant by its authors.\nIt has two clients with a secret that it does not register.',
@@ -91,14 +145,7 @@ export const peers: readonly Peer[] = [
     about:
       'It has `require_pkce` and four clients in its settings: two with HTTP Basic, one with a secret in the form, and a\npublic one. It is made for tests, too.',
     install: ofPython('nanoidp'),
-    flags: [
-      '--client',
-      ...clientFiles('nanoidp', 'a', 'b', 'c', 'd'),
-      '--username',
-      'alice',
-      '--password-file',
-      join(folderOfPeers, 'nanoidp/password.txt'),
-    ],
+    flags: ['--client', ...clientFiles('nanoidp', 'a', 'b', 'c', 'd'), ...user('nanoidp', 'alice')],
     notes: {},
   },
 ]
@@ -122,12 +169,13 @@ export async function ask(
   const child = spawn(file, args, { stdio: 'ignore', detached: true })
   try {
     const issuer = `http://localhost:${port}`
-    while ((await fetch(`${issuer}/.well-known/openid-configuration`).catch(() => undefined))?.ok !== true) {
+    while (!(await isReady(issuer))) {
       if (child.exitCode !== null) throw new Error(`${peer.name} does not start`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
-    const report = join(folder, `${peer.name}.json`)
-    const command = [join(root, 'src/lychgate.js'), 'prove', issuer, '--profile', 'all', '--report', report]
+    const report = join(folder, `${basename(peer.name)}.json`)
+    const profile = ['--profile', peer.profile ?? 'all']
+    const command = [join(root, 'src/lychgate.js'), 'prove', issuer, ...profile, '--report', report]
     const asking = spawn(process.execPath, [...command, ...peer.flags], { stdio: 'ignore' })
     await new Promise((resolve) => asking.once('exit', resolve))
     const found: unknown = JSON.parse(readFileSync(report, 'utf8'))
@@ -139,6 +187,13 @@ export async function ask(
   } finally {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
   }
+}
+
+/** Whether the server publishes metadata, of either kind. */
+async function isReady(issuer: string): Promise<boolean> {
+  for (const name of ['openid-configuration', 'oauth-authorization-server'])
+    if ((await fetch(`${issuer}/.well-known/${name}`).catch(() => undefined))?.ok === true) return true
+  return false
 }
 
 function sectionOf(

@@ -119,6 +119,11 @@ export function basicMetadata(method: AuthMethod, key?: ClientKey): Readonly<Rec
   }
 }
 
+/** Where the form of a client is that a browser posts: browsers say so. */
+export function originOf({ redirectUri }: Client): string {
+  return new URL(redirectUri).origin
+}
+
 /** What a client adds to a request to authenticate, RFC 6749 §2.3 and RFC 7523 §2.2. */
 export interface Authentication {
   readonly form: Readonly<Record<string, string>>

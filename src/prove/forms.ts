@@ -21,12 +21,14 @@ export interface PageForm {
   readonly controls: readonly Control[]
 }
 
+/** The tags of forms; a quoted value may contain what ends a tag elsewhere. */
+const tag = /<(?:form|input|button|select|textarea|option)\b(?:[^>"']|"[^"]*"|'[^']*')*>/gi
+
 /** Returns the forms of a page in their order. */
 export function formsOf(html: string, pageUrl: string): readonly PageForm[] {
-  const page = html.replaceAll(
-    /<!--[\s\S]*?-->|<script\b[\s\S]*?<\/script>|<template\b[\s\S]*?<\/template>/gi,
-    '',
-  )
+  const page = html
+    .replaceAll(/<!--[\s\S]*?-->|<script\b[\s\S]*?<\/script>|<template\b[\s\S]*?<\/template>/gi, '')
+    .replaceAll(tag, (text) => `${text.slice(0, -1).replaceAll('>', '&gt;')}>`)
   return [...page.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)].map(([, head = '', content = '']) => {
     const attributes = attributesOf(head)
     const { id } = attributes

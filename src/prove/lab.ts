@@ -1,5 +1,5 @@
 import { type Ended, openBrowser } from './browser.ts'
-import { authenticationOf, type Client } from './clients.ts'
+import { authenticationOf, type Client, originOf } from './clients.ts'
 import type { AuthorizeOptions, Code, Grant, LabOptions, PostOptions } from './flow.ts'
 import { NotApplicable, NotRun, NotTestable, type Seen } from './observation.ts'
 import { encode, endingOf, first, formHeaders, type Params } from './params.ts'
@@ -94,7 +94,7 @@ export function openLab({
     const target =
       method === 'GET'
         ? { url: `${endpoint}${endpoint.includes('?') ? '&' : '?'}${sent}` }
-        : { url: endpoint, method, headers: formHeaders, body: sent }
+        : { url: endpoint, method, headers: { ...formHeaders, origin: originOf(by) }, body: sent }
     const visit = {
       redirectUri: first(params['redirect_uri']) ?? by.redirectUri,
       ...(decision !== undefined && { decision }),

@@ -1,6 +1,6 @@
 import type { Ended } from './browser.ts'
 import type { Step } from './check.ts'
-import { assertionFields, basicMetadata, type Client } from './clients.ts'
+import { assertionFields, basicMetadata, type Client, originOf } from './clients.ts'
 import { observe } from './expect.ts'
 import type { Code } from './flow.ts'
 import type { Lab } from './lab.ts'
@@ -139,7 +139,7 @@ export const requests: Readonly<Record<string, (sender: Sender) => Promise<Came>
     const url = String(filled(step.url ?? '', values))
     const params = encode(paramsOf(change()))
     const target = post
-      ? { url, method: 'POST', headers: formHeaders, body: params }
+      ? { url, method: 'POST', headers: { ...formHeaders, origin: originOf(client) }, body: params }
       : { url: params === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${params}` }
     const redirectUri = String(filled(step.to ?? client.redirectUri, values))
     const decision = deny ? 'deny' : leave ? 'sign out' : 'approve'

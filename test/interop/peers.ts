@@ -19,6 +19,6 @@ for (const peer of peers) {
     }
     const { heading, section, remaining } = await ask(peer, installed, await freePort(), folder)
     t.equal(section, documented(heading))
-    return t.strictSame(remaining, [])
+    return peer.keepsClients ? t.not(remaining.length, 0) : t.strictSame(remaining, [])
   })
 }

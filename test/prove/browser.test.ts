@@ -1,6 +1,7 @@
 /** What the browser of `prove` sends from pages that others wrote, and what reports show of it. */
 import t from 'tap'
 import { type BrowserOptions, openBrowser } from '../../src/prove/browser.ts'
+import { formsOf } from '../../src/prove/forms.ts'
 import { type Recording, recordingOf } from '../../src/prove/presets.ts'
 import { curlOf } from '../../src/prove/redact.ts'
 
@@ -77,4 +78,16 @@ t.test('the names of forms are checked', async (t) => {
     [{ signIn, consent: { ...consent, deny: { link: '(' } } }, /consent.deny/],
   ] as const)
     t.match(recordingOf(wrong), says)
+})
+
+t.test('a value may contain what ends a tag elsewhere', async (t) => {
+  const html = `<form method="post"><input type="hidden" name="state" value='a>b"c'><button name="x" value="1>0">Go</button>`
+  const [form] = formsOf(`${html}</form>`, 'http://id.example/')
+  t.strictSame(
+    form?.controls.map(({ name, value, text }) => [name, value, text]),
+    [
+      ['state', 'a>b"c', ''],
+      ['x', '1>0', 'Go'],
+    ],
+  )
 })

@@ -1,3 +1,4 @@
+import { parseJws } from '../../domain/jws.ts'
 import { asksForPassword, type Ended } from '../browser.ts'
 import { type Check, checksBy } from '../check.ts'
 import { redirectUri } from '../clients.ts'
@@ -21,7 +22,8 @@ export const authorizationChecks: readonly Check[] = checksBy({
     )
   },
   'rfc6749-4.1.2.1-state-on-error': async (lab) => {
-    const state = 'x y+%&ü'
+    // RFC 6749 appendix A.5: printable ASCII.
+    const state = 'x y+%&~'
     const [sent, none] = [await failing(lab, { state }), await failing(lab, { state: undefined })]
     const [one, other] = [stateOf(sent), stateOf(none)]
     return judgeEach(
@@ -147,6 +149,16 @@ export const authorizationChecks: readonly Check[] = checksBy({
     const forged = await lab.freshBrowser().decide(page, redirectUri)
     return forged.kind === 'page' ? { seen: [forged.seen] } : endsWithout(forged)
   },
+  'rfc8707-2-absolute-no-fragment': async (lab) => {
+    const judgement = judgeEach(
+      endsWithout(await lab.authorize({ resource: '/relative' })),
+      endsWithout(await lab.authorize({ resource: `${lab.server.issuer}#fragment` })),
+    )
+    // RFC 6749 §3.1: a server without resource indicators ignores the parameter.
+    if (judgement.fault !== undefined && !(await readsResource(lab)))
+      throw new NotApplicable('nothing shows that the server reads resource')
+    return judgement
+  },
   'rfc9700-2.6-no-cors-authorize': async (lab) => {
     const { asked } = await lab.authorize()
     const url = `${lab.server.endpoint('authorization_endpoint')}?${encode(asked.params)}`
@@ -167,6 +179,15 @@ export const authorizationChecks: readonly Check[] = checksBy({
     )
   },
 })
+
+/** Whether an unknown resource is rejected, or becomes the audience of an access token. */
+async function readsResource(lab: Lab): Promise<boolean> {
+  const resource = 'https://lychgate-prove.example/api'
+  const ended = await lab.authorize({ resource })
+  if (ended.kind !== 'callback' || !ended.params.has('code')) return true
+  const { accessToken } = await lab.grant({ resource })
+  return [parseJws(accessToken)?.claims['aud']].flat().includes(resource)
+}
 
 /** Asks for each response type of the metadata. */
 async function offersEachType(lab: Lab) {
