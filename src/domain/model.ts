@@ -291,6 +291,8 @@ export interface PendingSecondFactor {
 /** A sign-in at an upstream, of a user who is linked to it. */
 export interface SignInElsewhere extends Pick<Session, 'methods' | 'authenticatedAt' | 'expiresAt'> {
   readonly upstream: string
+  /** Of the upstream: another one may have its id later. */
+  readonly issuer: string
   readonly linkId: Hash
 }
 
@@ -484,6 +486,9 @@ export const auditEventNames = [
   'second-factor-removed',
   'upstream-linked',
   'upstream-unlinked',
+  'upstream-added',
+  'upstream-changed',
+  'upstream-deleted',
   'group-created',
   'group-changed',
   'group-deleted',

@@ -106,7 +106,10 @@ export interface OtherSignIns {
 }
 
 /** Returns where else a user may sign in; `handle` names the pending request. */
-export type SignInWays = (handle: Readonly<Record<string, string>>) => OtherSignIns | undefined
+export type SignInWays = (handle: Readonly<Record<string, string>>) => Promise<OtherSignIns | undefined>
+
+/** Returns whether what a session began with has ended; undefined, at once, for a session that does not concern it. */
+export type SessionEnd = (session: Session) => Promise<true | undefined> | undefined
 
 /** What is approved. */
 export interface Approved {

@@ -20,6 +20,7 @@ import type {
   RequestLoader,
   RequestReader,
   ResponseEncoder,
+  SessionEnd,
   SignInClaim,
   SignInWays,
   TokenBinding,
@@ -67,6 +68,10 @@ export function createSeams(declared: Declared) {
     ),
     /** Throws `invalid_client` for a client that must authenticate in another way. */
     authenticatedClient: condition<(authenticated: Authenticated) => void>('check of authenticated clients'),
+
+    // The session of a browser.
+    /** Ends a session whose beginning has ended, such as the sign-in at another server. */
+    sessionEnds: contribution<SessionEnd, boolean>('end of sessions', (all) => all.includes(true)),
 
     // The authorization request, from a browser, a device or a push (RFC 6749 §4.1.1, RFC 8628 §3.1, RFC 9126 §2).
     requestLoaders: choice<RequestLoader>('request loader'),

@@ -128,10 +128,12 @@ async function resealAll(
       const ids = page.map((record) => kind.rowOf(record).id)
       if (ids.length === 0) break
       const counted = await store.transact({ name: `${name} resealed`, each: kind }, keysOf(ids), (found) => {
-        const { result, writes } = each([...(found ?? new Map()).values()], (record) => {
-          const members = record as Readonly<Record<string, string>> // an object with the member that is sealed
-          const text = again(members[sealed] ?? '', sealedUnder(kind.rowOf(record).id))
-          return text === undefined ? undefined : put(kind, { ...members, [sealed]: text })
+        // `as`: objects, some of which have nothing sealed.
+        const records = [...(found ?? new Map()).values()] as Readonly<Record<string, string>>[]
+        const sealing = records.filter((record) => record[sealed] !== undefined)
+        const { result, writes } = each(sealing, (record) => {
+          const text = again(record[sealed] ?? '', sealedUnder(kind.rowOf(record).id))
+          return text === undefined ? undefined : put(kind, { ...record, [sealed]: text })
         })
         return accept(result, ...writes)
       })

@@ -50,7 +50,10 @@ export const languageChoice: Plugin<'config' | 'store' | 'clock' | 'service'> = 
     },
     form: (request: FastifyRequest, hidden: LanguageForm['hidden'] = {}, isError = false): LanguageForm => ({
       action: service.prefix + path,
-      hidden: { to: isError ? pathOf(request) : addressOf(request, hidden), csrf: csrfOf(request) },
+      hidden: {
+        to: request.pageUrl ?? (isError ? pathOf(request) : addressOf(request, hidden)),
+        csrf: csrfOf(request),
+      },
       options: named(),
     }),
   })

@@ -59,6 +59,8 @@ declare module 'fastify' {
     uiLocales: readonly string[] | undefined
     /** Whether a request of a client waits for this page, so that its form may end in a redirect to the client. */
     leadsToClient: boolean
+    /** Where the page of the response is found again, if not at the address of the request. */
+    pageUrl: string | undefined
     /** The language of the page in the response. */
     readonly language: string
   }
@@ -127,6 +129,7 @@ export const pages = fp<PagesOptions>(
     app.decorate('languageChoice', {})
     app.decorateRequest('uiLocales', undefined)
     app.decorateRequest('leadsToClient', false)
+    app.decorateRequest('pageUrl', undefined)
     app.decorateRequest('language', {
       getter() {
         const requested = { uiLocales: this.uiLocales, acceptLanguage: this.headers['accept-language'] }

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { endSession } from '../domain/decision.ts'
 import { interactionKind } from '../domain/interaction.ts'
 import {
   type KnownBrowser,
@@ -105,6 +106,11 @@ export const browser = fp<Needs<'config' | 'store' | 'keys' | 'random'>>(
     const live: Browser['session'] = async (request, now, reading) => {
       const session = await sessionOf(secretIn(request, 'session'), now, reading)
       if (session === undefined) return undefined
+      const ending = app.seams.sessionEnds.collect(session)
+      if (ending !== undefined && (await ending)) {
+        await store.write(endSession(session.id, now))
+        return undefined
+      }
       const idleExpiresAt = extendedIdleEnd(session, config.lifetimes, now)
       if (idleExpiresAt !== undefined)
         await store.write({ op: 'extendSession', sessionId: session.id, idleExpiresAt })

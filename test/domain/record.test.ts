@@ -64,6 +64,7 @@ t.test('what clients and the audit log are stored with stays, too', async (t) =>
     'user-locked user-unlocked user-removed personal-token-made personal-token-revoked link-made link-deleted email-tested session-ended',
     'passkey-added passkey-removed passkeys-removed passkey-copied recovery-codes-made recovery-code-used',
     'second-factor-added second-factor-removed upstream-linked upstream-unlinked',
+    'upstream-added upstream-changed upstream-deleted',
     'group-created group-changed group-deleted group-member-added group-member-removed',
     'key-made key-rotated key-changed key-retired key-reseal-begun key-resealed store-moved store-resumed',
   ]

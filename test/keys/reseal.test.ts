@@ -24,7 +24,9 @@ import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { defineTables, sqliteColumns } from '../../src/storage/tables.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { upstreamKind } from '../../src/users/rules/upstream.ts'
 import { sealedKinds } from '../../src/users/sealed-kinds.ts'
+import { upstreamDefaults } from '../../src/users/upstream-members.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
 
@@ -57,6 +59,12 @@ t.test('what is sealed is declared, and all that is declared is sealed again', a
   t.strictSame(sealedColumns, ['keys.sealed_private'])
 })
 
+const upstream = {
+  ...upstreamDefaults,
+  ...{ id: 'work', name: 'Work', issuer: 'https://login.example.com', clientId: 'lychgate' },
+  ...{ createdAt: 1, updatedAt: 1 },
+}
+
 /** A server on this store. */
 const serverOn = (store: Store, secret: string) =>
   loadKeyRing({ store, secret, policy, clock, random, server: 'production' })
@@ -73,6 +81,11 @@ async function filled(store: Store) {
   } as never
   const handle = sealHandle(code, keys.handles.current, grantSecret)
   await store.write(...users.map((userId) => put(secondFactorKind, recordOf(keys, userId))))
+  // The second one has no secret.
+  await store.write(
+    put(upstreamKind, { ...upstream, sealedSecret: keys.seal(Buffer.from('of work'), 'work', upstreamKind) }),
+    put(upstreamKind, { ...upstream, id: 'home' }),
+  )
   return handle
 }
 
@@ -90,6 +103,9 @@ async function assertReads(t: Test, store: Store, secret: string, handle: string
     factors.map(({ userId, sealedSecret }) => keys.unseal(sealedSecret, userId).toString()).sort(),
     users.map((userId) => `of ${userId}`),
   )
+  const { sealedSecret = '' } = (await store.find(upstreamKind, 'work')) ?? {}
+  t.equal(keys.unseal(sealedSecret, 'work').toString(), 'of work')
+  t.strictSame(await store.find(upstreamKind, 'home'), { ...upstream, id: 'home' })
   t.ok(keys.algorithms.includes('RS256'))
 }
 
@@ -150,7 +166,7 @@ async function assertChanges(t: Test, store: Store) {
     )
   }
   const [event] = await store.audit({ since: 0, name: 'key-resealed', limit: 2 })
-  t.match(event, { by: 'operator', from: 'me@here', facts: { keys: 4, secrets: users.length } })
+  t.match(event, { by: 'operator', from: 'me@here', facts: { keys: 4, secrets: users.length + 1 } })
 }
 
 function opens(sealed: string, userId: string, key: Buffer): boolean {
@@ -279,7 +295,7 @@ t.test('what neither secret opens stays, and is counted', async (t) => {
   const sources: Resealing = { store, random, kinds: sealedKinds }
   const begun = await beginChange(sources, old, fresh, context)
   await sealWithBoth(sources, begun, fresh, 1000)
-  const expected = { keys: 4, secrets: users.length, unopened: 1 }
+  const expected = { keys: 4, secrets: users.length + 1, unopened: 1 }
   t.strictSame(await sealWithAfter(sources, begun, fresh, context), expected)
   t.strictSame(await store.find(secondFactorKind, 'zoe'), foreign)
 })

@@ -76,6 +76,7 @@ type OfUser = Exclude<
   | 'user-removed'
   | 'registration'
   | `group-${'created' | 'changed' | 'deleted'}`
+  | `upstream-${'added' | 'changed' | 'deleted'}`
   | `${'key' | 'store' | 'client' | 'registration'}-${string}`
 >
 

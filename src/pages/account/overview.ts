@@ -89,7 +89,7 @@ export function securityPage(app: FastifyInstance, { service, store }: PageDeps)
     path: '/account/security',
     section: 'security',
     show: async ({ user, render }) => {
-      const upstreamsUrl = app.seams.signInWays.collect({})?.accountUrl
+      const upstreamsUrl = (await app.seams.signInWays.collect({}))?.accountUrl
       const waysIn = await waysInto(store, user)
       return render('account-security', { waysIn, urls, ...(upstreamsUrl !== undefined && { upstreamsUrl }) })
     },

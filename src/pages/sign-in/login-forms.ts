@@ -112,7 +112,7 @@ export function loginForms(app: FastifyInstance, deps: Needs<'store' | 'clock' |
 
   const showLogin = async (pending: Pending, shown: Shown = {}): Promise<FastifyReply> => {
     const { username, problem, status = 200 } = shown
-    const elsewhere = app.seams.signInWays.collect(handleOf(pending.interaction))
+    const elsewhere = await app.seams.signInWays.collect(handleOf(pending.interaction))
     const model = {
       ...frameOf(pending),
       ...(username !== undefined && { username }),

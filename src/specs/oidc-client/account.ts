@@ -9,7 +9,7 @@ import { msg } from '../../pages/i18n/i18n.ts'
 import { waysToSignIn } from '../../users/factors.ts'
 import { mapGroups } from '../../users/mapped-groups.ts'
 import { removeUpstreamLink, upstreamLinkKind } from '../../users/rules/upstream-link.ts'
-import type { Upstream } from './schema.ts'
+import type { Upstream } from '../../users/upstream-members.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
@@ -29,19 +29,20 @@ declare module '../../pages/pages.ts' {
 /** The accounts elsewhere with which a user signs in: links one, or removes the link. */
 export function upstreamsPage(
   { store }: Pick<PageDeps, 'store'>,
-  enabled: readonly Upstream[],
+  listEnabled: () => Promise<readonly Upstream[]>,
   path: string,
   begin: (visit: Visit, upstream: Upstream) => Promise<FastifyReply>,
 ): AccountPage {
   const show = async (visit: Visit, problem?: Text) => {
     const { user, now, handleOf, request } = visit
     const links = await store.listOf(upstreamLinkKind, user.id)
+    const enabled = await listEnabled()
     // The form that links one ends at the upstream.
     request.leadsToClient = true
     const content = {
       links: links.map(({ id, issuer, createdAt }) => ({
         handle: handleOf(id),
-        name: nameOf(issuer),
+        name: nameOf(enabled, issuer),
         linkedAgoSeconds: ago(createdAt, now),
       })),
       others: enabled.filter(({ issuer }) => !links.some((link) => link.issuer === issuer)),
@@ -49,7 +50,7 @@ export function upstreamsPage(
     return visit.render('account-upstreams', content, problem)
   }
   /** A link to an upstream that is configured no more has the name of its host. */
-  const nameOf = (issuer: string) =>
+  const nameOf = (enabled: readonly Upstream[], issuer: string) =>
     enabled.find((one) => one.issuer === issuer)?.name ?? URL.parse(issuer)?.host ?? issuer
 
   const unlink = async (visit: Visit, handle: string) => {
@@ -57,7 +58,7 @@ export function upstreamsPage(
     const links = await store.listOf(upstreamLinkKind, user.id)
     const link = links.find(({ id }) => handleOf(id) === handle)
     if (link === undefined) return visit.done('gone')
-    const upstream = nameOf(link.issuer)
+    const upstream = nameOf(await listEnabled(), link.issuer)
     const outcome = await store.transact(waysToSignIn, user.id, (current) =>
       removeUpstreamLink(current, { id: link.id, upstream }, context, session.id),
     )
@@ -76,7 +77,7 @@ export function upstreamsPage(
     submit: async (visit) => {
       const handle = single(visit.form, 'unlink')
       if (handle !== undefined) return unlink(visit, handle)
-      const upstream = enabled.find(({ id }) => id === single(visit.form, 'link'))
+      const upstream = (await listEnabled()).find(({ id }) => id === single(visit.form, 'link'))
       return upstream === undefined ? visit.done('gone') : begin(visit, upstream)
     },
   }

@@ -9,9 +9,9 @@ import { findSignedIn } from '../../pages/kit.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { insertUpstreamLink } from '../../users/rules/upstream-link.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
+import type { Upstream } from '../../users/upstream-members.ts'
 import type { UpstreamClaims } from './rules/id-token.ts'
 import type { Attempt } from './rules/requests.ts'
-import type { Upstream } from './schema.ts'
 
 /**
  * Links an upstream to the user who began it on the account page, in the session that began it.

@@ -1,9 +1,8 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { auditEvent } from '../../domain/audit.ts'
-import { check } from '../../domain/check.ts'
 import { accept, put, remove } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import type { Session, SignInElsewhere } from '../../domain/model.ts'
+import type { SignInElsewhere } from '../../domain/model.ts'
 import { assertNoneRepeated } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Needs, PageDeps } from '../../feature/deps.ts'
@@ -25,14 +24,15 @@ import { secondStepOf } from '../../users/rules/second-factor.ts'
 import { recentSeconds } from '../../users/rules/session.ts'
 import {
   insertUpstreamLink,
-  signInElsewhereId,
-  signInElsewhereKind,
   type UpstreamLink,
   upstreamLinkId,
   upstreamLinkKind,
 } from '../../users/rules/upstream-link.ts'
 import { addUser, createUser } from '../../users/rules/user.ts'
+import type { Upstream } from '../../users/upstream-members.ts'
+import { type AnyUpstream, redirectUriOf, upstreamsOf } from '../../users/upstreams.ts'
 import { upstreamsPage } from './account.ts'
+import { endWithUpstream } from './ends.ts'
 import { linker } from './link.ts'
 import { mappedNames, newUserOf } from './rules/first-sign-in.ts'
 import type { UpstreamClaims } from './rules/id-token.ts'
@@ -45,70 +45,57 @@ import {
   bindingOf,
   readResponse,
 } from './rules/requests.ts'
-import { assertUsable, type Upstream } from './schema.ts'
+import { assertConfigured } from './schema.ts'
+import { trialPage } from './trial.ts'
 import { upstreamRequests } from './upstreams.ts'
 
 /** Where the user comes back to who links an upstream. */
 const accountPath = '/account/upstreams'
 
 /**
- * OpenID Connect Core §3.1 as a Relying Party: users sign in with an upstream that the operator configured, or link their
- * account there to the one here. A server without upstreams only ends what came through one that it had.
+ * OpenID Connect Core §3.1 as a Relying Party: users sign in with an upstream that the operator named, or link their
+ * account there to the one here. What came through an upstream ends with it.
  */
 export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = async (app, deps) => {
   const { config, service, store, clock, random } = deps
-  const { prefix, issuer } = service
-  const upstreams = new Map(config.upstreams.map((one) => [one.id, one]))
-  const enabled = config.upstreams.filter((one) => one.enabled)
-  const isEnabled = (id: unknown) => enabled.some((one) => one.id === id)
+  const { prefix } = service
+  assertConfigured(config.upstreams)
+  const upstreams = upstreamsOf(deps)
+  const listEnabled = async () => (await upstreams.list()).filter(({ enabled }) => enabled)
 
-  app.seams.tokenConditions.add(({ extra }) =>
-    extra?.['upstream'] === undefined || isEnabled(extra['upstream'])
-      ? undefined
-      : [{ op: 'require', condition: ended }],
-  )
-  /**
-   * Returns where a session began; undefined if that was here, as with a password. A token of the development server's
-   * page has no session.
-   */
-  const upstreamOf = async (session: Session): Promise<string | undefined> =>
-    session.id === '' || session.methods.includes('pwd')
-      ? undefined
-      : (await store.find(signInElsewhereKind, signInElsewhereId(session)))?.upstream
-  app.seams.approvals.add(async ({ session }) => {
-    const upstream = await upstreamOf(session)
-    if (upstream === undefined) return undefined
-    check(isEnabled(upstream), ended.rule, 'access_denied', ended.why, { stored: upstream })
-    return { extra: { upstream } }
-  })
-  if (config.upstreams.length === 0) return
-  assertUsable(config.upstreams)
+  endWithUpstream(app, deps)
 
-  const redirectUriOf = ({ id }: Upstream) => `${issuer}/login/upstream/${id}/callback`
-  const requests = upstreamRequests(deps, redirectUriOf)
+  const requests = upstreamRequests(deps)
   await acceptOwnForms(app, deps)
   const load = pendingLoader(app, deps)
   const forms = loginForms(app, deps)
   const startSession = sessionStarter(app, deps)
   const link = linker(app, deps, prefix + accountPath)
+  const trial = trialPage(app, deps)
   const second = secondStep(app, deps, forms, passkeyProof(deps, forms))
 
-  app.seams.signInWays.add((handle) => ({
-    ways: enabled.map(({ id, name }) => ({
-      name,
-      url: `${prefix}/login/upstream/${id}?${new URLSearchParams(handle)}`,
-    })),
-    accountUrl: prefix + accountPath,
-  }))
-  const named = ({ params }: FastifyRequest): Upstream => {
-    const upstream = upstreams.get((params as { upstream: string }).upstream) // of both routes
-    if (!upstream?.enabled) throw nothingHere()
+  app.seams.signInWays.add(async (handle) => {
+    const all = await upstreams.list()
+    if (all.length === 0) return undefined
+    const ways = all
+      .filter(({ enabled }) => enabled)
+      .map(({ id, name }) => ({
+        name,
+        url: `${prefix}/login/upstream/${id}?${new URLSearchParams(handle)}`,
+      }))
+    return { ways, accountUrl: prefix + accountPath }
+  })
+  const named = async ({ params }: FastifyRequest, isTried = false): Promise<AnyUpstream> => {
+    const { upstream: id } = params as { upstream: string } // of each route
+    const upstream = /^[a-z0-9-]{1,32}$/.test(id) ? await upstreams.find(id) : undefined
+    // One that is tried need not be live.
+    if (upstream === undefined || !(upstream.enabled || isTried)) throw nothingHere()
     return upstream
   }
   const options = { config: { limit: 'authorization' }, schema: { hide: true } } as const
 
   app.get('/login/upstream/:upstream', options, async (request, reply) => {
-    const upstream = named(request)
+    const upstream = await named(request)
     const pending = await load(request.query, reply)
     const { interaction, browserSecret } = pending
     const { prompt, maxAgeSeconds } = pending.request
@@ -124,13 +111,23 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
     }
   })
 
+  app.get('/login/upstream/:upstream/try', options, async (request, reply) => {
+    const upstream = await named(request, true)
+    return trial.begin(reply, upstream, (session) =>
+      begin(reply, upstream, app.browser.ensureSecret(request, reply), {
+        id: hashSecret(`upstream try ${session.id}`),
+        tries: { userId: session.userId, sessionId: session.id },
+      }),
+    )
+  })
+
   app.get('/login/upstream/:upstream/callback', options, async (request, reply) => {
-    const upstream = named(request)
     const response = parametersOf(request.query)
     assertNoneRepeated(response)
     const browserSecret = app.browser.secret(request)
     const id = attemptIdOf(response)
     const found = id === undefined ? undefined : await store.find(attemptKind, id)
+    const upstream = await named(request, found?.tries !== undefined)
     assertOwnResponse(response, found, upstream.id, browserSecret, clock())
     const attempt = await store.transact(attemptKind, found.id, (current) =>
       current?.key === found.key ? accept(current, remove(attemptKind, found.id)) : accept(undefined),
@@ -146,8 +143,12 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
         from: addressPrefix(request.ip),
       })
     }
+    if (attempt.tries !== undefined) return trial.show(reply, upstream, attempt.tries, claims)
+    // The response is used up: another language is for the page that goes on.
+    request.pageUrl = prefix + accountPath
     if (attempt.links !== undefined) return link(reply, upstream, attempt.links, claims)
     const pending = await load({ interaction: attempt.interaction }, reply)
+    request.pageUrl = forms.pageUrl(pending)
     try {
       return await signIn(pending, upstream, await claims())
     } catch (error) {
@@ -155,7 +156,7 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
     }
   })
 
-  const page = upstreamsPage(deps, enabled, accountPath, ({ reply, session, request }, upstream) =>
+  const page = upstreamsPage(deps, listEnabled, accountPath, ({ reply, session, request }, upstream) =>
     begin(reply, upstream, app.browser.ensureSecret(request, reply), {
       id: hashSecret(`upstream ${session.id}`),
       links: { userId: session.userId, sessionId: session.id },
@@ -166,9 +167,9 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
   /** Redirects to the upstream. An attempt replaces the one before it. */
   const begin = async (
     reply: FastifyReply,
-    upstream: Upstream,
+    upstream: AnyUpstream,
     browserSecret: string,
-    wanted: Pick<Attempt, 'id' | 'interaction' | 'links' | 'maxAgeSeconds'>,
+    wanted: Pick<Attempt, 'id' | 'interaction' | 'links' | 'tries' | 'maxAgeSeconds'>,
   ): Promise<FastifyReply> => {
     const provider = await requests.providerOf(upstream)
     const createdAt = clock()
@@ -182,7 +183,7 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
     await store.write(put(attemptKind, attempt))
     const binding = bindingOf(attempt, browserSecret)
     return reply.redirect(
-      authorizationUrl(provider, upstream, redirectUriOf(upstream), binding, attempt.maxAgeSeconds),
+      authorizationUrl(provider, upstream, redirectUriOf(service, upstream), binding, attempt.maxAgeSeconds),
       303,
     )
   }
@@ -207,6 +208,7 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
     const isMulti = upstream.multiFactor === 'accept' && claims.methods.includes('mfa')
     const elsewhere: SignInElsewhere = {
       upstream: upstream.id,
+      issuer: upstream.issuer,
       linkId: linked.id,
       methods: isMulti ? ['mfa'] : [],
       // One that does not say when never counts as a recent sign-in.
@@ -270,14 +272,4 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
     await store.write(auditEvent('sign-in-failed', userContext(pending.reply.request, pending.now), facts))
     return forms.reject(pending, msg(`upstream.${why}`, { upstream: name }))
   }
-}
-
-/** What came through an upstream ends with it. */
-const ended = {
-  rule: 'lychgate-upstream-enabled',
-  why: 'the upstream of the sign-in is not enabled any more',
-  // biome-ignore lint/correctness/useYield: it reads nothing.
-  *holds() {
-    return false
-  },
 }

@@ -8,6 +8,7 @@ import { createDocuments } from '../../outbound/documents.ts'
 import { FetchFailed } from '../../outbound/exchange.ts'
 import type { OwnRequest } from '../../outbound/guarded-fetch.ts'
 import { createKeySets } from '../../outbound/key-sets.ts'
+import { type AnyUpstream, isStored, redirectUriOf } from '../../users/upstreams.ts'
 import {
   assertHeader,
   assertIdToken,
@@ -16,7 +17,7 @@ import {
   withUserInfo,
 } from './rules/id-token.ts'
 import { assertIssuer, type Binding, type Provider, readProvider, readTokens } from './rules/requests.ts'
-import { metadataUrl, type Upstream } from './schema.ts'
+import { metadataUrl } from './schema.ts'
 
 /** An authorization code of an upstream, and what its ID Token has to fit. */
 export interface CodeResponse extends Binding {
@@ -31,25 +32,33 @@ const timeoutSeconds = 10
 const perOriginPerMinute = 600
 
 /** Talks to the upstreams: their metadata, keys, tokens and UserInfo, all through the guarded fetcher. */
-export function upstreamRequests(
-  {
-    config,
-    service,
-    keys,
-    random,
-    clock,
-    fetchUrl,
-  }: Needs<'config' | 'service' | 'keys' | 'random' | 'clock' | 'fetchUrl'>,
-  redirectUriOf: (upstream: Upstream) => string,
-) {
+export function upstreamRequests({
+  config,
+  service,
+  keys,
+  random,
+  clock,
+  fetchUrl,
+}: Needs<'config' | 'service' | 'keys' | 'random' | 'clock' | 'fetchUrl'>) {
   const sources = { fetchUrl, bounds: config.fetch, clock }
   const documents = createDocuments({ ...sources, parse: readProvider })
   const keySets = createKeySets(sources)
-  const secrets = new Map(config.upstreams.map((upstream) => [upstream.id, secretOf(upstream)]))
+  // Read at the start: a file that cannot be read is a fault of the configuration.
+  const configured = new Map(
+    config.upstreams.map(({ id, clientSecretFile: file }) => [
+      id,
+      file === undefined ? undefined : readSecret(file, `upstreams (${id}): clientSecretFile`),
+    ]),
+  )
+  const secretOf = (upstream: AnyUpstream): string => {
+    if (!isStored(upstream)) return configured.get(upstream.id) ?? ''
+    const { id, sealedSecret } = upstream
+    return sealedSecret === undefined ? '' : keys.unseal(sealedSecret, id).toString()
+  }
   // An operator named the upstreams, and all sign-ins share what is fetched of them.
   const spender = { purpose: 'operator' } as const
 
-  const providerOf = async ({ issuer }: Upstream): Promise<Provider> => {
+  const providerOf = async ({ issuer }: AnyUpstream): Promise<Provider> => {
     const provider = await reached('its metadata', documents.at(metadataUrl(issuer), spender))
     assertIssuer(provider, issuer)
     return provider
@@ -67,20 +76,18 @@ export function upstreamRequests(
   }
 
   /** Returns how the token request authenticates, OpenID Connect Core §9. */
-  const authenticate = async (
-    { id, clientId, clientAuthentication, signingAlgorithm: _, issuer }: Upstream,
-    form: URLSearchParams,
-  ) => {
-    const secret = secrets.get(id) ?? ''
+  const authenticate = async (upstream: AnyUpstream, form: URLSearchParams) => {
+    const { clientId, clientAuthentication, issuer } = upstream
     switch (clientAuthentication) {
       case 'client_secret_basic': {
+        const secret = secretOf(upstream)
         // RFC 6749 §2.3.1: both are form-encoded first.
         const pair = [clientId, secret].map((text) => new URLSearchParams({ '': text }).toString().slice(1))
         return { authorization: `Basic ${Buffer.from(pair.join(':')).toString('base64')}` }
       }
       case 'client_secret_post':
         form.set('client_id', clientId)
-        form.set('client_secret', secret)
+        form.set('client_secret', secretOf(upstream))
         return {}
       case 'private_key_jwt': {
         const now = clock()
@@ -112,7 +119,7 @@ export function upstreamRequests(
      * @throws {OAuthError} `upstream_rejected`
      */
     claimsOf: async (
-      upstream: Upstream,
+      upstream: AnyUpstream,
       provider: Provider,
       response: CodeResponse,
     ): Promise<UpstreamClaims> => {
@@ -120,7 +127,7 @@ export function upstreamRequests(
       const form = new URLSearchParams({
         grant_type: 'authorization_code',
         code,
-        redirect_uri: redirectUriOf(upstream),
+        redirect_uri: redirectUriOf(service, upstream),
         code_verifier: codeVerifier,
       })
       const own = { form, ...(await authenticate(upstream, form)) }
@@ -141,16 +148,7 @@ export function upstreamRequests(
         upstream.groupsClaim,
       )
     },
-    /** Where the keys are that verify what this server signs, for the operator of an upstream. */
-    keysUrl: `${service.issuer}/api/oauth/jwks`,
   }
-}
-
-/** @throws {ConfigError} for a file that cannot be read. */
-function secretOf({ id, clientSecretFile }: Upstream): string | undefined {
-  return clientSecretFile === undefined
-    ? undefined
-    : readSecret(clientSecretFile, `upstreams (${id}): clientSecretFile`)
 }
 
 /** Waits for something that was fetched; what went wrong is the upstream's, and none of it is shown. */

@@ -51,6 +51,8 @@ export function insertUpstreamLink(
 /** What is known of a session that began at an upstream, by `signInElsewhereId`, for as long as it lasts. */
 export type NotedSignIn = Pick<SignInElsewhere, 'upstream' | 'authenticatedAt' | 'expiresAt'> & {
   readonly userId: string
+  /** Absent: the sign-in was noted by a version that did not write it down. */
+  readonly issuer?: string
 }
 
 export const signInElsewhereKind = recordKind<NotedSignIn>('signInElsewhere', {
@@ -73,6 +75,7 @@ export function noteSignInElsewhere({
   userId,
   linkId,
   upstream,
+  issuer,
   authenticatedAt,
   expiresAt,
 }: SignInElsewhere & { readonly userId: string }): readonly Write[] {
@@ -86,7 +89,7 @@ export function noteSignInElsewhere({
   }
   return [
     { op: 'require', condition },
-    put(signInElsewhereKind, { userId, upstream, authenticatedAt, expiresAt }),
+    put(signInElsewhereKind, { userId, upstream, issuer, authenticatedAt, expiresAt }),
   ]
 }
 

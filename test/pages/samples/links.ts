@@ -59,6 +59,22 @@ export const linkPages = {
     page: 'link-email',
     model: { action: '/link', hidden, email: 'ada@example.org', username: 'ada' },
   },
+  'upstream-tried': {
+    page: 'upstream-tried',
+    model: {
+      name: 'Riverside School District',
+      claims: [
+        { name: 'sub', value: '248289761001' },
+        { name: 'email', value: 'ann@riverside.example' },
+        { name: 'email_verified', value: 'true' },
+        { name: 'groups', value: '["teachers","cooks"]' },
+      ],
+      outcome: 'new',
+      username: 'ann@riverside.example',
+      groups: ['Staff', 'Kitchen'],
+      url: '/admin/upstreams/work',
+    },
+  },
   'link-done': {
     page: 'link-done',
     model: {

@@ -1,6 +1,6 @@
 import { omitUndefined } from '../../../domain/omit-undefined.ts'
 import { canonicalEmail, type NewUser } from '../../../users/rules/user.ts'
-import type { Upstream } from '../schema.ts'
+import type { Upstream } from '../../../users/upstream-members.ts'
 import type { UpstreamClaims } from './id-token.ts'
 
 /**

@@ -13,9 +13,6 @@ import { isSameText } from '../../../domain/secret.ts'
  * own users and with nothing else: every response is narrowed before anything uses it.
  */
 
-/** How this server may authenticate at an upstream, OpenID Connect Core §9. */
-export const authenticationMethods = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
-
 /** What is used of the metadata of an upstream, OpenID Connect Discovery §3. */
 export interface Provider {
   readonly issuer: unknown
@@ -91,6 +88,8 @@ export interface Attempt {
   readonly interaction?: string
   /** The session of the user who links the upstream. */
   readonly links?: { readonly userId: string; readonly sessionId: Hash }
+  /** The session of the administrator who tries the upstream. */
+  readonly tries?: { readonly userId: string; readonly sessionId: Hash }
   /** How long ago the user may have authenticated there, OpenID Connect Core §3.1.2.1. */
   readonly maxAgeSeconds?: Seconds
   readonly createdAt: Seconds
@@ -99,7 +98,7 @@ export interface Attempt {
 
 export const attemptKind = recordKind<Attempt>('upstreamAttempt', {
   id: ({ id }) => id,
-  userId: ({ links }) => links?.userId,
+  userId: ({ links, tries }) => (links ?? tries)?.userId,
   expiresAt: ({ expiresAt }) => expiresAt,
 })
 
