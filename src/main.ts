@@ -37,6 +37,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   client: async () => (await import('./cli/client.ts')).addClientCommands,
   user: async () => (await import('./cli/user.ts')).addUserCommands,
   group: async () => (await import('./cli/group.ts')).addGroupCommands,
+  upstream: async () => (await import('./cli/upstream.ts')).addUpstreamCommands,
   apply: async () => (await import('./cli/files/apply.ts')).addApplyCommand,
   export: async () => (await import('./cli/files/export.ts')).addExportCommand,
   grant: async () => (await import('./cli/grant.ts')).addGrantCommands,

@@ -39,6 +39,8 @@ const scopes = [
   'admin:users:write',
   'admin:clients:read',
   'admin:clients:write',
+  'admin:upstreams:read',
+  'admin:upstreams:write',
   'admin:keys:read',
   'admin:keys:write',
   'admin:audit:read',
@@ -230,6 +232,23 @@ type Sample = Sent & {
   /** A client without a user is rejected. */
   readonly onlyUsers?: true
 }
+/** An upstream that is not there yet. */
+function anUpstream() {
+  const id = `work-${systemRandom(8).toString('hex')}`
+  return {
+    upstream_id: id,
+    name: 'Work',
+    issuer: `https://${id}.example`,
+    client_id: 'us',
+    client_secret: 'x',
+  }
+}
+
+async function addUpstream() {
+  const { body, etag } = await call(strong.access_token, 'POST', '/upstreams', { body: anUpstream() })
+  return { id: String(body['upstream_id']), headers: { 'if-match': etag } }
+}
+
 const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listUsers: async () => ({}),
   readUser: async () => ({ id: (await invite()).id }),
@@ -275,6 +294,12 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   previewClient: async () => ({ id: (await addClient()).id, query: `?sub=${ids.alice}` }),
   rotateClientSecret: async () => ({ id: (await addClient()).id, body: { keep_old_seconds: 60 } }),
   listGroups: async () => ({}),
+  listUpstreams: async () => ({}),
+  createUpstream: async () => ({ body: anUpstream() }),
+  readUpstream: async () => ({ id: (await addUpstream()).id }),
+  changeUpstream: async () => ({ ...(await addUpstream()), body: { enabled: false } }),
+  deleteUpstream: addUpstream,
+  compareUpstreamSecret: async () => ({ id: (await addUpstream()).id, body: { client_secret: 'x' } }),
   createGroup: async () => ({ body: { name: `group ${systemRandom(8).toString('hex')}` } }),
   readGroup: async () => ({ id: (await addGroup()).id }),
   changeGroup: async () => {

@@ -43,6 +43,8 @@ const scopes = [
   'admin:users:write',
   'admin:clients:read',
   'admin:clients:write',
+  'admin:upstreams:read',
+  'admin:upstreams:write',
   'admin:keys:read',
   'admin:keys:write',
   'admin:audit:read',

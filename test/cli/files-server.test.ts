@@ -11,7 +11,10 @@ import { post, postAs } from '../helpers/flow.ts'
 import { startProxy } from '../helpers/proxy.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 
-const everything = ['admin:users:read', 'admin:users:write', 'admin:clients:read', 'admin:clients:write']
+const everything = ['users', 'clients', 'upstreams'].flatMap((kind) => [
+  `admin:${kind}:read`,
+  `admin:${kind}:write`,
+])
 const attributes = [
   { name: 'staff_number', type: 'number', visible: 'user', editable: 'administrator' },
 ] as const
@@ -346,7 +349,7 @@ t.test('groups exchange their names in one run', async (t) => {
 })
 
 t.test('a client without a scope, a secret or the API gets an error before anything changes', async (t) => {
-  const reader = await begin(t, ['admin:users:read', 'admin:clients:read'])
+  const reader = await begin(t, ['admin:users:read', 'admin:clients:read', 'admin:upstreams:read'])
   const { write, apply, server, folder, run } = reader
   write('groups: [{ name: staff }]\n')
   t.match(

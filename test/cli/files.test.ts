@@ -73,7 +73,7 @@ for (const [name, url] of Object.entries(stores)) {
     t.match(dry.stdout, /\n2 groups, 2 users, and 2 clients would be added\n$/)
     t.match(
       await one.ok('export'),
-      /^# yaml-language-server: \S+\ngroups: \[\]\nusers: \[\]\nclients: \[\]\n$/,
+      /^# yaml-language-server: \S+\ngroups: \[\]\nusers: \[\]\nclients: \[\]\nupstreams: \[\]\n$/,
     )
 
     const { code, stdout } = await one.apply()
@@ -99,6 +99,7 @@ for (const [name, url] of Object.entries(stores)) {
       'clients.yaml',
       'groups.yaml',
       'lychgate.schema.json',
+      'upstreams.yaml',
       'users.yaml',
     ])
     t.equal(statSync(join(exported, 'users.yaml')).mode & 0o777, 0o600)

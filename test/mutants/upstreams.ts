@@ -5,6 +5,7 @@ const requests = `${folder}/rules/requests.ts`
 const idToken = `${folder}/rules/id-token.ts`
 const first = `${folder}/rules/first-sign-in.ts`
 const upstreams = `${folder}/upstreams.ts`
+const operations = ['test/admin/upstreams.test.ts']
 const links = ['test/conformance/oidc-client.test.ts']
 
 /** Faults of the sign-in with an upstream. */
@@ -165,10 +166,94 @@ export const upstreamFaults = [
   },
   {
     id: 'upstream-that-is-disabled-refreshes',
-    file: `${folder}/plugin.ts`,
-    find: "extra?.['upstream'] === undefined || isEnabled(extra['upstream'])",
-    replace: "extra?.['upstream'] !== null",
+    file: `${folder}/ends.ts`,
+    find: "[{ op: 'require', condition: stillEnabled(origin) }]",
+    replace: '[]',
     tests: links,
+  },
+  {
+    id: 'upstream-that-is-disabled-opens-the-account-page',
+    file: `${folder}/ends.ts`,
+    find: 'mayBeginElsewhere(session) ? isOver(session) : undefined',
+    replace: 'mayBeginElsewhere(session) ? undefined : isOver(session)',
+    tests: operations,
+  },
+  {
+    id: 'upstream-with-the-id-of-an-earlier-one',
+    file: 'src/users/upstreams.ts',
+    find: 'issuer === undefined || issuer === upstream.issuer',
+    replace: 'issuer !== null',
+    tests: operations,
+  },
+  {
+    id: 'upstream-of-the-store-wins',
+    file: 'src/users/upstreams.ts',
+    find: 'stored.filter((upstream) => !isHidden(upstream))',
+    replace: 'stored',
+    tests: operations,
+  },
+  {
+    id: 'upstream-of-the-configuration-is-changed',
+    file: 'src/admin/operations/upstreams.ts',
+    find: 'other.id !== id && other.issuer !== issuer',
+    replace: 'other.id !== id',
+    tests: operations,
+  },
+  {
+    id: 'upstream-that-makes-administrators',
+    file: 'src/admin/operations/upstreams.ts',
+    find: '!Object.values(body.groups).some(administers)',
+    replace: 'true',
+    tests: operations,
+  },
+  {
+    id: 'upstream-tried-by-any-user',
+    file: `${folder}/trial.ts`,
+    find: 'signedIn !== undefined && isAdministrator(groups, config.admin.group)',
+    replace: 'signedIn !== undefined',
+    tests: operations,
+  },
+  {
+    id: 'upstream-disabled-and-not-tried',
+    file: `${folder}/plugin.ts`,
+    find: '!(upstream.enabled || isTried)',
+    replace: '!(upstream.enabled && !isTried)',
+    tests: operations,
+  },
+  {
+    id: 'upstream-response-in-another-language',
+    file: `${folder}/plugin.ts`,
+    find: 'request.pageUrl = forms.pageUrl(pending)',
+    replace: 'request.pageUrl = undefined',
+    tests: links,
+  },
+  {
+    id: 'reseal-without-the-secrets-of-upstreams',
+    file: 'src/users/sealed-kinds.ts',
+    find: '[secondFactorKind, upstreamKind]',
+    replace: '[secondFactorKind]',
+    tests: ['test/keys/reseal.test.ts'],
+  },
+  {
+    id: 'upstream-secret-that-it-no-longer-uses',
+    file: 'src/users/rules/upstream.ts',
+    find: "rest.clientAuthentication !== 'private_key_jwt' && sealedSecret",
+    replace: 'sealedSecret',
+    tests: operations,
+  },
+  {
+    id: 'upstream-with-the-issuer-of-another',
+    file: 'src/users/rules/upstream.ts',
+    find: 'insert(upstreamIssuerKind, { id, issuer }),',
+    replace: '',
+    tests: operations,
+  },
+  {
+    id: 'upstream-issuer-with-a-query',
+    file: 'src/users/rules/upstream.ts',
+    find: '/^https:\\/\\/[^?#\\s]+$/',
+    replace: '/^https:\\/\\/[^#\\s]+$/',
+    tests: operations,
   },
   {
     id: 'upstream-group-that-no-operator-named',
@@ -203,13 +288,6 @@ export const upstreamFaults = [
     file: `${folder}/plugin.ts`,
     find: 'Math.min(upstream.maxAgeSeconds, config.lifetimes.sessionAbsoluteSeconds)',
     replace: 'config.lifetimes.sessionAbsoluteSeconds',
-    tests: links,
-  },
-  {
-    id: 'upstream-that-is-gone-gives-tokens',
-    file: `${folder}/plugin.ts`,
-    find: 'check(isEnabled(upstream), ended.rule',
-    replace: 'check(isEnabled(upstream) || upstreams.size === 0, ended.rule',
     tests: links,
   },
   {

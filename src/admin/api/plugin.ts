@@ -5,6 +5,7 @@ import { adminApiRoot } from '../../http/admin-listener.ts'
 import { documentResponses, serveDocument } from '../../http/document.ts'
 import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
+import { hasUpstreams } from '../../users/upstreams.ts'
 import { accessOperations } from '../operations/access.ts'
 import * as activity from '../operations/activity.ts'
 import { clientLocks, compareSecret, profileClient, rotateSecret } from '../operations/client-acts.ts'
@@ -23,6 +24,7 @@ import { listRecipes } from '../operations/recipes.ts'
 import { registrationOperations } from '../operations/registrations.ts'
 import * as sessions from '../operations/sessions.ts'
 import { sendTestEmail } from '../operations/test-email.ts'
+import * as upstreams from '../operations/upstreams.ts'
 import { userActs } from '../operations/user-acts.ts'
 import * as userChanges from '../operations/user-changes.ts'
 import * as users from '../operations/users.ts'
@@ -61,6 +63,7 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...[addGroup, editGroup, removeGroup, joinGroup, leaveGroup],
     ...(app.publishedClients === undefined ? [] : Object.values(documentOperations(deps.declared))),
     ...Object.values(registrationOperations(deps.declared)),
+    ...(hasUpstreams(deps.config) ? Object.values(upstreams) : []),
     ...Object.values(keys),
     listRecipes,
     readClientRejection,

@@ -23,6 +23,8 @@ export const scopes = {
   'admin:users:write': scopeOf('users', 'write', 'Every user of this service'),
   'admin:clients:read': scopeOf('apps', 'read', 'Every app of this service'),
   'admin:clients:write': scopeOf('apps', 'write', 'Every app of this service'),
+  'admin:upstreams:read': scopeOf('sign-in elsewhere', 'read', 'The servers that users sign in with'),
+  'admin:upstreams:write': scopeOf('sign-in elsewhere', 'write', 'The servers that users sign in with'),
   'admin:keys:read': scopeOf('keys', 'read', 'The keys of this service'),
   'admin:keys:write': scopeOf('keys', 'write', 'The keys of this service'),
   'admin:audit:read': scopeOf('activity', 'read', 'What everyone did on this service, and its settings'),

@@ -17,7 +17,7 @@ import type { Subject } from './authority.ts'
 import { type Caller, requireFound } from './rules.ts'
 
 /** What an operation is about. Its scope in the admin API has this name: `admin:users:read`, `admin:users:write`. */
-export type Area = 'users' | 'clients' | 'keys' | 'audit'
+export type Area = 'users' | 'clients' | 'upstreams' | 'keys' | 'audit'
 
 /** What a page can report as just done: a word in its address, because a redirect led there. */
 export type DoneWord = WordAfter<'admin.done'>

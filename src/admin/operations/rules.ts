@@ -6,6 +6,7 @@ import type { Group } from '../../domain/group.ts'
 import { isObject } from '../../domain/is-object.ts'
 import type { Client, Scope, User } from '../../domain/model.ts'
 import { isAdministrator } from '../../users/administrators.ts'
+import type { StoredUpstream } from '../../users/rules/upstream.ts'
 import { describeUser } from '../../users/rules/user.ts'
 
 declare module '../../domain/errors.ts' {
@@ -160,6 +161,11 @@ export function tagOfClient({ usedAt: _, secretUsedAt: __, previousSecret, ...cl
 /** Returns the entity tag of a group. */
 export function tagOfGroup(group: Group): string {
   return tagOf(group)
+}
+
+/** Returns the entity tag of an upstream. A change of the operator's secret does not change it. */
+export function tagOfUpstream({ sealedSecret: _, ...upstream }: StoredUpstream): string {
+  return tagOf(upstream)
 }
 
 function tagOf(record: object): string {

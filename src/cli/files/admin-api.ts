@@ -47,7 +47,7 @@ export interface Server {
   readonly api?: string | undefined
 }
 
-/** What is done with users, groups and clients: which scopes it needs follows from that. */
+/** What is done with users, groups, clients and upstreams: which scopes it needs follows from that. */
 export interface Use {
   /** Absent: everything is read. */
   readonly wanted?: Wanted
@@ -63,6 +63,10 @@ export function scopesFor({ wanted: entries, writes = false }: Use): readonly st
   const withSecrets = (entries?.clients ?? []).filter(
     ({ entry }) => (entry.secret ?? entry.secretFile ?? entry.newSecretFile) !== undefined,
   )
+  const hasUpstreams = entries === undefined || entries.upstreams !== undefined
+  const comparesUpstreams = (entries?.upstreams ?? []).some(
+    ({ entry }) => (entry.secret ?? entry.secretFile) !== undefined,
+  )
   const changesUsers = writes && (entries?.users ?? entries?.groups) !== undefined
   const scopes: readonly string[] = [
     'admin:users:read',
@@ -70,6 +74,8 @@ export function scopesFor({ wanted: entries, writes = false }: Use): readonly st
     ...(hasClients ? ['admin:clients:read'] : []),
     // Comparing a secret needs it, too, and whatever the client with the secret may do here.
     ...(hasClients && (writes || withSecrets.length > 0) ? ['admin:clients:write'] : []),
+    ...(hasUpstreams ? ['admin:upstreams:read'] : []),
+    ...(hasUpstreams && (writes || comparesUpstreams) ? ['admin:upstreams:write'] : []),
     ...withSecrets.flatMap(({ entry }) => parseScope(String(entry['scope'] ?? '')).filter(isOfAdminApi)),
   ]
   return [...new Set(scopes)]

@@ -20,15 +20,16 @@ import type { Batch, Change, Setting } from './plan.ts'
 import { readFiles, type Wanted } from './read.ts'
 import type { Difference, State } from './state.ts'
 import type { Target } from './target.ts'
+import { planUpstreams, pruneUpstreams } from './upstreams.ts'
 import { planUsers, pruneUsers } from './users.ts'
 
 const help = `
-Brings users, groups and clients in line with YAML files, and prints what changes. Repeated, it changes nothing. A folder
-stands for its .yaml files. Everything is checked before the first change; each object is a transaction, all groups are
+Brings users, groups, clients and upstreams in line with YAML files, and prints what changes. Repeated, it changes nothing.
+A folder stands for its .yaml files. Everything is checked before the first change; each object is a transaction, all groups are
 one. A running server has the changes with the next request.
 
-New users are invited: by email if mail.url is set, and otherwise by a link that is printed. Secrets of clients are
-named (secretFile, newSecretFile, env:), and never in the files. With --prune, objects are deleted that no file has, of
+New users are invited: by email if mail.url is set, and otherwise by a link that is printed. Secrets are named
+(secretFile, newSecretFile, env:), and never in the files. With --prune, objects are deleted that no file has, of
 those kinds that some file has. With --dry-run, the exit code is 2 if something would change.
 
 Examples:
@@ -48,7 +49,7 @@ interface ApplyFlags extends DestructiveFlags, ForceFlag, ServerFlags {
 export function addApplyCommand(program: Command): void {
   const command = program
     .command('apply')
-    .description('bring users, groups and clients in line with files')
+    .description('bring users, groups, clients and upstreams in line with files')
     .requiredOption('-f, --file <path>', 'a YAML file, or a folder with some; may be repeated', collect)
     .option('--prune', 'delete what no file has, of the kinds that some file has')
     .option('--dry-run', 'only print what would change; the exit code is 2 if something would')
@@ -100,15 +101,17 @@ function plan(setting: Setting, state: State, entries: Wanted, isPruned: boolean
   const { groups, batches } = planGroups(setting, state.groups, entries.groups ?? [])
   const users = planUsers(setting, state, groups, entries.users ?? [])
   const clients = planClients(setting, state, groups, entries.clients ?? [])
+  const upstreams = planUpstreams(setting, state, entries.upstreams ?? [])
   if (setting.faults.length > 0) throw new ConfigError(setting.faults)
   const pruned = !isPruned
     ? []
     : [
+        entries.upstreams === undefined ? [] : pruneUpstreams(setting, state.upstreams, entries),
         entries.clients === undefined ? [] : pruneClients(setting, state.clients, entries),
         entries.users === undefined ? [] : pruneUsers(setting, state.users, users.named, entries),
         entries.groups === undefined ? [] : (pruneGroups(setting, groups, entries) ?? []),
       ].flat()
-  return { kept: [...batches, ...users.batches, ...clients], pruned }
+  return { kept: [...batches, ...users.batches, ...clients, ...upstreams], pruned }
 }
 
 async function writeAll(flags: DestructiveFlags, { kept: batches, pruned }: Plan): Promise<void> {
@@ -154,7 +157,7 @@ function textOf(value: unknown): string {
 
 /** Counts by kind: `2 users and 1 client`. */
 function countOf(changes: readonly Change[]): string {
-  const counts = (['group', 'user', 'client'] as const).flatMap((kind) => {
+  const counts = (['group', 'user', 'client', 'upstream'] as const).flatMap((kind) => {
     const count = changes.filter((one) => one.kind === kind).length
     return count === 0 ? [] : [`${count} ${kind}${count === 1 ? '' : 's'}`]
   })

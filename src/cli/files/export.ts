@@ -12,8 +12,8 @@ import { filesSchema, kinds } from './schema.ts'
 import { entriesOf } from './state.ts'
 
 const help = `
-Writes users, groups and clients as lychgate apply reads them: groups.yaml, users.yaml and clients.yaml, with a JSON
-Schema that editors complete and check them with. Passwords and secrets are not in them, and neither are clients that
+Writes users, groups, clients and upstreams as lychgate apply reads them: groups.yaml, users.yaml, clients.yaml and
+upstreams.yaml, with a JSON Schema that editors complete and check them with. Passwords and secrets are not in them, and neither are clients that
 registered themselves. Nothing that exists is replaced.
 
 Examples:
@@ -32,7 +32,7 @@ interface ExportFlags extends OperatorFlags, ServerFlags {
 export function addExportCommand(program: Command): void {
   const command = program
     .command('export')
-    .description('write users, groups and clients as files for lychgate apply')
+    .description('write users, groups, clients and upstreams as files for lychgate apply')
     .option('--to <folder>', 'write files into this folder instead of printing one')
     .option('--schema', 'print the JSON Schema of these files')
   addOperatorFlags(addServerFlags(command), help).action(exportAll)

@@ -10,7 +10,7 @@ import type { Target } from './target.ts'
 /** What changes about one object. */
 export interface Change {
   readonly action: 'add' | 'change' | 'delete'
-  readonly kind: 'group' | 'user' | 'client'
+  readonly kind: 'group' | 'user' | 'client' | 'upstream'
   readonly name: string
   readonly members: readonly Difference[]
 }
@@ -54,7 +54,7 @@ export function attempt<T>({ faults }: Setting, { where }: Placed<unknown>, plan
 }
 
 /** What names an object, and the ids that the server makes: no difference of an object that is added. */
-const naming = ['name', 'id', 'username', 'sub', 'client_id']
+const naming = ['name', 'id', 'username', 'sub', 'client_id', 'upstream_id']
 
 /** Returns the members of an added entry, without its names. */
 export function membersOfNew(entry: object): readonly Difference[] {

@@ -2,6 +2,7 @@ import { listResources } from '../../admin/operations/activity.ts'
 import { compareSecret } from '../../admin/operations/client-acts.ts'
 import { clientOperations } from '../../admin/operations/clients.ts'
 import { listGroups, listMembers } from '../../admin/operations/group-reads.ts'
+import { compareUpstreamSecret, listUpstreams } from '../../admin/operations/upstreams.ts'
 import { listAttributes, listUsers } from '../../admin/operations/users.ts'
 import type { OperatorClientMembers } from '../../clients/core-members.ts'
 import type { ClientVocabulary } from '../../clients/members.ts'
@@ -18,6 +19,7 @@ import { declared } from '../../features.ts'
 import { CommandFailed } from '../failure.ts'
 import type { Json, Operator } from '../operate.ts'
 import { secretOf, type Wanted } from './read.ts'
+import type { UpstreamEntry } from './schema.ts'
 import type { State } from './state.ts'
 
 /**
@@ -28,7 +30,7 @@ import type { State } from './state.ts'
 export async function readState(
   operator: Operator,
   entries: Wanted | undefined,
-  see: (kind: 'group' | 'user' | 'client', found: Json) => void,
+  see: (kind: 'group' | 'user' | 'client' | 'upstream', found: Json) => void,
 ): Promise<State> {
   const { list, store, config } = operator
   const readsUsers = entries === undefined || entries.users !== undefined
@@ -45,6 +47,11 @@ export async function readState(
   for (const group of groups) see('group', group)
   for (const user of users) see('user', user)
   for (const client of own) see('client', client)
+  const readsUpstreams = entries === undefined || entries.upstreams !== undefined
+  const allUpstreams = readsUpstreams ? await list(listUpstreams, {}) : []
+  const upstreams = allUpstreams.filter(({ source }) => source === 'store')
+  const otherUpstreams = allUpstreams.filter(({ source }) => source !== 'store')
+  for (const upstream of upstreams) see('upstream', upstream)
   return {
     groups: groups.map(groupOf),
     users: users.map(userOf),
@@ -58,6 +65,9 @@ export async function readState(
     known:
       config === undefined ? await vocabularyFor(operator, readsClients) : vocabularyOf(config, declared),
     attributes: readsUsers ? (await list(listAttributes, {})).map(attributeOf) : [],
+    upstreams: upstreams.map(upstreamOf),
+    otherUpstreamIds: new Set(otherUpstreams.map((upstream) => String(upstream['upstream_id']))),
+    hasSecret: await comparedSecrets(operator, entries, upstreams),
   }
 }
 
@@ -88,6 +98,29 @@ async function clientsOf(
     if (matches === true) matching.set(client_id, client_secret)
   }
   return own.map((client) => clientOf(client, matching.get(client['client_id'])))
+}
+
+/** Compares the secrets of the files with those of upstreams: neither a store nor a server tells one. */
+async function comparedSecrets(
+  { perform }: Operator,
+  entries: Wanted | undefined,
+  upstreams: readonly Json[],
+): Promise<ReadonlyMap<string, boolean>> {
+  const ids = new Set(upstreams.map((upstream) => upstream['upstream_id']))
+  const compared = new Map<string, boolean>()
+  for (const placed of entries?.upstreams ?? []) {
+    const { upstream_id } = placed.entry
+    const client_secret = ids.has(upstream_id) ? readableSecret(placed) : undefined
+    if (client_secret === undefined) continue
+    const { matches } = await perform(compareUpstreamSecret, { upstream_id }, { client_secret })
+    compared.set(upstream_id, matches === true)
+  }
+  return compared
+}
+
+function upstreamOf(described: Json): UpstreamEntry {
+  const { redirect_uri: _, source: __, created_at: ___, updated_at: ____, ...entry } = described
+  return entry as UpstreamEntry
 }
 
 /** The plan says what is wrong with one that cannot be read. */

@@ -8,7 +8,7 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { declared } from '../../features.ts'
 import { strictSchemas } from '../../http/strict-schema.ts'
 import { CommandFailed } from '../failure.ts'
-import { type ClientEntry, type Entries, filesSchema, type Kind, kinds } from './schema.ts'
+import { type Entries, filesSchema, type Kind, kinds } from './schema.ts'
 
 export type { Kind } from './schema.ts'
 
@@ -34,6 +34,7 @@ const keys: Readonly<Record<Kind, readonly string[]>> = {
   groups: ['name', 'id'],
   users: ['username', 'sub'],
   clients: ['client_id'],
+  upstreams: ['upstream_id', 'issuer'],
 }
 
 /**
@@ -231,7 +232,14 @@ function repeated(entries: readonly Placed<unknown>[], key: string): readonly st
   })
 }
 
-/** The secret that an entry of a client names. */
+/** Where an entry says that a secret is. */
+type NamesSecret = Placed<{
+  readonly secret?: string | undefined
+  readonly secretFile?: string | undefined
+  readonly newSecretFile?: string | undefined
+}>
+
+/** The secret that an entry of a client or an upstream names. */
 export interface Secret {
   /** Absent: the file is missing. */
   readonly text?: string
@@ -242,7 +250,7 @@ export interface Secret {
 }
 
 /** Returns the secret that an entry names, if it names one. @throws {CommandFailed} if it cannot be read. */
-export function secretOf({ entry, folder }: Placed<ClientEntry>): Secret | undefined {
+export function secretOf({ entry, folder }: NamesSecret): Secret | undefined {
   const { secret, secretFile, newSecretFile } = entry
   const named = Object.keys(omitUndefined({ secret, secretFile, newSecretFile }))
   if (named.length > 1) throw new CommandFailed(`${named.join(' and ')} exclude each other`)

@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { newUpstreamMembers } from '../../admin/operations/upstream-schema.ts'
 import { clientMembers } from '../../clients/core-members.ts'
 import { clientIdPattern } from '../../clients/operator-client.ts'
 import { textClaims } from '../../domain/claims.ts'
@@ -11,8 +12,11 @@ const text = (description: string) => Type.Optional(Type.String({ description })
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }))
 const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { description })
 
+const secret = (description: string) =>
+  Type.Optional(Type.String({ pattern: '^env:[A-Za-z_][A-Za-z0-9_]*$', description }))
+
 /** The kinds of objects that files describe, in the order in which they depend on each other. */
-export const kinds = ['groups', 'users', 'clients'] as const
+export const kinds = ['groups', 'users', 'clients', 'upstreams'] as const
 export type Kind = (typeof kinds)[number]
 
 const GroupEntry = Type.Object(
@@ -68,17 +72,21 @@ const clientExtras = {
   for: text('A well-known app: its recipe gives what this entry does not say. `lychgate client add --help`.'),
   url: text('The https address of that app.'),
   locked: flag('Whether it cannot authenticate, and its tokens are invalid. Absent: it stays.'),
-  secret: Type.Optional(
-    Type.String({
-      pattern: '^env:[A-Za-z_][A-Za-z0-9_]*$',
-      description: 'Where its secret is: env: and the name of an environment variable.',
-    }),
-  ),
+  secret: secret('Where its secret is: env: and the name of an environment variable.'),
   secretFile: text('The file with its secret, relative to this file.'),
   newSecretFile: text(
     'Like secretFile. If the file is missing when the client is added, a secret is made and written into it.',
   ),
 }
+
+const UpstreamEntry = Type.Object(
+  {
+    ...newUpstreamMembers,
+    secret: secret('Where the client secret of this server there is: env: and the name of a variable.'),
+    secretFile: text('The file with that secret, relative to this file.'),
+  },
+  { ...closed, title: 'Upstream' },
+)
 
 /** Groups are named by their names in files, and not by their ids. */
 const byName: Readonly<Record<string, TSchema>> = {
@@ -107,6 +115,7 @@ const byName: Readonly<Record<string, TSchema>> = {
 
 export type GroupEntry = Static<typeof GroupEntry>
 export type UserEntry = Static<typeof UserEntry>
+export type UpstreamEntry = Static<typeof UpstreamEntry>
 /** With client metadata under the names of RFC 7591 §2. */
 export type ClientEntry = Partial<Static<ReturnType<typeof Type.Object<typeof clientExtras>>>> & {
   readonly client_id: string
@@ -118,6 +127,7 @@ export interface Entries {
   readonly groups: GroupEntry
   readonly users: UserEntry
   readonly clients: ClientEntry
+  readonly upstreams: UpstreamEntry
 }
 
 /** The JSON Schema of a file. Editors complete and check files with it, and lychgate apply checks them. */
@@ -133,8 +143,12 @@ export function filesSchema(declared: Declared): TSchema {
       groups: list(GroupEntry, 'Groups of users.'),
       users: list(UserEntry, 'Users. New ones get an invitation.'),
       clients: list(client, 'Clients that an operator adds.'),
+      upstreams: list(
+        UpstreamEntry,
+        'Servers that users may sign in with. What is not named has its default.',
+      ),
     },
-    { ...closed, title: 'Lychgate: users, groups and clients' },
+    { ...closed, title: 'Lychgate: users, groups, clients and upstreams' },
   )
   // Without the symbols of TypeBox, and in the draft that editors know.
   return JSON.parse(JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', ...file }))

@@ -9,7 +9,7 @@ import type { Client, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { inOrder, namesOf } from '../../users/groups.ts'
 import { mapRoles } from '../client-access.ts'
-import type { ClientEntry, Entries, GroupEntry, UserEntry } from './schema.ts'
+import type { ClientEntry, Entries, GroupEntry, UpstreamEntry, UserEntry } from './schema.ts'
 
 /** What a server or its store has of what files describe. */
 export interface State {
@@ -25,6 +25,12 @@ export interface State {
   readonly known: ClientVocabulary
   /** The attributes of users that are declared. */
   readonly attributes: readonly Attribute[]
+  /** Those that an operator added, as entries without secrets. */
+  readonly upstreams: readonly UpstreamEntry[]
+  /** The ids of those that the configuration has. */
+  readonly otherUpstreamIds: ReadonlySet<string>
+  /** Whether a secret is the one that the server has for an upstream, by its id; absent: no file names one. */
+  readonly hasSecret: ReadonlyMap<string, boolean>
 }
 
 /** A member of an entry before and after; absent: the entry has none. */
@@ -78,7 +84,7 @@ export function clientEntry(client: Client, nameOf: (id: string) => string): Cli
 }
 
 /** Writes all of it as entries, in the order of their names: the same state is always the same text. */
-export function entriesOf({ groups, users, clients, memberships }: State): {
+export function entriesOf({ groups, users, clients, memberships, upstreams }: State): {
   [K in keyof Entries]: Entries[K][]
 } {
   const nameOf = namesOf(groups)
@@ -91,6 +97,7 @@ export function entriesOf({ groups, users, clients, memberships }: State): {
     groups: inOrder(groups).map((group) => groupEntry(group, nameOf)),
     users: users.toSorted(by(({ username }) => username)).map((user) => userEntry(user, groupsOf(user))),
     clients: clients.toSorted(by(({ id }) => id)).map((client) => clientEntry(client, nameOf)),
+    upstreams: upstreams.toSorted(by((upstream) => upstream.upstream_id)),
   }
 }
 

@@ -3,6 +3,7 @@ import { clientOperations } from '../../admin/operations/clients.ts'
 import { readGroup } from '../../admin/operations/group-reads.ts'
 import { addGroup, editGroup, joinGroup, leaveGroup, removeGroup } from '../../admin/operations/groups.ts'
 import type { Operation } from '../../admin/operations/operation.ts'
+import { addUpstream, editUpstream, readUpstream, removeUpstream } from '../../admin/operations/upstreams.ts'
 import { userActs } from '../../admin/operations/user-acts.ts'
 import { changeUser, inviteUser } from '../../admin/operations/user-changes.ts'
 import { readUser } from '../../admin/operations/users.ts'
@@ -35,6 +36,7 @@ const kinds = {
   group: { id: 'group_id', read: readGroup, change: editGroup, remove: removeGroup },
   user: { id: 'sub', read: readUser, change: changeUser, remove: userActs.remove },
   client: { id: 'client_id', read: clients.read, change: clients.replace, remove: clients.remove },
+  upstream: { id: 'upstream_id', read: readUpstream, change: editUpstream, remove: removeUpstream },
 } as const
 
 /** @param isPrinted Whether invitations are printed, also if there is a mail server. */
@@ -58,6 +60,7 @@ export function targetOf(operator: Operator, isPrinted: boolean) {
     if (body !== undefined) see(kind, after)
   }
   const onUser = (file: string, { username }: User) => operator.from({ file, what: `user ${username}` })
+  const onUpstream = (file: string, id: string) => operator.from({ file, what: `upstream ${id}` })
   const onClient = (file: string, { id }: Client) => operator.from({ file, what: `client ${id}` })
 
   return {
@@ -146,6 +149,13 @@ export function targetOf(operator: Operator, isPrinted: boolean) {
     },
     deleteClient: (client: Client, file: string) =>
       settle(onClient(file, client), 'client', `client ${client.id}`, client.id),
+
+    async addUpstream(id: string, body: object, file: string) {
+      await onUpstream(file, id).perform(addUpstream, {}, body)
+    },
+    /** @param body What changes; absent: it is deleted. */
+    settleUpstream: (id: string, file: string, body?: object) =>
+      settle(onUpstream(file, id), 'upstream', `upstream ${id}`, id, body),
   }
 }
 
