@@ -14,18 +14,18 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    // 1,300 of them are the client side: sign-in with an upstream.
-    lines: 21_270,
+    // 1,370 of them are the client side: sign-in with an upstream.
+    lines: 21_380,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 10_920 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 19_560 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 11_190 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_520 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_020 },
   // 200 of them replay recorded clients.
   prove: { folders: /^prove$/, lines: 4_200 },
   storage: { folders: /^storage$/, lines: 5_190 },
 }
-const restOfLines = 7_640
+const restOfLines = 7_650
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

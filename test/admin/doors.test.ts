@@ -58,7 +58,10 @@ await addToGroup(store, await group('admins'), userId, operator())
 const machine = await integrate(server, {
   grantTypes: ['client_credentials'],
   redirectUris: [],
-  scope: ['users', 'clients', 'keys'].flatMap((kind) => [`admin:${kind}:read`, `admin:${kind}:write`]),
+  scope: ['users', 'clients', 'upstreams', 'keys'].flatMap((kind) => [
+    `admin:${kind}:read`,
+    `admin:${kind}:write`,
+  ]),
 })
 const form = { grant_type: 'client_credentials' }
 const token = String((await json(await postAs(server, machine, '/api/oauth/token', form)))['access_token'])
@@ -223,6 +226,31 @@ async function aDocument(): Promise<Subject> {
   document.body = { ...Object(document.body), client_name: 'After', client_uri: site.origin }
   return { client: client.id }
 }
+
+const withIssuer = (upstream: string): Subject => ({ upstream, issuer: anUpstream(upstream).issuer })
+
+/** An upstream without a secret. */
+const anUpstream = (id = '') => ({
+  name: 'Work',
+  issuer: `https://${id}.example.com`,
+  client_id: 'lychgate',
+  client_authentication: 'private_key_jwt',
+})
+
+async function aStoredUpstream(): Promise<Subject> {
+  const upstream = fresh('upstream')
+  await call('POST', '/upstreams', { upstream_id: upstream, ...anUpstream(upstream) })
+  return withIssuer(upstream)
+}
+
+/** What the form of an upstream sends. */
+const formOf = (id = '') => ({ ...anUpstream(id), enabled: 'on' })
+
+const upstreamEntry = (id = '', more = '') =>
+  entry(
+    'upstreams',
+    `upstream_id: ${id}, name: Work, issuer: 'https://${id}.example.com', client_id: lychgate, client_authentication: private_key_jwt${more}`,
+  )
 
 /** Each door has keys of its own: what is left of a ring depends on what was done to it. */
 const algorithms = ['ES256', 'RS256', 'EdDSA']
@@ -550,6 +578,33 @@ const acts: Readonly<Record<string, Act>> = {
     api: ({ token: id }) => call('DELETE', path('registration-tokens', id)),
     command: ({ token: id = '' }) => command(['registration', 'token', 'revoke', '--yes', '--', id]),
   },
+  createUpstream: {
+    of: async () => withIssuer(fresh('upstream')),
+    api: ({ upstream }) => call('POST', '/upstreams', { upstream_id: upstream, ...anUpstream(upstream) }),
+    command: ({ upstream = '' }) =>
+      command([
+        ...['upstream', 'add', upstream, '--name', 'Work', '--issuer', `https://${upstream}.example.com`],
+        ...['--client', 'lychgate', '--client-authentication', 'private_key_jwt'],
+      ]),
+    page: ({ upstream = '' }) => submit('/add-upstream', { upstream_id: upstream, ...formOf(upstream) }),
+    files: ({ upstream }) => apply(upstreamEntry(upstream)),
+  },
+  changeUpstream: {
+    of: aStoredUpstream,
+    api: ({ upstream }) => call('PATCH', path('upstreams', upstream), { enabled: false }),
+    command: ({ upstream = '' }) => command(['upstream', 'disable', upstream, '--yes']),
+    page: ({ upstream }) => {
+      const { issuer: _, enabled: __, ...shown } = formOf(upstream)
+      return submit(path('upstreams', upstream), shown)
+    },
+    files: ({ upstream }) => apply(upstreamEntry(upstream, ', enabled: false')),
+  },
+  deleteUpstream: {
+    of: aStoredUpstream,
+    api: ({ upstream }) => call('DELETE', path('upstreams', upstream)),
+    page: ({ upstream }) => submit(`${path('upstreams', upstream)}/delete`, { confirm: 'Work' }),
+    command: ({ upstream = '' }) => command(['upstream', 'delete', upstream, '--yes']),
+  },
   retireKey: {
     of: async () => {
       const algorithm = nextAlgorithm()
@@ -569,7 +624,7 @@ const acts: Readonly<Record<string, Act>> = {
 }
 
 /** Operations that change nothing. */
-const quiet = ['compareClientSecret', 'explainToken']
+const quiet = ['compareClientSecret', 'compareUpstreamSecret', 'explainToken']
 /** Compared where there is a mail server, and where a user is signed in. */
 const elsewhere = ['sendTestEmail', 'createPersonalToken']
 
@@ -605,6 +660,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   'signOutUser without sessions': [],
   revokeUser: ['session-ended'],
   'changeGroup, the administrators': ['group-changed administrators_id'],
+  changeUpstream: ['upstream-changed enabled'],
   changeClient: ['client-changed client_name client_uri'],
   replaceClient: ['client-changed client_name client_uri'],
   refreshClientDocument: ['client-changed client_name client_uri'],

@@ -163,6 +163,20 @@ async function client(form: object = webApp(), kind = 'web'): Promise<string> {
   return /client_[\w-]{22}/.exec(html)?.[0] ?? html
 }
 
+/** What the form of a new upstream sends. */
+function anUpstream() {
+  const id = `work-${systemRandom(4).toString('hex')}`
+  const issuer = `https://${id}.example.com`
+  return { upstream_id: id, name: 'Work', issuer, client_id: 'lychgate', client_secret: 'a secret' }
+}
+
+/** Adds an upstream. */
+async function upstream(): Promise<{ readonly id: string; readonly name: string }> {
+  const form = anUpstream()
+  await send(await fresh(), '/add-upstream', form)
+  return { id: form.upstream_id, name: form.name }
+}
+
 const ofClient =
   (act: string, typed = true) =>
   async (): Promise<Sample> => {
@@ -221,6 +235,13 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '/groups/:id/delete': async () => {
     const { id, name } = await group(newName('group'))
     return { path: `/groups/${id}/delete`, form: { confirm: name } }
+  },
+  '/upstreams': async () => ({ path: '/upstreams' }),
+  '/add-upstream': async () => ({ path: '/add-upstream', form: anUpstream() }),
+  '/upstreams/:id': async () => ({ path: `/upstreams/${(await upstream()).id}`, form: { name: 'Home' } }),
+  '/upstreams/:id/delete': async () => {
+    const { id, name } = await upstream()
+    return { path: `/upstreams/${id}/delete`, form: { confirm: name } }
   },
   '/clients': async () => ({ path: '/clients' }),
   '/clients/add': async () => ({ path: '/clients/add?kind=web', form: webApp() }),

@@ -11,6 +11,7 @@ import type { User } from '../../src/domain/model.ts'
 import { systemRandom } from '../../src/system/system.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
+import { type StoredUpstream, upstreamKind } from '../../src/users/rules/upstream.ts'
 import { insertUpstreamLink } from '../../src/users/rules/upstream-link.ts'
 import { Authenticator, askedOf } from '../helpers/authenticator.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
@@ -50,6 +51,8 @@ const server = await startServer(t, {
   },
 })
 const { store, keys, clock } = server.deps
+const stored = { ...upstreams[0], id: 'store', issuer: 'https://login.example.com', enabled: false }
+await store.write(put(upstreamKind, { ...stored, createdAt: 1, updatedAt: 1 } as StoredUpstream))
 const operator = () => ({ by: 'operator', at: clock() }) as const
 const idOf = async (username: string) => (await store.find('userByLogin', username))?.id ?? ''
 const to = (path: string) => server.issuer + path

@@ -21,6 +21,7 @@ import { readGroupsOf } from '../../users/delegation.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { groupsOf } from '../../users/groups.ts'
 import { isRecent, recentSeconds } from '../../users/rules/session.ts'
+import { hasUpstreams } from '../../users/upstreams.ts'
 import type { DoneWord } from '../operations/operation.ts'
 import { type KeptFields, keepForm, keptForm, typedLines } from './late-form.ts'
 import { outdatedForm } from './version.ts'
@@ -31,6 +32,7 @@ export const adminSections = [
   'users',
   'groups',
   'clients',
+  'upstreams',
   'keys',
   'audit',
   'errors',
@@ -111,8 +113,9 @@ export function addAdminPage(app: FastifyInstance, deps: PageDeps, page: AdminPa
   const { config, store, service } = deps
   const { prefix } = service
   const root = prefix + adminRoot
+  const sections = adminSections.filter((section) => section !== 'upstreams' || hasUpstreams(config))
   const frame = {
-    sections: adminSections.map((section) => ({ section, url: prefix + adminPath(section) })),
+    sections: sections.map((section) => ({ section, url: prefix + adminPath(section) })),
     section: page.section,
     accountUrl: `${prefix}/account`,
     signOutUrl: `${prefix}/oauth/logout`,

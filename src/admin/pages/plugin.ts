@@ -19,6 +19,8 @@ import { inviteListPage } from './invite-list.ts'
 import { keyRetirePage, keysPage, keysRotatePage } from './keys.ts'
 import { overviewPage } from './overview.ts'
 import { settingsPage } from './settings.ts'
+import { upstreamAddPage, upstreamDeletePage, upstreamPage } from './upstream.ts'
+import { upstreamsPage } from './upstreams.ts'
 import { userPage } from './user.ts'
 import { userActPages } from './user-acts.ts'
 import { userEditPage, userPasswordPage } from './user-edit.ts'
@@ -50,6 +52,10 @@ const adminPageOf: readonly PageOf[] = [
   clientKeysPage,
   clientTryPage,
   clientActPages,
+  upstreamsPage,
+  upstreamAddPage,
+  upstreamPage,
+  upstreamDeletePage,
   keysPage,
   keysRotatePage,
   keyRetirePage,

@@ -1,5 +1,6 @@
 import { type AdminSection, adminPath, adminSections } from '../../../src/admin/pages/admin-page.ts'
 import { clientForm } from '../../../src/admin/pages/client-form.ts'
+import { rareFields, typedOf } from '../../../src/admin/pages/upstream-form.ts'
 import { readRecipe, weaknessesOf } from '../../../src/clients/recipes.ts'
 import type { Rejection } from '../../../src/domain/model.ts'
 import { declared } from '../../../src/features.ts'
@@ -309,6 +310,62 @@ export const adminPages = {
       nextUrl: '/admin/groups?after=x',
       typed: { name: '', description: '' },
       administrators: 'admins',
+    },
+  },
+  'admin-upstreams': {
+    page: 'admin/upstreams',
+    model: {
+      ...common('upstreams'),
+      upstreams: [
+        {
+          name: 'Riverside School District',
+          issuer: 'https://login.riverside.example',
+          isEnabled: true,
+          isConfigured: true,
+          url: '/admin/upstreams/work',
+        },
+        {
+          name: 'Library',
+          issuer: 'https://id.library.example',
+          isEnabled: false,
+          isConfigured: false,
+          url: '/admin/upstreams/library',
+        },
+      ],
+      addUrl: '/admin/add-upstream',
+    },
+  },
+  'admin-upstream-add': {
+    page: 'admin/upstream-add',
+    model: {
+      ...common('upstreams'),
+      typed: typedOf({}),
+      rare: rareFields,
+      url: '/admin/upstreams',
+      problem: msg('admin.rejected'),
+      rejected: 'another upstream has this id or issuer',
+    },
+  },
+  'admin-upstream': {
+    page: 'admin/upstream',
+    model: {
+      ...common('upstreams'),
+      hidden: { version: 'x' },
+      name: 'Riverside School District',
+      typed: typedOf({
+        id: 'work',
+        name: 'Riverside School District',
+        issuer: 'https://login.riverside.example',
+        clientId: 'lychgate',
+        firstSignIn: 'domain',
+        domains: ['riverside.example'],
+        groups: { teachers: 'Staff', cooks: 'Kitchen' },
+      }),
+      rare: rareFields,
+      isConfigured: false,
+      redirectUri: 'https://id.example.test/login/upstream/work/callback',
+      tryUrl: '/login/upstream/work/try',
+      url: '/admin/upstreams/work/delete',
     },
   },
   'admin-group': {
