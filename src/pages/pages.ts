@@ -96,6 +96,7 @@ const scripted: ReadonlySet<string> = new Set([
   'account-one-time-codes',
   'admin/client',
   'admin/client-secret',
+  'admin/user-tokens',
 ])
 
 /** Decorates `reply.page`, and serves stylesheet, images and scripts from memory, RFC 9700 §4.2.4. */

@@ -291,8 +291,8 @@ t.test(
         if (page.headers.get('content-type')?.startsWith('text/html'))
           t.match(
             page.headers.get('content-security-policy'),
-            // The page of an app copies values.
-            route === '/admin/clients/:id'
+            // The page of an app copies values, and that of tokens a new one.
+            ['/admin/clients/:id', '/admin/users/:id/tokens'].includes(route)
               ? /default-src 'none'; script-src 'self'/
               : /default-src 'none'; script-src 'none'/,
           )
