@@ -15,15 +15,16 @@ const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
     // 1,370 of them are the client side: sign-in with an upstream.
-    lines: 21_380,
+    lines: 21_400,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 11_190 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_520 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_580 },
   dev: { folders: /^dev$/, lines: 6_430 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_020 },
   // 200 of them replay recorded clients.
   prove: { folders: /^prove$/, lines: 4_200 },
-  storage: { folders: /^storage$/, lines: 5_190 },
+  // Partitions take 250 of them.
+  storage: { folders: /^storage$/, lines: 5_600 },
 }
 const restOfLines = 7_650
 

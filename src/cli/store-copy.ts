@@ -40,14 +40,27 @@ Examples:
   lychgate store resume
 `
 
+const partitionHelp = `
+Divides the audit log of a store in PostgreSQL into partitions, so that the events of a long time are dropped at once and
+not deleted one by one: for logs of ten million events or more. The servers add and drop the next partitions themselves.
+The table that there is becomes the first partition. PostgreSQL reads it once, some seconds for each gigabyte, and in that
+time nothing can be written to the log: stop the servers, or they respond 503 with Retry-After. A run that is interrupted
+changes nothing.
+
+Examples:
+  lychgate store partition
+`
+
 interface CopyFlags extends OperatorFlags {
   readonly to: string
   readonly pause?: true
 }
 
-/** Adds `lychgate store …`: moves what is stored into another database. */
+/** Adds `lychgate store …`: moves what is stored into another database, or divides it. */
 export function addStoreCommands(program: Command): void {
-  const group = program.command('store').description('move the store: SQLite to PostgreSQL, or back')
+  const group = program
+    .command('store')
+    .description('move the store: SQLite to PostgreSQL, or back; divide its audit log')
   const copy = group
     .command('copy')
     .description('copy everything into an empty store, while servers run')
@@ -56,6 +69,10 @@ export function addStoreCommands(program: Command): void {
   addOperatorFlags(copy, copyHelp).action(storeCopy)
   const resume = group.command('resume').description('let servers write again to a store that was moved')
   addOperatorFlags(resume, resumeHelp).action(storeResume)
+  const partition = group
+    .command('partition')
+    .description('divide the audit log into partitions (PostgreSQL)')
+  addOperatorFlags(partition, partitionHelp).action(storePartition)
 }
 
 async function storeCopy({ to, pause, ...flags }: CopyFlags): Promise<void> {
@@ -109,6 +126,21 @@ async function storeResume(flags: OperatorFlags): Promise<void> {
   else process.stdout.write('Servers write to this store again.\n')
 }
 
+async function storePartition(flags: OperatorFlags): Promise<void> {
+  const config = configOf(flags)
+  const url = storeUrl(config)
+  const { schema } = (await factsOf('store', url)) ?? {}
+  if (schema !== 'current') throw new CommandFailed(`store: ${stateOf(schema)}`)
+  const { partitionAuditLog } = await import('../storage/open.ts')
+  const now = systemClock()
+  const since = config.auditSeconds === 0 ? 0 : now - config.auditSeconds
+  const next = await attempt('store', () => partitionAuditLog(url, now, since))
+  if (next === undefined) throw new CommandFailed('store: the audit log has partitions already')
+  await note('store', url, 'store-partitioned')
+  if (flags.json) printJson({ state: 'partitioned', next })
+  else process.stdout.write(`The audit log has partitions. Event ${next} begins the second one.\n`)
+}
+
 /** By the rules of `dev`, as for every command. */
 function configOf({ config: file, data }: OperatorFlags): Config {
   return loadConfig({ mode: 'dev', flags: { data }, environment: process.env, file })
@@ -140,7 +172,7 @@ async function prepareTarget(url: string): Promise<void> {
 function stateOf(schema: StoreFacts['schema'] = 'missing'): string {
   if (schema === 'missing') return 'there is none'
   if (schema === 'older') return 'it is of an earlier version; start this version with it first'
-  if (schema === 'ahead') return 'it was made by a newer version of Lychgate; copy it with that one'
+  if (schema === 'ahead') return 'it was made by a newer version of Lychgate; use that one'
   return reasonAgainst(schema) ?? schema
 }
 

@@ -502,6 +502,7 @@ export const auditEventNames = [
   'key-resealed',
   'store-moved',
   'store-resumed',
+  'store-partitioned',
 ] as const
 
 export type AuditEventName = (typeof auditEventNames)[number]

@@ -2,7 +2,7 @@ import type { Decision, Write } from '../domain/decision.ts'
 import * as reads from './reads.ts'
 import type { Script } from './script.ts'
 import { type FindKind, type Found, locksOf, type Store, type StoreActivity } from './store.ts'
-import { sweepBy } from './sweep.ts'
+import { grantsPerSlice, type PartitionSweeper, rowsPerBatch, sweepBy } from './sweep.ts'
 import { apply, NotDecidedHere } from './writes.ts'
 
 /** The result of a transaction. A rejection leaves whatever the transaction has written in place. */
@@ -18,6 +18,8 @@ export interface Database
    * @param isBrief A power cut may lose it.
    */
   transact<T>(script: () => Script<Outcome<T>>, locks?: readonly string[], isBrief?: boolean): Promise<T>
+  /** Looks after the partitions of a store that may have some. */
+  readonly sweepPartitions?: PartitionSweeper
   /** Counts the connections of a pool. */
   connections?(): NonNullable<StoreActivity['connections']>
 }
@@ -25,7 +27,16 @@ export interface Database
 /** Creates the store of a database. */
 export function createStore(database: Database): Store {
   const { isFar, tellNodes, read, transact, connections, contents, replace, ping, close } = database
-  const sweep = sweepBy({ read, change: (script) => transact(() => resultOf(script())) })
+  const { sweepPartitions } = database
+  const change = (script: () => Script<number>) => transact(() => resultOf(script()))
+  const sweep = sweepBy({
+    read,
+    change,
+    // Each of them is a trip, and a statement outside of a transaction is one, too.
+    changeAtOnce: isFar ? (script) => read(script()) : change,
+    rowsPerCommit: isFar ? grantsPerSlice : rowsPerBatch,
+    sweepPartitions,
+  })
 
   /** @returns Nothing if it has to be decided under the lock. */
   async function decideAhead<R, T>(

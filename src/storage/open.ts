@@ -1,4 +1,5 @@
 import type { Condition } from '../domain/decision.ts'
+import type { Seconds } from '../domain/model.ts'
 import type { CopyEnd } from './copy.ts'
 import type { Store, StoreFacts, StoreOptions } from './store.ts'
 
@@ -39,6 +40,21 @@ export async function examineStore(
   }
   const { examinePostgres } = await import('./postgres/examine-postgres.ts')
   return await examinePostgres(url, isAdministered)
+}
+
+/**
+ * Gives the audit log of a store in PostgreSQL partitions.
+ * @returns The number of the event with which the second one begins; undefined if it has some.
+ * @throws {Error} with one line for the operator; then nothing was changed.
+ */
+export async function partitionAuditLog(
+  url: string,
+  now: Seconds,
+  auditedSince: Seconds,
+): Promise<number | undefined> {
+  if (url.startsWith('sqlite:')) throw new Error('SQLite has no partitions, only PostgreSQL has')
+  const { partitionLog } = await import('./postgres/partition-log.ts')
+  return await partitionLog(url, now, auditedSince)
 }
 
 /** Opens a store that exists, whatever its state, to copy it or into it. */

@@ -6,10 +6,10 @@ import { change, many, type Script } from './script.ts'
 import type { WriteName } from './statements.ts'
 import type { SweepBounds, SweepResult } from './store.ts'
 
-/** One transaction of the sweep deletes at most this many rows: it shares its commit with requests that wait for it. */
+/** A sweep deletes at most so many rows of one kind: a flood of one starves no other. */
+export const rowsPerSweep = 200
+/** On SQLite one transaction deletes at most this many: it shares its commit with requests that wait for it. */
 export const rowsPerBatch = 20
-/** A sweep makes at most so many transactions for one kind: a flood of one starves no other. */
-const batchesPerKind = 8
 
 /**
  * Revocations of single access tokens stay a day longer than their tokens: swept by a clock that ran ahead, they would
@@ -40,21 +40,31 @@ interface Age {
 interface SweepRunner {
   /** Runs one in a transaction of its own. */
   readonly change: (script: () => Script<number>) => Promise<number>
+  /** The same for a single statement. */
+  readonly changeAtOnce: (script: () => Script<number>) => Promise<number>
   /** Runs one that locks nothing. */
   readonly read: <T>(script: Script<T>) => Promise<T>
+  /** How many rows one transaction deletes at most. */
+  readonly rowsPerCommit: number
+  readonly sweepPartitions: PartitionSweeper | undefined
 }
+
+/** Adds and drops partitions. @returns How many rows were dropped; undefined if the audit log has no partitions. */
+export type PartitionSweeper = (bounds: SweepBounds) => Promise<{ readonly rows: number } | undefined>
+
+/** Of a log with partitions, an event is deleted alone when it is so much older than events are kept: an eighth. */
+const latePart = 8
 
 /** A statement with its values. */
 type Deletion = readonly [statement: WriteName, values: object]
 
-/** What each batch deletes; everything but clients and grants. */
+/** What each batch deletes; everything but clients, grants and audit events. */
 const deletions: readonly ((bounds: SweepBounds) => Deletion)[] = [
   ({ now }) => ['sweepSessions', { now }],
   ({ now }) => ['sweepRecords', { now }],
   ({ now }) => ['sweepUses', { before: recordKey(useKey(now + 1)) }],
   ({ now }) => ['sweepRevokedAccessTokens', { now: now - revocationGraceSeconds }],
   ({ rejectionsKept: kept }) => ['sweepRejections', { kept }],
-  ({ auditedSince: since }) => ['sweepAuditEvents', { since }],
 ]
 
 /** The sweep of a store. */
@@ -65,7 +75,13 @@ export interface Sweep {
 }
 
 /** Creates a sweep that works in steps so small that requests go between any two of them. */
-export function sweepBy({ change: commit, read }: SweepRunner): Sweep {
+export function sweepBy({
+  change: commit,
+  changeAtOnce,
+  read,
+  rowsPerCommit,
+  sweepPartitions,
+}: SweepRunner): Sweep {
   // How far the pass through the grants has come, and how many valid ones it has counted.
   let [after, counted] = [firstKey, 0]
   let activeGrants: number | undefined
@@ -75,26 +91,39 @@ export function sweepBy({ change: commit, read }: SweepRunner): Sweep {
 
   async function sweepAll(bounds: SweepBounds): Promise<SweepResult> {
     let [rows, more] = [0, false]
-    const deleteBy = async (deleteSome: () => Promise<number>) => {
-      const deleted = await inBatches(deleteSome)
+    const deleteBy = async (deleteSome: (limit: number) => Promise<number>) => {
+      const deleted = await inBatches(rowsPerCommit, deleteSome)
       rows += deleted
-      const isFull = deleted === rowsPerBatch * batchesPerKind
+      const isFull = deleted === rowsPerSweep
       more ||= isFull
       return isFull
     }
     for (const deletion of deletions)
-      await deleteBy(() => {
+      await deleteBy((limit) => {
         const [statement, values] = deletion(bounds)
-        return commit(() => change(statement, { ...values, limit: rowsPerBatch }))
+        return changeAtOnce(() => change(statement, { ...values, limit }))
       })
-    const unusedUntil = (age: Age) => commit(() => deleteClients('unusedClientsUntil', age))
-    await deleteBy(() => unusedUntil({ issuedAt: bounds.clientsUnusedSince - 1, seq: lastSeq }))
-    await deleteBy(() => commit(() => deleteClients('idleClients', { since: bounds.clientsIdleSince })))
+    const deleteClientsBy = (statement: 'unusedClientsUntil' | 'idleClients', valuesOf: () => object) =>
+      deleteBy((limit) => commit(() => deleteClients(statement, { ...valuesOf(), limit })))
+    await deleteClientsBy('unusedClientsUntil', () => ({
+      issuedAt: bounds.clientsUnusedSince - 1,
+      seq: lastSeq,
+    }))
+    await deleteClientsBy('idleClients', () => ({ since: bounds.clientsIdleSince }))
     const over = await unusedBeyond(bounds.unusedClientBytes)
     // The pass begins again when all that is over is deleted.
-    if (over !== undefined && !(await deleteBy(() => unusedUntil(over)))) before = newest
+    if (over !== undefined && !(await deleteClientsBy('unusedClientsUntil', () => over))) before = newest
     const deleted = await sweepGrants(bounds)
-    return { rows: rows + deleted, more: more || (deleted >= rowsPerBatch && after !== firstKey) }
+    const dropped = await sweepPartitions?.(bounds)
+    await deleteBy((limit) => {
+      const { now, auditedSince } = bounds
+      const late = dropped === undefined ? 0 : Math.ceil((now - auditedSince) / latePart)
+      return changeAtOnce(() => change('sweepAuditEvents', { since: auditedSince - late, limit }))
+    })
+    return {
+      rows: rows + deleted + (dropped?.rows ?? 0),
+      more: more || (deleted >= rowsPerBatch && after !== firstKey),
+    }
   }
 
   /** Returns the newest unused client beyond a number of bytes, if the pass through them has come to it. */
@@ -118,17 +147,17 @@ export function sweepBy({ change: commit, read }: SweepRunner): Sweep {
 
   async function sweepGrants(bounds: SweepBounds): Promise<number> {
     let deleted = 0
-    for (let count = 0; count < slicesPerSweep && deleted < rowsPerBatch * batchesPerKind; count++) {
+    for (let count = 0; count < slicesPerSweep && deleted < rowsPerSweep; count++) {
       await nextTurn()
       const values = { after, limit: grantsPerSlice }
       const slice = await read(many('sliceOfGrants', values, (grant) => grant))
       const { now } = bounds
       const expired = slice.filter(({ expiresAt }) => expiresAt <= now)
-      for (let at = 0; at < expired.length; at += rowsPerBatch) {
+      for (let at = 0; at < expired.length; at += rowsPerCommit) {
         await nextTurn()
-        const batch = expired.slice(at, at + rowsPerBatch)
+        const batch = expired.slice(at, at + rowsPerCommit)
         const range = { first: batch.at(0)?.id, last: batch.at(-1)?.id }
-        deleted += await commit(() => change('sweepGrants', { ...range, now: bounds.now }))
+        deleted += await changeAtOnce(() => change('sweepGrants', { ...range, now: bounds.now }))
       }
       counted += slice.filter(({ expiresAt, revoked }) => expiresAt > now && revoked === 0).length
       if (slice.length === grantsPerSlice) {
@@ -158,21 +187,25 @@ export function sweepBy({ change: commit, read }: SweepRunner): Sweep {
 
 /** Deletes clients with the records that belong to them. They are locked: one that gets its first token stays. */
 function* deleteClients(statement: 'unusedClientsUntil' | 'idleClients', values: object): Script<number> {
-  const ids = yield* many(statement, { ...values, limit: rowsPerBatch }, ({ id }) => id)
+  const ids = yield* many(statement, values, ({ id }) => id)
   for (const id of ids) {
-    yield* change('deleteRecordsOfClient', { clientId: id })
-    yield* change('delete client', { key: id })
+    yield { statement: 'deleteRecordsOfClient', values: { clientId: id }, isQueued: true }
+    yield { statement: 'delete client', values: { key: id }, isQueued: true }
   }
   return ids.length
 }
 
-async function inBatches(deleteSome: () => Promise<number>): Promise<number> {
+async function inBatches(
+  rowsPerCommit: number,
+  deleteSome: (limit: number) => Promise<number>,
+): Promise<number> {
   let rows = 0
-  for (let batch = 0; batch < batchesPerKind; batch++) {
+  while (rows < rowsPerSweep) {
     await nextTurn()
-    const deleted = await deleteSome()
+    const limit = Math.min(rowsPerCommit, rowsPerSweep - rows)
+    const deleted = await deleteSome(limit)
     rows += deleted
-    if (deleted < rowsPerBatch) break
+    if (deleted < limit) break
   }
   return rows
 }

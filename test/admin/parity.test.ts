@@ -21,6 +21,7 @@ const local: Readonly<Record<string, string>> = {
   'keys secret': 'makes a secret for the configuration of the host',
   backup: 'copies the database of the host',
   'store copy': 'moves the store of the host into another database',
+  'store partition': 'changes how the database of the host stores its tables',
   'store resume': 'lets servers write again to a store of the host that was moved',
   restore: 'replaces the database of the host',
   'config print': 'reads the configuration of the host',

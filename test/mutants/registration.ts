@@ -208,7 +208,7 @@ export const registrationFaults = [
     id: 'records-of-a-swept-client-stay',
     tests: ['test/storage/sqlite.test.ts'],
     file: 'src/storage/sweep.ts',
-    find: "yield* change('deleteRecordsOfClient', { clientId: id })",
+    find: "yield { statement: 'deleteRecordsOfClient', values: { clientId: id }, isQueued: true }",
     replace: '',
   },
 ] as const satisfies readonly Fault[]

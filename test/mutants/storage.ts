@@ -6,10 +6,46 @@ const checkpoints = ['test/storage/checkpoints.test.ts'] as const
 const copy = ['test/storage/copy-database.test.ts'] as const
 const moving = ['test/storage/copy.test.ts'] as const
 const twoVersions = ['test/process/two-versions.test.ts'] as const
+const partitions = ['test/storage/partitions.test.ts'] as const
 const sqlite = ['test/storage/sqlite.test.ts'] as const
 
 /** Faults of storage and of stored secrets. */
 export const storageFaults = [
+  {
+    id: 'partition-dropped-by-its-newest-number',
+    file: 'src/storage/postgres/partitions.ts',
+    find: '    if (rows[0]?.newest >= auditedSince) return\n',
+    replace: '',
+    tests: partitions,
+  },
+  {
+    id: 'partition-dropped-while-it-is-filled',
+    file: 'src/storage/postgres/partitions.ts',
+    find: "state !== 'used' || to <= log.last",
+    replace: "state !== 'used' || from <= log.last",
+    tests: partitions,
+  },
+  {
+    id: 'partition-dropped-that-an-operator-detached',
+    file: 'src/storage/postgres/partitions.ts',
+    find: "(inhparent is null and comment = '${dueComment}')",
+    replace: "(inhparent is null and part.name like '%audit_events%')",
+    tests: partitions,
+  },
+  {
+    id: 'no-partition-made-ahead',
+    file: 'src/storage/postgres/partitions.ts',
+    find: 'aheadOf(log) < partitionsAhead',
+    replace: 'aheadOf(log) < 0',
+    tests: partitions,
+  },
+  {
+    id: 'partitioned-events-deleted-one-by-one',
+    file: 'src/storage/sweep.ts',
+    find: 'dropped === undefined ? 0 :',
+    replace: 'dropped === null ? 0 :',
+    tests: partitions,
+  },
   {
     id: 'decision-on-what-was-read-before',
     rule: 'rfc6749-4.1.2-code-single-use',

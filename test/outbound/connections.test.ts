@@ -44,6 +44,7 @@ t.test('nothing else in the server opens a connection', async (t) => {
     'postgres/copy-end.ts',
     'postgres/examine-postgres.ts',
     'postgres/open-pool.ts',
+    'postgres/partition-log.ts',
     'postgres/prepared.ts',
   ])
 })

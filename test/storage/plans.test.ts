@@ -9,7 +9,8 @@ import { getTableConfig } from 'drizzle-orm/pg-core'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
-import { openStore } from '../../src/storage/open.ts'
+import { insert } from '../../src/domain/decision.ts'
+import { openStore, partitionAuditLog } from '../../src/storage/open.ts'
 import { dialect } from '../../src/storage/postgres/prepared.ts'
 import * as schema from '../../src/storage/postgres/schema.ts'
 import { runnerOf } from '../../src/storage/sqlite/prepared.ts'
@@ -20,6 +21,7 @@ import { startServer } from '../helpers/server.ts'
 import { concurrency, grantWrites } from './decisions.suite.ts'
 import { partitioned } from './partitioned.ts'
 import { startPostgres } from './postgres-server.ts'
+import * as sample from './samples.ts'
 import { sweeps } from './sweep.suite.ts'
 import { fill, hot, type Ran, recordPostgres, rows, wholeFlow } from './whole-flow.ts'
 
@@ -160,6 +162,7 @@ interface PlanNode {
   readonly 'Index Name'?: string
   readonly 'Index Cond'?: string
   readonly 'Plan Rows': number
+  readonly 'Actual Loops'?: number
   readonly Plans?: readonly PlanNode[]
 }
 
@@ -307,4 +310,59 @@ t.test('a store that is distributed by hash passes every test of grants', async 
   grantWrites(t, openEmpty)
   concurrency(t, openEmpty)
   sweeps(t, openEmpty)
+})
+
+/** The parts of the audit log that a statement reads when it runs. */
+async function partsRead(client: pg.Client, { text, values }: Ran): Promise<readonly string[]> {
+  const { rows: explained } = await client.query(`explain (analyze, format json) ${text}`, [...values])
+  const nodes: readonly PlanNode[] = nodesOf(explained[0]?.['QUERY PLAN'][0].Plan)
+  return nodes.flatMap(({ 'Relation Name': name = '', 'Actual Loops': loops = 0 }) =>
+    loops > 0 && /^audit_events/.test(name) ? [name] : [],
+  )
+}
+
+t.test('of a log in partitions, a page reads the one with its numbers', async (t) => {
+  const url = await postgres.createDatabase()
+  const store = await openStore(url, patient)
+  t.teardown(() => store.close())
+  const boundary = (await partitionAuditLog(url, 1000, 0)) ?? 0
+  const names = [1, boundary, 2 * boundary - 2].map((first) => `audit_events_${first}`)
+  const client = new pg.Client(url)
+  await client.connect()
+  t.teardown(() => client.end())
+  const event = insert('auditEvent', { ...sample.auditEvent, userId: 'account 9' })
+  for (const last of [1, boundary + 30_000, 2 * boundary + 30_000]) {
+    await client.query(`select setval('audit_events_seq_seq', ${last})`)
+    await store.write(...Array.from({ length: 300 }, () => event))
+  }
+  await client.query('analyze')
+  const ran = recordPostgres(t)
+  const read = async (work: () => Promise<unknown>) => {
+    ran.clear()
+    await work()
+    const parts = new Set<string>()
+    for (const statement of [...ran.values()])
+      for (const part of await partsRead(client, statement)) parts.add(part)
+    return [...parts]
+  }
+  t.strictSame(await read(() => store.auditPage({ limit: 5 })), names.slice(2), 'the newest')
+  t.strictSame(
+    await read(() => store.auditPage({ limit: 5, before: boundary + 30_200 })),
+    [names[1]],
+    'another',
+  )
+  t.strictSame(
+    await read(() => store.auditPage({ limit: 5, userId: 'account 9' })),
+    names.slice(2),
+    'of a user',
+  )
+  t.strictSame(await read(() => store.auditFrom({ limit: 5, userId: 'account 9' })), [names[0]], 'the oldest')
+  ran.clear()
+  await store.write(event, event)
+  t.strictSame(await partsRead(client, ran.get('insert auditEvent') as Ran), ['audit_events'], 'it routes')
+  t.strictSame(
+    await read(() => store.sweep(nothingDue)),
+    ['audit_events', names[0]],
+    'the sweep looks at the oldest',
+  )
 })

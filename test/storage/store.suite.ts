@@ -8,7 +8,7 @@ import { overview } from './overview.suite.ts'
 import { removals, replacements, roundTrips, turns, uniqueness } from './records.suite.ts'
 import * as sample from './samples.ts'
 import { sessionEnds } from './session-end.suite.ts'
-import { sweeps } from './sweep.suite.ts'
+import { auditSweeps, sweeps } from './sweep.suite.ts'
 
 /** A new, empty store that is closed when the test ends. */
 export type OpenEmpty = (t: Test) => Promise<Store>
@@ -19,6 +19,12 @@ export const insertGrant: Extract<Write, { op: 'insertGrant' }> = { op: 'insertG
 
 /** The tests that every adapter passes. */
 export function storeSuite(t: Test, openEmpty: OpenEmpty): void {
+  layoutSuite(t, openEmpty)
+  t.test('sweep of the audit log', async (t) => auditSweeps(t, openEmpty))
+}
+
+/** The tests that every layout of a database passes. */
+export function layoutSuite(t: Test, openEmpty: OpenEmpty): void {
   t.test('records', async (t) => {
     roundTrips(t, openEmpty)
     turns(t, openEmpty)

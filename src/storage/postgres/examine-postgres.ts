@@ -6,6 +6,7 @@ import { isRead, schemaState } from '../migrations.ts'
 import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { appliedMigrations } from './open-pool.ts'
+import { aheadOf, type PartitionedLog, partitionsAhead, readPartitions } from './partitions.ts'
 import { numbers, run } from './prepared.ts'
 
 const oldestVersion = 15
@@ -55,7 +56,10 @@ async function factsOf(
   return {
     engine: `PostgreSQL ${version}`,
     schema,
-    faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
+    faults: [
+      ...serverFaults(String(version), fsync === 'off', standby === true),
+      ...partitionFaults(await readPartitions(client)),
+    ],
     advice: compression === 'off' ? [uncompressed] : [],
     clock,
     ...(isRead(schema) && (await run(client, storedFacts(isAdministered)))),
@@ -94,6 +98,16 @@ function* serverFaults(version: string, isUnsafe: boolean, isStandby: boolean): 
       found: 'fsync = off',
       remedy: 'fsync = on   (in postgresql.conf)',
     }
+  }
+}
+
+function* partitionFaults(log: PartitionedLog | undefined): Generator<StoreFault> {
+  if (log === undefined || aheadOf(log) > 0) return
+  yield {
+    said: 'the audit log has no partition after the one that is being filled: then nothing can be written to it',
+    expected: `${partitionsAhead} partitions without an event, which the sweep adds`,
+    found: 'none',
+    remedy: 'look for “sweeping failed” in the log of the servers',
   }
 }
 

@@ -7,7 +7,7 @@ import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { codeOf, numbers } from './prepared.ts'
 
 /** Any constant: held while migrating, so that servers starting together do it once. */
-const migrationLock = 0x6c796368
+export const migrationLock = 0x6c796368
 
 /**
  * A pool of at most so many connections to a migrated database.

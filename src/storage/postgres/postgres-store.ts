@@ -7,6 +7,7 @@ import type { ReadStep, Script } from '../script.ts'
 import { type Store, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { createKeyQueue } from './key-queue.ts'
 import { isConflict, longestStatement, openPool, translate } from './open-pool.ts'
+import { sweepPartitions } from './partitions.ts'
 import { dialect, run } from './prepared.ts'
 import { transaction } from './transaction.ts'
 
@@ -114,6 +115,12 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
       if ('rejection' in outcome) throw outcome.rejection
       return outcome.result
     },
+    sweepPartitions: ({ now, auditedSince }) =>
+      sweepPartitions(
+        { brief: withConnection, long: (work) => withConnection(work, longestMilliseconds) },
+        now,
+        auditedSince,
+      ),
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     contents: () => inLongTransaction('begin isolation level repeatable read', readContents(dialect)),
     replace: (contents) => inLongTransaction('begin', writeContents(contents, dialect)),
