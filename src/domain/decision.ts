@@ -139,6 +139,8 @@ export interface GrantInsertion {
   readonly basis?: GrantBasis
   /** Instead of a basis, where the same transaction has read it: the owners that it found. */
   readonly owners?: GrantOwners
+  /** Instead of both, where the client was read before: it is inserted only if that one has not changed. */
+  readonly client?: Client
 }
 
 /** Inserts a row of a table, or a record. An insert whose key exists fails with `RecordExists`. */

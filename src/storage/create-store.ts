@@ -116,9 +116,11 @@ function* decideOn<K extends FindKind, T>(
   return decision
 }
 
-/** Whether the first of these writes changes the grant that was read, or nothing at all, and the others read nothing. */
+/** Whether the first of these writes compares what was read, or nothing is written at all, and the others read nothing. */
 function comparesFirst([first, ...others]: readonly Write[]): boolean {
-  return first === undefined || (comparing.has(first.op) && others.every(({ op }) => plain.has(op)))
+  if (first === undefined) return true
+  const compares = first.op === 'insertGrant' ? first.client !== undefined : comparing.has(first.op)
+  return compares && others.every(({ op }) => plain.has(op))
 }
 
 const comparing: ReadonlySet<Write['op']> = new Set<Write['op']>([

@@ -41,6 +41,10 @@ export interface Dialect {
   readonly jsonOf: (column: SQLiteColumn) => SQL
   /** Returns a column of JSON in which members are replaced by those of a JSON object. */
   readonly merged: (column: SQLiteColumn, members: Placeholder) => SQL
+  /** Whether a column of JSON has the same members as a text. */
+  readonly sameJson: (column: SQLiteColumn, text: Placeholder) => SQL
+  /** What locks the rows of a subquery, which others may lock the same way. */
+  readonly forShare: 'for share' | ''
   /** What stands before `offset`, for all rows after it. */
   readonly noLimit: 'limit -1' | ''
   /** Selects the texts of a JSON array. */
@@ -469,7 +473,8 @@ export function buildReads(dialect: Dialect) {
 }
 
 /** Builds every statement that writes, those of the sweep at the end. */
-export function buildWrites({ tables, builder, greatest, noLimit, jsonOf, merged }: Dialect) {
+export function buildWrites(dialect: Dialect) {
+  const { tables, builder, greatest, noLimit, jsonOf, merged } = dialect
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
     tables
   const insert = (table: SQLiteTable) => builder.insert(table).values(placeholders(table))
@@ -569,6 +574,7 @@ export function buildWrites({ tables, builder, greatest, noLimit, jsonOf, merged
       and(eq(sessions.userId, value('userId')), ne(sessions.id, value('except'))),
     ),
     insertGrant: insert(grants),
+    insertGrantOfClient: insertOfClient(dialect),
     deleteOldestGrants: remove(
       grants,
       sql`${grants.id} in (select ${grants.id} from ${grants}
@@ -629,6 +635,18 @@ export function buildWrites({ tables, builder, greatest, noLimit, jsonOf, merged
       and(gte(grants.id, value('first')), lte(grants.id, value('last')), lte(endOf(grants), value('now'))),
     ),
   } satisfies Record<string, Built>
+}
+
+/** Inserts a grant if its client is still as it was read: what changes that waits for the commit, or was first. */
+function insertOfClient({ tables: { grants, clients }, builder, sameJson, forShare }: Dialect): Built {
+  const values = Object.keys(getTableColumns(grants)).map((member) =>
+    member === 'clientSeq' ? sql`client.seq` : sql`${value(member)}`,
+  )
+  return builder
+    .insert(grants)
+    .select(sql`select ${sql.join(values, sql`, `)} from (select ${clients.seq} as seq
+    from ${clients} where ${clients.id} = ${value('clientId')} and ${clients.lockedAt} is null
+    and ${sameJson(clients.metadata, value('clientMetadata'))} ${sql.raw(forShare)}) as client`)
 }
 
 /** The columns of a table that records have: its own number is the database's. */

@@ -114,10 +114,11 @@ export type Found<K extends FindKind> = K extends keyof Rows
           ? { readonly [N in keyof P]: Found<P[N]> | undefined }
           : never
 
-/** A client that gets tokens for itself, and the owner of a grant that is inserted for it. */
+/** A client that gets tokens for itself. */
 export interface ActingClient {
   readonly client: Client
-  readonly owners: GrantOwners
+  /** Of a grant that is inserted in the same transaction; absent where the client was read before. */
+  readonly owners?: GrantOwners
 }
 
 /** The consent that the user of a session gave a client, and the owners of a grant that is inserted on it. */

@@ -200,8 +200,17 @@ function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly Q
 }
 
 /** Reads the numbers of the client and the user of a grant, and whether what it is based on still is as it was. */
-function* insertionOf({ grant, basis, owners }: Extract<Write, { op: 'insertGrant' }>): Script<QueuedWrite> {
+function* insertionOf({
+  grant,
+  basis,
+  owners,
+  client,
+}: Extract<Write, { op: 'insertGrant' }>): Script<QueuedWrite> {
   const row = grantRow(grant, owners)
+  if (client !== undefined) {
+    Object.assign(row, { clientId: client.id, clientMetadata: clientRow(client).metadata })
+    return change('insertGrantOfClient', row, notDecidedHere)
+  }
   if (owners === undefined) {
     const [lookedUp] = (yield lookUpOf(grant, basis)) as readonly { readonly body?: string }[] // the rows of the look-up
     const body = basis?.consent && consentKind.rowOf(basis.consent).body

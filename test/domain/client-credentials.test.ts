@@ -29,7 +29,7 @@ t.test('the grant has no user, one access token and no refresh token', async (t)
     t.notOk(grant && absent in grant, absent)
   if (grant === undefined) throw new Error('there is a grant')
   t.strictSame(decision.writes, [
-    { op: 'insertGrant', grant },
+    { op: 'insertGrant', grant, client: machine },
     auditEvent(
       'grant',
       { by: 'client', at: approvedAt, from: '192.0.2.0/24' },
@@ -37,6 +37,16 @@ t.test('the grant has no user, one access token and no refresh token', async (t)
     ),
   ])
 })
+
+t.test(
+  'in the transaction that reads the client, the grant has its owners and compares nothing',
+  async (t) => {
+    const owners = { clientSeq: 7 }
+    const { writes } = issueToClient(machine, asked, policy, fresh, approvedAt, owners)
+    t.match(writes[0], { op: 'insertGrant', owners })
+    t.notHas(writes[0], { client: machine })
+  },
+)
 
 t.test('a request that names nothing gets what the operator allowed, and no other scope', async (t) => {
   const access = (client: Client, request: Partial<ClientCredentialsRequest> = {}) => {

@@ -1,5 +1,6 @@
 import type { Fault } from './fault.ts'
 
+const actingClient = ['test/storage/acting-client.test.ts'] as const
 const rules = 'src/specs/rfc6749-client-credentials/rules.ts'
 
 /** Faults of tokens that a client gets for itself, RFC 6749 §4.4. */
@@ -22,9 +23,33 @@ export const clientCredentialsFaults = [
     id: 'removed-client-gets-a-token',
     rule: 'rfc6749-4.4.2-client-must-authenticate',
     file: 'src/specs/rfc6749-client-credentials/plugin.ts',
-    find: 'issueToClient(found?.client, ',
+    find: 'issueToClient(acting?.client, ',
     replace: 'issueToClient(client, ',
     tests: ['test/domain/client-credentials.test.ts', 'test/conformance/rfc6749-client-credentials.test.ts'],
+  },
+  {
+    id: 'token-for-a-client-that-has-changed',
+    rule: 'rfc6749-4.4.2-client-must-authenticate',
+    file: 'src/storage/statements.ts',
+    find: "    and ${sameJson(clients.metadata, value('clientMetadata'))} ${sql.raw(forShare)}) as client`)",
+    replace: '    ${sql.raw(forShare)}) as client`)',
+    tests: actingClient,
+  },
+  {
+    id: 'token-for-a-client-that-was-locked-before',
+    rule: 'rfc6749-4.4.2-client-must-authenticate',
+    file: 'src/storage/statements.ts',
+    find: "value('clientId')} and ${clients.lockedAt} is null",
+    replace: "value('clientId')}",
+    tests: actingClient,
+  },
+  {
+    id: 'token-for-a-client-that-is-locked-meanwhile',
+    rule: 'rfc6749-4.4.2-client-must-authenticate',
+    file: 'src/storage/postgres/prepared.ts',
+    find: "forShare: 'for share'",
+    replace: "forShare: ''",
+    tests: actingClient,
   },
   {
     id: 'machine-scope-beyond-what-is-allowed',

@@ -1,6 +1,6 @@
 /** How often each operation waits for PostgreSQL, and how often it commits. `trips.test.ts` counts them. */
 export const trips: Readonly<Record<string, { readonly trips: number; readonly commits: number }>> = {
-  'client credentials': { trips: 3, commits: 1 },
+  'client credentials': { trips: 2, commits: 1 },
   'sign-in with a password': { trips: 8, commits: 2 },
   'sign-in with a wrong password': { trips: 6, commits: 2 },
   'refresh of a public client': { trips: 2, commits: 1 },

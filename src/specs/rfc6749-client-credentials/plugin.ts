@@ -21,9 +21,13 @@ export const clientCredentials: Plugin<'store' | 'clock' | 'random' | 'service'>
       from: addressPrefix(ip),
     }
     const fresh = { id: mintGrantId(random(8), now), secret: random(16).toString('base64url') }
-    // The client is read again in the transaction: an operator may have removed or changed it since it authenticated.
-    const issued = await store.transact('actingClient', client.id, (found) =>
-      issueToClient(found?.client, request, service, fresh, now, found?.owners),
+    // An operator may have removed or changed the client since it authenticated: it is read again in the transaction, or
+    // compared, where reading it is a trip.
+    const issued = await store.transact(
+      'actingClient',
+      client.id,
+      (acting) => issueToClient(acting?.client, request, service, fresh, now, acting?.owners),
+      store.isFar ? Promise.resolve({ client }) : undefined,
     )
     // Apart, because the transaction shares the client with others: each would wait for the rest to end.
     const use = useOf(client, now)

@@ -20,6 +20,7 @@ export interface ClientCredentialsRequest {
  * Issues an access token to a client that acts for itself, RFC 6749 §4.4.3, and never a refresh token.
  * @param client The current record: a client that was deleted or changed after it authenticated gets no token.
  * @param fresh The id and secret of the grant.
+ * @param owners Of the grant, if the client was read in this transaction; otherwise it is compared.
  * @throws {OAuthError} `invalid_client`, `unauthorized_client`, `invalid_scope` or `invalid_target`.
  */
 export function issueToClient(
@@ -50,7 +51,7 @@ export function issueToClient(
   const grant = issueGrant(about, fresh, now, terms.seconds)
   return accept(
     { grant, terms },
-    { op: 'insertGrant', grant, ...(owners !== undefined && { owners }) },
+    { op: 'insertGrant', grant, ...(owners === undefined ? { client } : { owners }) },
     auditEvent(
       'grant',
       { by: 'client', at: now, from: request.from },

@@ -19,6 +19,9 @@ export const dialect = {
   greatest: 'greatest',
   jsonOf: (column) => sql`cast(${column} as jsonb)`,
   merged: (column, members) => sql`cast(cast(${column} as jsonb) || cast(${members} as jsonb) as text)`,
+  // A merge writes it in another order.
+  sameJson: (column, text) => sql`cast(${column} as jsonb) = cast(${text} as jsonb)`,
+  forShare: 'for share',
   noLimit: '',
   textsIn: (array) => sql`select json_array_elements_text(cast(${array} as json))`,
   readBytes: (column) => column,

@@ -24,6 +24,8 @@ export const dialect: Dialect = {
   greatest: 'max',
   jsonOf: (column) => sql`${column}`,
   merged: (column, members) => sql`json_patch(${column}, ${members})`,
+  sameJson: (column, text) => sql`${column} = ${text}`,
+  forShare: '',
   noLimit: 'limit -1',
   textsIn: (array) => sql`select value from json_each(${array})`,
   // For each blob the driver allocates memory, which takes as long as twenty numbers; a text takes a sixth of it.
