@@ -8,11 +8,12 @@ import { patient } from '../../test/helpers/nodes.ts'
 import { startPostgres } from '../../test/storage/postgres-server.ts'
 import * as sample from '../../test/storage/samples.ts'
 import { readCount, scriptCommand } from '../command.ts'
+import { planOf } from './plan.ts'
 
 const { rows } = scriptCommand(
   'bench -- sizes',
   'Inserts rows of each kind into an empty PostgreSQL, in transactions of a hundred, and divides what the table, its ' +
-    'indexes and the log have grown by.',
+    'indexes and the log have grown by. Then computes what 1, 10 and 100 million users need.',
 )
   .option('--rows <number>', 'how many of each kind', readCount, 20_000)
   .parse()
@@ -110,6 +111,7 @@ try {
   process.stdout.write(
     '| row | bytes, with indexes | of these, indexes | bytes of log |\n| --- | --- | --- | --- |\n',
   )
+  const totals: Record<string, number> = {}
   for (const [name, [table, write]] of Object.entries(kinds)) {
     const before = await sizesOf(table)
     for (let n = 0; n < rows; n += 100)
@@ -118,8 +120,13 @@ try {
     const each = (['total', 'indexes', 'wal'] as const).map((part) =>
       Math.round((after[part] - before[part]) / rows),
     )
+    totals[name] = each[0] ?? 0
     process.stdout.write(`| ${[name, ...each].join(' | ')} |\n`)
   }
+  process.stdout.write(
+    '\n| computed | 1 million users | 10 million | 100 million |\n| --- | --- | --- | --- |\n',
+  )
+  for (const line of planOf([1e6, 1e7, 1e8], totals)) process.stdout.write(`${line}\n`)
 } finally {
   for (const end of ends.reverse()) await end()
 }
