@@ -61,7 +61,8 @@ async function report({ config: file, issuer, port, client, ...flags }: DevRepor
   if (failure !== undefined) throw new CommandFailed(failure)
 }
 
-async function reportAt(url: string, issuer: string): Promise<Report> {
+/** @throws {CommandFailed} if no development server responds there. */
+export async function reportAt(url: string, issuer: string): Promise<Report> {
   const response = await fetch(url).catch(() => undefined)
   if (response?.status === 200) return (await response.json()) as Report // as the route returns
   const why = response === undefined ? 'nothing responds there' : 'another server responds there'

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { DevFlags } from './dev.ts'
+import { addRecordCommand } from './dev-record.ts'
 import { addReportCommand } from './dev-report.ts'
 import { addZooCommand } from './dev-zoo.ts'
 import { addServerFlags, type ServeFlags } from './flags.ts'
@@ -33,6 +34,7 @@ export function addDevCommand(program: Command): void {
       await (await import('./dev.ts')).dev(flags)
     })
   addReportCommand(dev)
+  addRecordCommand(dev)
   addZooCommand(dev)
 }
 

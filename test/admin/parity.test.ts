@@ -12,6 +12,7 @@ const local: Readonly<Record<string, string>> = {
   serve: 'runs a server',
   init: 'makes the folder of a server',
   'dev report': 'reports the flows of a development server, which is on this machine',
+  'dev record': 'writes a flow of a development server, which is on this machine, into files',
   'dev zoo': 'asks any server, as its clients do',
   token: 'is for development servers, which have /_dev/token',
   'keys list': 'opens the keys of a store, also while no server can start with them',

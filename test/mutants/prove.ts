@@ -84,4 +84,18 @@ export const proveFaults = [
     find: 'return { ...Object.fromEntries(sent), ...(authorization',
     replace: 'return { ...(authorization',
   },
+  {
+    id: 'record-shows-what-a-client-sent-at-another-issuer',
+    tests: ['test/cli/dev-record.test.ts'],
+    file: 'src/cli/dev-record.ts',
+    find: '`${profile.issuer}/_dev/flows.json`',
+    replace: '`${config.issuer}/_dev/flows.json`',
+  },
+  {
+    id: 'record-makes-a-test-that-cannot-fail',
+    tests: ['test/cli/dev-record.test.ts'],
+    file: 'src/dev/issuers/failing-test.ts',
+    find: "assert.equal(broken.verdict, 'rejected',",
+    replace: 'assert.ok(broken.verdict,',
+  },
 ] as const satisfies readonly Fault[]
