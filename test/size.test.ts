@@ -14,8 +14,8 @@ const longestSpec = 350
 const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
-    // 1,370 of them are the client side: sign-in with an upstream.
-    lines: 21_400,
+    // 1,380 of them are the client side: sign-in with an upstream.
+    lines: 21_410,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 11_190 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_630 },

@@ -370,3 +370,22 @@ t.test('a link that is removed before the second factor signs no one in', async 
   t.equal(rejected.status, 403)
   t.equal(here.cookie('session'), undefined)
 })
+
+t.test(
+  '[oidc-core-5.3.2-rp-sub] UserInfo is asked only for what was requested and is not in the ID Token',
+  async (t) => {
+    for (const [change, status] of [
+      [{ scope: 'openid' }, 200],
+      [{ scope: 'openid email' }, 400],
+      [{ scope: 'openid profile' }, 400],
+      [{ scope: 'openid', groups: { teachers: 'Staff' } }, 400],
+    ] as const) {
+      const { upstream, server, client } = await startWithUpstream(t, { firstSignIn: 'any', ...change })
+      // UserInfo of another user ends the sign-in.
+      upstream.says = { claims: { name: undefined, email: undefined }, userInfo: { sub: 'another' } }
+      const here = new UserAgent(server.issuer)
+      const back = upstream.respondTo(await goAway(here, authorizationUrl(server, client)))
+      t.equal(pageOf(await here.open(back)).status, status, JSON.stringify(change))
+    }
+  },
+)

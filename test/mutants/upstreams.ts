@@ -67,6 +67,14 @@ export const upstreamFaults = [
     replace: 'true,',
   },
   {
+    id: 'upstream-userinfo-without-a-need',
+    rule: 'oidc-core-5.3.2-rp-sub',
+    file: upstreams,
+    find: '!lacksRequested(claims, upstream)',
+    replace: 'false',
+    tests: links,
+  },
+  {
     id: 'upstream-userinfo-of-another-user',
     rule: 'oidc-core-5.3.2-rp-sub',
     file: idToken,

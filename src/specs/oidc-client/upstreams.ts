@@ -114,8 +114,7 @@ export function upstreamRequests({
   return {
     providerOf,
     /**
-     * Exchanges a code, verifies its ID Token, and asks UserInfo where that has no email address, name or
-     * groups that count here.
+     * Exchanges a code, verifies its ID Token, and asks UserInfo for what was requested and is not there.
      * @throws {OAuthError} `upstream_rejected`
      */
     claimsOf: async (
@@ -138,17 +137,29 @@ export function upstreamRequests({
       const found = keySets.keysAt(provider.keysUri, spender, typeof kid === 'string' ? kid : undefined)
       assertSignature(token, upstream.signingAlgorithm, await reached('its keys', found), signatureRules)
       const claims = assertIdToken(token.claims, { ...upstream, ...response, ...tokens }, clock())
-      const hasGroups = claims.groups !== undefined || Object.keys(upstream.groups).length === 0
-      const isComplete = claims.email !== undefined && claims.name !== undefined && hasGroups
-      if (isComplete || provider.userInfoEndpoint === undefined) return claims
+      const { userInfoEndpoint } = provider
+      if (userInfoEndpoint === undefined || !lacksRequested(claims, upstream)) return claims
       const authorization = `Bearer ${tokens.accessToken}`
       return withUserInfo(
         claims,
-        await requestJson('UserInfo', provider.userInfoEndpoint, from, { authorization }),
+        await requestJson('UserInfo', userInfoEndpoint, from, { authorization }),
         upstream.groupsClaim,
       )
     },
   }
+}
+
+/** Whether an ID Token lacks a claim of the requested scope that counts here, or groups that the operator mapped. */
+function lacksRequested(
+  { email, name, groups }: UpstreamClaims,
+  { scope, groups: mapped }: Pick<AnyUpstream, 'scope' | 'groups'>,
+): boolean {
+  const requested = scope.split(' ')
+  return (
+    (email === undefined && requested.includes('email')) ||
+    (name === undefined && requested.includes('profile')) ||
+    (groups === undefined && Object.keys(mapped).length > 0)
+  )
 }
 
 /** Waits for something that was fetched; what went wrong is the upstream's, and none of it is shown. */
