@@ -94,6 +94,10 @@ export async function startStandInUpstream(t: Test): Promise<StandInUpstream> {
     }
   }
   const server = createServer(async (request, response) => {
+    if (request.url?.startsWith('/authorize')) {
+      response.writeHead(303, { location: upstream.respondTo(new URL(request.url, issuer)) }).end()
+      return
+    }
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     const form = new URLSearchParams(Buffer.concat(chunks).toString())
