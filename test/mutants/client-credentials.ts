@@ -29,7 +29,6 @@ export const clientCredentialsFaults = [
   },
   {
     id: 'token-for-a-client-that-has-changed',
-    rule: 'rfc6749-4.4.2-client-must-authenticate',
     file: 'src/storage/statements.ts',
     find: "    and ${sameJson(clients.metadata, value('clientMetadata'))} ${sql.raw(forShare)}) as client`)",
     replace: '    ${sql.raw(forShare)}) as client`)',
@@ -37,7 +36,6 @@ export const clientCredentialsFaults = [
   },
   {
     id: 'token-for-a-client-that-was-locked-before',
-    rule: 'rfc6749-4.4.2-client-must-authenticate',
     file: 'src/storage/statements.ts',
     find: "value('clientId')} and ${clients.lockedAt} is null",
     replace: "value('clientId')}",
@@ -45,7 +43,6 @@ export const clientCredentialsFaults = [
   },
   {
     id: 'token-for-a-client-that-is-locked-meanwhile',
-    rule: 'rfc6749-4.4.2-client-must-authenticate',
     file: 'src/storage/postgres/prepared.ts',
     find: "forShare: 'for share'",
     replace: "forShare: ''",
