@@ -15,12 +15,12 @@ const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
     // 1,380 of them are the client side: sign-in with an upstream.
-    lines: 21_410,
+    lines: 21_440,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 11_190 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_630 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 11_220 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_680 },
   dev: { folders: /^dev$/, lines: 6_550 },
-  'forward auth': { folders: /^forward-auth$/, lines: 1_020 },
+  'forward auth': { folders: /^forward-auth$/, lines: 1_030 },
   // 200 of them replay recorded clients.
   prove: { folders: /^prove$/, lines: 4_200 },
   // Partitions take 250 of them.

@@ -13,6 +13,7 @@ const [file, again] = [`${dist}/lychgate`, `${dist}/lychgate.again`]
 const tests = [
   'test/build/one-file.ts',
   'test/build/doors.ts',
+  'test/build/newcomer.ts',
   'test/interop/*.test.ts',
   'test/process/kill.test.ts',
   'test/cli/server.test.ts',

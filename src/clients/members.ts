@@ -1,3 +1,4 @@
+import type { AccessFacts } from '../domain/access.ts'
 import { contextClasses } from '../domain/authentication-context.ts'
 import { isDeceptive } from '../domain/deceptive.ts'
 import type { Write } from '../domain/decision.ts'
@@ -9,6 +10,12 @@ import { isLoopbackUri } from '../domain/redirect-uri.ts'
 
 /** A JSON object as a client sent it; nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Where users open an app. `lacking`: they have to set up a factor first. */
+export interface MemberStart {
+  readonly url: string
+  readonly access: 'open' | 'closed' | 'lacking'
+}
 
 /** How a member of client metadata is read and checked; undefined: the client did not send it. */
 export interface ClientMember {
@@ -37,6 +44,8 @@ export interface ClientMember {
   ): unknown
   /** Details of a change that the audit log keeps in addition to the member's name. */
   readonly factsOf?: (before: unknown, after: unknown) => Readonly<Record<string, string>>
+  /** Where users open an app that has it, and whether what it says lets this one in. */
+  readonly startOf?: (value: unknown, facts: Pick<AccessFacts, 'groups' | 'factors'>) => MemberStart
   /** The records by which clients are found by this member. They must have the client as their owner. */
   readonly recordsOf?: (clientId: string, value: unknown) => readonly RecordRow[]
 }

@@ -107,7 +107,8 @@ export function needsUrl({ client }: Recipe): boolean {
 }
 
 /**
- * Returns the metadata of the client of an app; what the operator says counts more.
+ * Returns the metadata of the client of an app, with its address, at which users open it; what the operator says counts
+ * more.
  * @param url The base URL of the app: an https origin.
  * @throws {OAuthError} `invalid_client_metadata`
  */
@@ -120,7 +121,7 @@ export function clientOfRecipe(
   const base = needsUrl(recipe) ? originOf(url) : ''
   // `as`: the schema has members of clients only.
   const client = JSON.parse(JSON.stringify(recipe.client).replaceAll('{url}', base)) as OperatorClientMembers
-  return { ...client, ...members }
+  return { ...(base !== '' && { client_uri: base }), ...client, ...members }
 }
 
 /**

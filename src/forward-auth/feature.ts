@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { parseJson } from '../domain/strict-json.ts'
 import type { Feature } from '../feature/feature.ts'
 import { clientProbe } from './probe.ts'
-import { hostRecords, member, readProtectedHost } from './rules.ts'
+import { hostRecords, member, readProtectedHost, startOfHost } from './rules.ts'
 
 /**
  * Forward auth: a proxy asks about each request for an app that cannot sign users in. A protected host is a client of
@@ -36,6 +36,7 @@ export const forwardAuth: Feature = {
       readFile: (content: string) => parseJson(content),
       read: readProtectedHost,
       recordsOf: hostRecords,
+      startOf: startOfHost,
     },
   },
   clientProbe,

@@ -1,4 +1,6 @@
-import { isTextList, type JsonObject, readFlag, rejection } from '../clients/members.ts'
+import { isTextList, type JsonObject, type MemberStart, readFlag, rejection } from '../clients/members.ts'
+import type { AccessFacts } from '../domain/access.ts'
+import { methodsOf } from '../domain/authentication-context.ts'
 import { isObject } from '../domain/is-object.ts'
 import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -121,6 +123,19 @@ export const hostKind = recordKind<{ readonly name: string; readonly clientId: s
   id: ({ name }) => name,
   clientId: ({ clientId }) => clientId,
 })
+
+/** Returns the front page of a host, and whether its rules let a user with these groups and factors see it. */
+export function startOfHost(
+  value: unknown,
+  { groups, factors }: Pick<AccessFacts, 'groups' | 'factors'>,
+): MemberStart {
+  const protectedHost = value as ProtectedHost // only readProtectedHost stores it
+  const needs = needsOf(protectedHost, { method: 'GET', uri: '/' })
+  const isMember = needs.groups.every((list) => groups.some(({ id }) => list.includes(id)))
+  const isLacking = needs.secondFactor && !methodsOf(factors, true).includes('mfa')
+  const access = isMember ? (isLacking ? 'lacking' : 'open') : 'closed'
+  return { url: `https://${protectedHost.host}/`, access }
+}
 
 /** Returns the name of a host, without its port. */
 export function nameOf(host: string): string {

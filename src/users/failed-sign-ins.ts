@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
+import type { Rejection } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
 import { wholeAddress } from '../http/address-prefix.ts'
 import { recordRejection } from '../http/errors.ts'
@@ -27,6 +28,11 @@ export const failedSignIns = fp<{ config: Pick<Config, 'logFailedSignIns'>; pref
   },
   { name: 'failed-sign-ins', dependencies: ['request-log'] },
 )
+
+/** Whether a rejected request was a sign-in of a user that failed, such as one with a wrong password. */
+export function isFailedSignIn({ rule }: Pick<Rejection, 'rule'>): boolean {
+  return rules.has(rule)
+}
 
 /** Returns the rule by which a sign-in failed. The rate limit counts where the request was a sign-in. */
 function failureOf(

@@ -942,6 +942,19 @@ t.test('an error is explained by its request id, and a token by itself', async (
   t.equal((await send(agent, '/errors', { text: id.replace(/^./, '0').replace(/.$/, '0') })).status, 400)
 })
 
+t.test('a wrong password is in a list of its own, and not among the errors of apps', async (t) => {
+  const agent = await fresh()
+  const visitor = new UserAgent(server.issuer)
+  const login = pageOf(await visitor.open(`${server.issuer}/account`))
+  const failed = pageOf(await visitor.submit(login, { username: 'alice', password: 'not hers' }))
+  const id = failed.headers.get('x-request-id') ?? ''
+  while ((await store.find('rejection', id)) === undefined) await nextTurn()
+  for (const path of ['/errors', '']) t.notMatch((await open(agent, path)).html, id)
+  const signIns = (await open(agent, '/errors?only=sign-ins')).html
+  t.match(signIns, `/admin/errors?request=${id}`)
+  t.notMatch(signIns, 'oauth/token', 'and nothing else is there')
+})
+
 t.test('the account page of an administrator leads here', async (t) => {
   const agent = await fresh()
   const account = async (of: UserAgent) => pageOf(await of.open(`${server.issuer}/account`)).html

@@ -1,10 +1,6 @@
 /**
  * The operator of a fresh server opens the link of the first user, and comes to an app that works by the pages alone.
- * KEEP_PICTURES names a folder in which the pictures are kept.
  */
-import { mkdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import * as client from 'oauth4webapi'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -12,37 +8,11 @@ import { launchBrowser } from '../helpers/chromium.ts'
 import { newFolder, printed, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { addFirstApp, headed } from './first-app.ts'
+import { look } from './look.ts'
 import { listenForCallback } from './loopback-client.ts'
 
-const folder = process.env['KEEP_PICTURES']
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
-
-/** Looks at the page as it is, dark and narrow, and light and wide: axe finds nothing, and nothing is too wide. */
-async function look(t: Test, page: Page, name: string): Promise<void> {
-  for (const [width, colorScheme] of [
-    [360, 'dark'],
-    [1100, 'light'],
-  ] as const) {
-    await page.setViewportSize({ width, height: 800 })
-    await page.emulateMedia({ colorScheme })
-    if (folder !== undefined) {
-      mkdirSync(folder, { recursive: true })
-      await page.screenshot({
-        path: join(folder, `admin-${name}-${width}-${colorScheme}.png`),
-        fullPage: true,
-      })
-    }
-    const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
-      `${axe}; axe.run()`,
-    )
-    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`)
-    t.same(found, [], `${name}, ${width} ${colorScheme}`)
-    const overhang = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-    t.ok(overhang <= 0, `${name} is ${overhang} px wider than ${width}`)
-  }
-}
 
 /** Runs in the page: what the focus is on, and whether that shows. */
 const focus = `(() => {
@@ -82,7 +52,9 @@ t.test('the first user comes from the link to an app that works', async (t) => {
   page.on('console', (message) => void (message.type() === 'error' && t.fail(message.text())))
 
   const { redirectUri, calls } = await listenForCallback(t)
-  const added = await addFirstApp(page, { issuer, link }, redirectUri, (name) => look(t, page, name))
+  const added = await addFirstApp(page, { issuer, link }, redirectUri, (name) =>
+    look(t, page, `admin-${name}`),
+  )
   const { clientId, clientSecret } = added
   t.equal(added.issuer, issuer)
 
@@ -138,12 +110,12 @@ t.test('the first user comes from the link to an app that works', async (t) => {
     ['/admin/errors', '13-errors'],
   ] as const) {
     await page.goto(issuer + path)
-    await look(t, page, name)
+    await look(t, page, `admin-${name}`)
   }
   await page.goto(`${issuer}/admin/users`)
   await page.getByRole('link', { name: 'ada' }).click()
   await headed(page, 'ada')
-  await look(t, page, '14-user')
+  await look(t, page, 'admin-14-user')
 
   // With the keyboard alone.
   await page.goto(`${issuer}/admin`)

@@ -6,6 +6,7 @@ import { addOperatorClient } from '../../src/clients/operator-client.ts'
 import {
   assertRecipe,
   clientOfRecipe,
+  needsUrl,
   readRecipe,
   recipeIds,
   settingsOf,
@@ -45,6 +46,7 @@ t.test('every recipe can be added, and sets nothing that is left to the operator
     const { client } = await add(id, 'https://app.example.com')
     t.not(client.consent, 'skip', id)
     t.notOk(client.extra?.['allowed_groups'], id)
+    t.equal(client.clientUri, needsUrl(recipe) ? 'https://app.example.com' : undefined, `${id} starts there`)
     t.ok(client.scope, `${id} has a limit of scopes`)
     t.ok(
       client.redirectUris.every((uri) => !uri.includes('{')),

@@ -1,4 +1,7 @@
 import t from 'tap'
+import { omitUndefined } from '../../src/domain/omit-undefined.ts'
+import { userNames } from '../../src/specs/oidc-client/rules/first-sign-in.ts'
+import { canonicalUsername } from '../../src/users/rules/user.ts'
 import { makeClientKey } from '../helpers/assertions.ts'
 import { authorizationUrl } from '../helpers/flow.ts'
 import { recordOf } from '../helpers/rejection.ts'
@@ -238,4 +241,28 @@ t.test('an account elsewhere is linked by its user, in the session that began it
   const ended = pageOf(await here.open(back))
   t.equal((await recordOf(server, ended)).rule, 'lychgate-upstream-link')
   t.match(textOf(ended), 'Work was not linked')
+})
+
+t.test('a user name has the upstream in front, and nothing that no name here has', async (t) => {
+  for (const [username, email, expected] of [
+    ['Ada', undefined, 'work-ada'],
+    ['ada.lovelace_1', undefined, 'work-ada.lovelace_1'],
+    ['ada@example.com', undefined, 'work-ada'],
+    [undefined, 'ada+news@example.com', 'work-ada-news'],
+    ['\uff21da\u200b Lovelace', undefined, 'work-ada-lovelace'],
+    ['  ..--', undefined, 'work-fresh'],
+    ['', 'ada@example.com', 'work-fresh'],
+    [undefined, undefined, 'work-fresh'],
+    ['a'.repeat(500), undefined, `work-${'a'.repeat(40)}`],
+  ] as const) {
+    const names = userNames(omitUndefined({ username, email }), { id: 'work' }, 'fresh')
+    t.equal(names[0], expected, `${username} ${email}`)
+    t.equal(names.at(-1), 'work-fresh')
+    t.ok(names.every((name) => canonicalUsername(name) === name))
+  }
+  t.strictSame(userNames({ username: 'ada' }, { id: 'work' }, 'fresh').slice(0, 3), [
+    'work-ada',
+    'work-ada-2',
+    'work-ada-3',
+  ])
 })

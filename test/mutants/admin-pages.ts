@@ -219,4 +219,11 @@ export const adminPageFaults = [
     find: 'const others = omitUndefined({ username, email, emailVerified })',
     replace: 'const others = omitUndefined({ email, emailVerified })',
   },
+  {
+    id: 'admin-wrong-passwords-among-errors',
+    file: 'src/admin/pages/errors.ts',
+    find: 'if (isFailedSignIn(row) === ofSignIns) errors.push(row)',
+    replace: 'errors.push(row)',
+    tests: ['test/admin/pages.test.ts'],
+  },
 ] as const satisfies readonly Fault[]

@@ -18,6 +18,13 @@ export const forwardAuthFaults = [
     replace: 'true,',
   },
   {
+    id: 'forward-auth-start-of-any-group',
+    tests: ['test/forward-auth/start-page.test.ts'],
+    file: `${folder}/rules.ts`,
+    find: 'needs.groups.every((list) => groups.some(({ id }) => list.includes(id)))',
+    replace: 'needs.groups.length >= 0',
+  },
+  {
     id: 'forward-auth-of-the-issuer',
     tests: attacks,
     file: `${folder}/hosts.ts`,

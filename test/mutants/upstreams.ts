@@ -173,6 +173,13 @@ export const upstreamFaults = [
     tests: links,
   },
   {
+    id: 'upstream-names-users-as-it-likes',
+    file: 'src/specs/oidc-client/rules/first-sign-in.ts',
+    find: "return [...(name === '' ? [] : [`${id}-${name}`]), ...alike, `${id}-${fresh}`]",
+    replace: "return [...(name === '' ? [] : [name]), ...alike, `${id}-${fresh}`]",
+    tests: ['test/conformance/oidc-client.test.ts'],
+  },
+  {
     id: 'upstream-that-is-disabled-refreshes',
     file: `${folder}/ends.ts`,
     find: "[{ op: 'require', condition: stillEnabled(origin) }]",

@@ -6,12 +6,16 @@ import type { PageDeps } from '../../feature/deps.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { type Explanation, explainRejection, explainToken } from '../../observability/explain.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
+import { isFailedSignIn } from '../../users/failed-sign-ins.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
     'admin/errors': AdminModel & {
       readonly errors: readonly Rejection[]
+      /** Whether the list has the sign-ins that failed, or else everything but those. */
+      readonly ofSignIns: boolean
+      readonly otherUrl: string
       readonly nextUrl?: string
       readonly explanation?: Explanation
     }
@@ -19,6 +23,8 @@ declare module '../../pages/pages.ts' {
 }
 
 const onPage = 25
+/** How many records are looked through for a page, and how many at once. */
+const [mostRead, atOnce] = [1000, 200]
 /** Longer than any token of this server. */
 const longestToken = 8000
 
@@ -29,7 +35,13 @@ export function errorsPage(_app: FastifyInstance, { service, store, keys, clock 
   const url = service.prefix + adminPath('errors')
 
   const show = async ({ query, render }: AdminVisit, explained?: Explanation, isUnknown?: boolean) => {
-    const rows = await store.rejections({ limit: onPage + 1, before: readCursor(single(query, 'after')) })
+    const ofSignIns = single(query, 'only') === 'sign-ins'
+    const { errors, next } = await newestErrors(store, {
+      ofSignIns,
+      limit: onPage,
+      before: readCursor(single(query, 'after')),
+    })
+    const addressOf = (named: Readonly<Record<string, string>>) => `${url}?${new URLSearchParams(named)}`
     const id = single(query, 'request')?.trim()
     const rejection =
       id !== undefined && requestIdPattern.test(id)
@@ -40,8 +52,12 @@ export function errorsPage(_app: FastifyInstance, { service, store, keys, clock 
     return render(
       'admin/errors',
       {
-        errors: rows.slice(0, onPage).map(({ row }) => row),
-        ...(rows.length > onPage && { nextUrl: `${url}?after=${cursorOf(rows.at(onPage - 1)?.seq ?? 0)}` }),
+        errors,
+        ofSignIns,
+        otherUrl: ofSignIns ? url : addressOf({ only: 'sign-ins' }),
+        ...(next !== undefined && {
+          nextUrl: addressOf({ ...(ofSignIns && { only: 'sign-ins' }), after: cursorOf(next) }),
+        }),
         ...(explanation && { explanation }),
       },
       isMissing ? msg('admin.errors.unknown') : undefined,
@@ -62,4 +78,26 @@ export function errorsPage(_app: FastifyInstance, { service, store, keys, clock 
       return show(visit, await explainToken(text, { store, keys, service, now: clock() }))
     },
   }
+}
+
+/**
+ * Returns the newest rejected requests: those that are sign-ins of users, such as a wrong password, or all others.
+ */
+export async function newestErrors(
+  store: Pick<PageDeps['store'], 'rejections'>,
+  wanted: { readonly ofSignIns: boolean; readonly limit: number; readonly before?: number | undefined },
+): Promise<{ readonly errors: readonly Rejection[]; readonly next?: number }> {
+  const { ofSignIns, limit } = wanted
+  const errors: Rejection[] = []
+  let { before } = wanted
+  for (let read = 0; read < mostRead; read += atOnce) {
+    const rows = await store.rejections({ limit: atOnce, before })
+    for (const { row, seq } of rows) {
+      if (errors.length === limit) return { errors, next: before ?? seq }
+      if (isFailedSignIn(row) === ofSignIns) errors.push(row)
+      before = seq
+    }
+    if (rows.length < atOnce) return { errors }
+  }
+  return { errors, ...(before !== undefined && { next: before }) }
 }

@@ -9,6 +9,7 @@ import type { Counts, DayCount } from '../../storage/store.ts'
 import { needsSecondFactor } from '../../users/administrators.ts'
 import { factorsOf } from '../../users/factors.ts'
 import type { AdminModel, AdminPage } from './admin-page.ts'
+import { newestErrors } from './errors.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
@@ -56,12 +57,12 @@ export function overviewPage(app: FastifyInstance, deps: PageDeps): AdminPage {
       const today = Math.floor(now / daySeconds)
       const numbers = Array.from({ length: shownDays }, (_, index) => today - shownDays + 1 + index)
       const since = (numbers[0] ?? today) * daySeconds
-      const [ring, factors, counts, days, errors, { activeGrants }] = await Promise.all([
+      const [ring, factors, counts, days, { errors }, { activeGrants }] = await Promise.all([
         store.list('key'),
         factorsOf(deps, user.id),
         store.counts(most),
         store.signInsByDay(since, searched),
-        store.rejections({ limit: shownErrors }),
+        newestErrors(store, { ofSignIns: false, limit: shownErrors }),
         store.activity(),
       ])
       const countOf = new Map(days.map(({ day, count }) => [day, count]))
@@ -75,7 +76,7 @@ export function overviewPage(app: FastifyInstance, deps: PageDeps): AdminPage {
         most,
         ...(activeGrants !== undefined && { grants: activeGrants }),
         days: numbers.map((day) => ({ day, at: day * daySeconds, count: countOf.get(day) ?? 0 })),
-        errors: errors.map(({ row }) => row),
+        errors,
         findings: allFindings.filter(({ level }) => level !== 'ok'),
         ...(examined.clientsAt !== undefined && { clientsAgoSeconds: ago(examined.clientsAt, now) }),
         keys: keyAlgorithms.flatMap((algorithm) => {

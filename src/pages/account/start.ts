@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import type { MemberStart } from '../../clients/members.ts'
 import type { AccessFacts } from '../../domain/access.ts'
 import { accept } from '../../domain/decision.ts'
 import { clientWords } from '../../domain/localized.ts'
@@ -49,6 +50,12 @@ export function startPage(app: FastifyInstance, deps: PageDeps): AccountPage {
   const path = sectionPath('start')
   const rules = declared.accessRules.map((ruleOf) => ruleOf(config))
 
+  const started = Object.entries(declared.clientMetadata).filter(([, { startOf }]) => startOf !== undefined)
+  /** Returns where a member of a client says that it is opened, such as the host that it protects. */
+  const memberStart = ({ extra }: Client, facts: AccessFacts): MemberStart | undefined => {
+    const [name, member] = started.find(([name]) => extra?.[name] !== undefined) ?? []
+    return name === undefined ? undefined : member?.startOf?.(extra?.[name], facts)
+  }
   /** Judges a client as `lychgate explain access` does. `lacking`: a factor is all that is missing. */
   const judge = (client: Client, facts: AccessFacts): 'open' | 'closed' | 'lacking' => {
     const failed = rules.map((rule) => rule.judge({ ...facts, client })).filter(({ passed }) => !passed)
@@ -74,9 +81,12 @@ export function startPage(app: FastifyInstance, deps: PageDeps): AccountPage {
     ])
     const shown = rows.slice(0, clientsOnPage)
     const startable = shown.flatMap(({ row: client }) => {
-      const url = startUrl(client, language, service.issuer)
-      if (url === undefined || client.redirectUris.length === 0) return []
-      return [{ client, url, access: judge(client, { groups, factors, now }) }]
+      const facts = { groups, factors, now }
+      const start = memberStart(client, facts)
+      const url = startUrl(client, language, service.issuer) ?? (start && new URL(start.url))
+      if (url === undefined || client.lockedAt !== undefined || client.redirectUris.length === 0) return []
+      const access = judge(client, facts)
+      return [{ client, url, access: access === 'open' ? (start?.access ?? 'open') : access }]
     })
     const open = startable.filter(({ access }) => access === 'open')
     const apps = await Promise.all(open.map(({ client, url }) => describe(client, url, language)))

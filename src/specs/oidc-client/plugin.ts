@@ -34,7 +34,7 @@ import { type AnyUpstream, redirectUriOf, upstreamsOf } from '../../users/upstre
 import { upstreamsPage } from './account.ts'
 import { endWithUpstream } from './ends.ts'
 import { linker } from './link.ts'
-import { mappedNames, newUserOf } from './rules/first-sign-in.ts'
+import { mappedNames, newUserOf, userNames } from './rules/first-sign-in.ts'
 import type { UpstreamClaims } from './rules/id-token.ts'
 import {
   type Attempt,
@@ -234,7 +234,7 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
     const id = upstreamLinkId(upstream.issuer, claims.sub)
     const before = await store.find(upstreamLinkKind, id)
     if (before !== undefined) return before
-    const described = newUserOf(claims, upstream, random(6).toString('hex'))
+    const described = newUserOf(claims, upstream, await freeNameOf(claims, upstream))
     if (described === undefined) return 'unknown'
     const user = createUser(described, random(16), now)
     const context = userContext(reply.request, now)
@@ -250,6 +250,13 @@ export const upstreamSignIn: FastifyPluginAsync<PageDeps & Needs<'fetchUrl'>> = 
       return (await store.find(upstreamLinkKind, id)) ?? 'exists'
     }
     return { ...owned, id, createdAt: now }
+  }
+
+  /** Returns the first of the names that no user has. */
+  const freeNameOf = async (claims: UpstreamClaims, upstream: Upstream): Promise<string> => {
+    const names = userNames(claims, upstream, random(6).toString('hex'))
+    for (const name of names) if ((await store.find('userByLogin', name)) === undefined) return name
+    return names.at(-1) ?? ''
   }
 
   /** Shows the sign-in page again, and logs the rule. Other errors than those about the upstream are thrown. */

@@ -636,6 +636,8 @@ export const adminPages = {
     model: {
       ...common('errors'),
       errors,
+      ofSignIns: false,
+      otherUrl: '/admin/errors?only=sign-ins',
       nextUrl: '/admin/errors?after=x',
       explanation: {
         headline: 'POST /api/oauth/token was rejected with 400 invalid_grant',

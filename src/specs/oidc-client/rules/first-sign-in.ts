@@ -17,19 +17,42 @@ export function believedEmail(
   return isBelieved ? canonicalEmail(email ?? '') : undefined
 }
 
+/** A name may be taken this often before it is replaced by random text. */
+const mostAlike = 9
+
+/**
+ * Returns user names for a user without a believed address, the best first: `work-ada`, `work-ada-2`. The id of the upstream
+ * stands in front because the name there was not checked: it must not look like that of another user here, and apps
+ * may know their users by it.
+ * @param fresh Random text for a user without such a name, or with one that many have.
+ */
+export function userNames(
+  { username, email }: Pick<UpstreamClaims, 'username' | 'email'>,
+  { id }: Pick<Upstream, 'id'>,
+  fresh: string,
+): readonly string[] {
+  const [local = ''] = (username ?? email ?? '').normalize('NFKC').toLowerCase().split('@')
+  const name = local
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .slice(0, 40)
+    .replaceAll(/^[-._]+|[-._]+$/g, '')
+  const alike = name === '' ? [] : Array.from({ length: mostAlike - 1 }, (_, at) => `${id}-${name}-${at + 2}`)
+  return [...(name === '' ? [] : [`${id}-${name}`]), ...alike, `${id}-${fresh}`]
+}
+
 /**
  * Returns the user to add when someone signs in for the first time; undefined if the policy adds none. An address that is
- * not believed is dropped, and so is a user name: neither may look like that of another user.
- * @param fresh Random text for the name of a user without a believed address.
+ * not believed is dropped.
+ * @param username The name of a user without a believed address.
  */
-export function newUserOf(claims: UpstreamClaims, upstream: Upstream, fresh: string): NewUser | undefined {
+export function newUserOf(claims: UpstreamClaims, upstream: Upstream, username: string): NewUser | undefined {
   const email = believedEmail(claims, upstream)
   const isWelcome =
     upstream.firstSignIn === 'any' || (upstream.firstSignIn === 'domain' && email !== undefined)
   if (!isWelcome) return undefined
   const { name, givenName, familyName } = claims
   return {
-    username: email ?? `${upstream.id}-${fresh}`,
+    username: email ?? username,
     ...(email !== undefined && { email, emailVerified: true }),
     claims: omitUndefined({ name, given_name: givenName, family_name: familyName }),
   }
