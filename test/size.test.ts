@@ -18,13 +18,13 @@ const mostLines = {
     lines: 21_440,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 11_220 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_680 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_720 },
   dev: { folders: /^dev$/, lines: 6_550 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_030 },
   // 200 of them replay recorded clients.
   prove: { folders: /^prove$/, lines: 4_200 },
   // Partitions take 250 of them.
-  storage: { folders: /^storage$/, lines: 5_600 },
+  storage: { folders: /^storage$/, lines: 6_050 },
 }
 const restOfLines = 7_650
 

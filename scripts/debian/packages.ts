@@ -17,6 +17,8 @@ interface Wanted {
   readonly architecture?: string
   /** Whether their dependencies come with them even if this machine has those. */
   readonly isComplete?: boolean
+  /** Whether they come without what they depend on, and also where this machine has them. */
+  readonly isAlone?: boolean
 }
 
 /**
@@ -26,7 +28,7 @@ interface Wanted {
 export function downloadPackages(
   folder: string,
   names: readonly string[],
-  { architecture, isComplete = false }: Wanted = {},
+  { architecture, isComplete = false, isAlone = false }: Wanted = {},
 ): readonly string[] {
   if (!existsSync('/usr/bin/apt-get')) {
     throw new ProgramsMissing(`${names.join(', ')}: not on this machine, and it has no apt-get to get them`)
@@ -45,8 +47,13 @@ export function downloadPackages(
       ? []
       : [`APT::Architecture=${architecture}`, `APT::Architectures::=${architecture}`]),
   ].flatMap((option) => ['-o', option])
-  for (const command of [['update'], ['--yes', '--download-only', 'install', ...names]]) {
-    const { status, stderr } = spawnSync('apt-get', [...options, '--quiet', ...command], { encoding: 'utf8' })
+  const archives = join(apt, 'cache/archives')
+  const command = isAlone ? ['download'] : ['--yes', '--download-only', 'install']
+  for (const args of [['update'], [...command, ...names]]) {
+    const { status, stderr } = spawnSync('apt-get', [...options, '--quiet', ...args], {
+      encoding: 'utf8',
+      cwd: archives,
+    })
     if (status === 0) continue
     // The first warning is closer to the cause than the final error.
     const line = stderr.split('\n').find((text) => /^[EW]: /.test(text))
@@ -54,7 +61,7 @@ export function downloadPackages(
       `${names.join(', ')}: not on this machine, and apt-get cannot get them: ${line?.slice(3) ?? 'no word why'}`,
     )
   }
-  return globSync(`${apt}/cache/archives/*.deb`).sort()
+  return globSync(`${archives}/*.deb`).sort()
 }
 
 /** Returns the mirrors of Debian that the apt of this machine uses, as lines of a sources.list. */

@@ -17,6 +17,7 @@ import { addOperatorFlags, type OperatorFlags } from './flags.ts'
 import { secretOf } from './open.ts'
 import { operatorContext } from './operator.ts'
 import { printJson, printMembers } from './print.ts'
+import { addDistributeCommand } from './store-distribute.ts'
 
 const copyHelp = `
 Copies the store of these settings into an empty one: from SQLite to PostgreSQL, or back. Servers go on while it copies,
@@ -56,11 +57,11 @@ interface CopyFlags extends OperatorFlags {
   readonly pause?: true
 }
 
-/** Adds `lychgate store …`: moves what is stored into another database, or divides it. */
+/** Adds `lychgate store …`: moves what is stored into another database, divides it, or spreads it over machines. */
 export function addStoreCommands(program: Command): void {
   const group = program
     .command('store')
-    .description('move the store: SQLite to PostgreSQL, or back; divide its audit log')
+    .description('move the store, divide its audit log, or spread it over several machines')
   const copy = group
     .command('copy')
     .description('copy everything into an empty store, while servers run')
@@ -73,6 +74,7 @@ export function addStoreCommands(program: Command): void {
     .command('partition')
     .description('divide the audit log into partitions (PostgreSQL)')
   addOperatorFlags(partition, partitionHelp).action(storePartition)
+  addDistributeCommand(group)
 }
 
 async function storeCopy({ to, pause, ...flags }: CopyFlags): Promise<void> {

@@ -503,6 +503,7 @@ export const auditEventNames = [
   'store-moved',
   'store-resumed',
   'store-partitioned',
+  'store-distributed',
 ] as const
 
 export type AuditEventName = (typeof auditEventNames)[number]

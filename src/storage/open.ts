@@ -1,6 +1,7 @@
 import type { Condition } from '../domain/decision.ts'
 import type { Seconds } from '../domain/model.ts'
 import type { CopyEnd } from './copy.ts'
+import type { Distributed } from './postgres/distribution.ts'
 import type { Store, StoreFacts, StoreOptions } from './store.ts'
 
 /**
@@ -65,4 +66,13 @@ export async function openCopyEnd(url: string): Promise<CopyEnd> {
   }
   const { openPostgresEnd } = await import('./postgres/copy-end.ts')
   return await openPostgresEnd(url)
+}
+
+/**
+ * Spreads the tables of a PostgreSQL store that no server uses over the workers of Citus.
+ * @throws {Error} with one line for the operator; then nothing was changed.
+ */
+export async function distributeStore(url: string): Promise<Distributed> {
+  const { distribute } = await import('./postgres/distribution.ts')
+  return await distribute(url)
 }

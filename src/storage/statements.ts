@@ -55,6 +55,8 @@ export interface Dialect {
   readonly textAt: (json: SQL, object: string, member: string) => SQL
   /** Converts the id of a grant to its primary key. */
   readonly grantKey: (id: SQL) => SQL
+  /** Whether what a grant was exchanged for has ended, where no statement can follow the exchanges. */
+  readonly restsOnEnded?: (id: SQLiteColumn) => SQL
   /** Returns the placeholder of the value with this number, from 1. */
   readonly place: (number: number) => string
   /** Returns what keeps others from writing to a table while it is replaced. */
@@ -703,11 +705,18 @@ const exchanged = `'%"exchangedFrom":{%'`
  * Whether a grant was revoked, or the token that it was exchanged for, or one before that. A subject that is not stored
  * was deleted with its client or its user.
  */
-function isRevoked({ tables: { grants, revokedAccessTokens }, textAt, grantKey }: Dialect): SQL {
+function isRevoked(dialect: Dialect): SQL {
+  const { id, revokedAt } = dialect.tables.grants
+  const restsOnEnded = dialect.restsOnEnded?.(id) ?? followsToEnded(dialect)
+  return sql`(${revokedAt} is not null or ${restsOnEnded})`
+}
+
+/** Follows the exchanges of a grant, to one that has ended. */
+function followsToEnded({ tables: { grants, revokedAccessTokens }, textAt, grantKey }: Dialect): SQL {
   const subjectOf = (extra: SQL) =>
     sql`${grantKey(textAt(extra, 'exchangedFrom', 'grantId'))}, ${textAt(extra, 'exchangedFrom', 'tokenId')}`
   const above = sql.raw('above.extra')
-  return sql`(${grants.revokedAt} is not null or (coalesce(${grants.extra}, '') like ${sql.raw(exchanged)} and exists (
+  return sql`(coalesce(${grants.extra}, '') like ${sql.raw(exchanged)} and exists (
     with recursive subject(grant_id, token_id) as (
       select ${subjectOf(sql`${grants.extra}`)}
       union select ${subjectOf(above)} from subject join ${grants} as above on above.id = subject.grant_id
@@ -715,7 +724,7 @@ function isRevoked({ tables: { grants, revokedAccessTokens }, textAt, grantKey }
     select 1 from subject left join ${grants} as above on above.id = subject.grant_id
     left join ${revokedAccessTokens} as single
       on single.grant_id = subject.grant_id and single.token_id = subject.token_id
-    where above.id is null or above.revoked_at is not null or single.token_id is not null)))`
+    where above.id is null or above.revoked_at is not null or single.token_id is not null))`
 }
 
 /** Numbers the records of a kind by client, in the order of their making. */

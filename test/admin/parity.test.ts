@@ -24,6 +24,7 @@ const local: Readonly<Record<string, string>> = {
   'store copy': 'moves the store of the host into another database',
   'store partition': 'changes how the database of the host stores its tables',
   'store resume': 'lets servers write again to a store of the host that was moved',
+  'store distribute': 'spreads the store of the host over several machines, while no server runs',
   restore: 'replaces the database of the host',
   'config print': 'reads the configuration of the host',
   'config validate': 'reads the configuration of the host before a server has it',

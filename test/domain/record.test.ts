@@ -67,7 +67,7 @@ t.test('what clients and the audit log are stored with stays, too', async (t) =>
     'upstream-added upstream-changed upstream-deleted',
     'group-created group-changed group-deleted group-member-added group-member-removed',
     'key-made key-rotated key-changed key-retired key-reseal-begun key-resealed store-moved store-resumed',
-    'store-partitioned',
+    'store-partitioned store-distributed',
   ]
   t.strictSame(auditEventNames, names.join(' ').split(' '))
 })

@@ -42,6 +42,8 @@ t.test('nothing else in the server opens a connection', async (t) => {
     'outbound/exchange.ts',
     'outbound/mailer.ts',
     'postgres/copy-end.ts',
+    // Only a command loads it.
+    'postgres/distribution.ts',
     'postgres/examine-postgres.ts',
     'postgres/open-pool.ts',
     'postgres/partition-log.ts',

@@ -7,6 +7,7 @@ import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { appliedMigrations } from './open-pool.ts'
 import { aheadOf, type PartitionedLog, partitionsAhead, readPartitions } from './partitions.ts'
+import { isDistributed, recoversSoon, recovery } from './placement.ts'
 import { numbers, run } from './prepared.ts'
 
 const oldestVersion = 15
@@ -46,19 +47,22 @@ async function factsOf(
 ): Promise<StoreFacts & { readonly isStandby: boolean }> {
   const settings = await client.query(
     `select current_setting('server_version') as version, current_setting('fsync') as fsync,
-      current_setting('wal_compression') as compression, pg_is_in_recovery() as standby`,
+      current_setting('wal_compression') as compression, pg_is_in_recovery() as standby,
+      (select setting::int from pg_settings where name = 'citus.recover_2pc_interval') as interval`,
   )
-  const { version, fsync, compression, standby } = settings.rows[0] ?? {}
+  const { version, fsync, compression, standby, interval } = settings.rows[0] ?? {}
   const before = systemClock()
   const instant = await client.query('select extract(epoch from clock_timestamp())::bigint as at')
   const clock = { before, at: Number(instant.rows[0]?.at), after: systemClock() }
   const schema = await schemaOf(client)
+  const distributed = await isDistributed(client)
   return {
-    engine: `PostgreSQL ${version}`,
+    engine: `PostgreSQL ${version}${distributed ? ' with Citus' : ''}`,
     schema,
     faults: [
       ...serverFaults(String(version), fsync === 'off', standby === true),
       ...partitionFaults(await readPartitions(client)),
+      ...(distributed && !recoversSoon(interval) ? [recoversLate] : []),
     ],
     advice: compression === 'off' ? [uncompressed] : [],
     clock,
@@ -72,6 +76,13 @@ const uncompressed: StoreFault = {
   expected: 'wal_compression = lz4: a third of the bytes of a refresh',
   found: 'wal_compression = off',
   remedy: 'wal_compression = lz4   (in postgresql.conf)',
+}
+
+const recoversLate: StoreFault = {
+  said: 'after a worker of Citus was lost, revoked tokens can work for a while',
+  expected: 'citus.recover_2pc_interval of at most a second',
+  found: 'a longer one',
+  remedy: recovery,
 }
 
 function* serverFaults(version: string, isUnsafe: boolean, isStandby: boolean): Generator<StoreFault> {

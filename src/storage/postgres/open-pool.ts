@@ -4,6 +4,7 @@ import pg from 'pg'
 import { connectionFault } from '../../domain/server-url.ts'
 import { type AppliedMigration, assertOurs, isServed, migrateAll, schemaState } from '../migrations.ts'
 import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
+import { isDistributed } from './placement.ts'
 import { codeOf, numbers } from './prepared.ts'
 
 /** Any constant: held while migrating, so that servers starting together do it once. */
@@ -17,7 +18,7 @@ export const migrationLock = 0x6c796368
 export async function openPool(
   url: string,
   { connections, waitMilliseconds }: Required<StoreOptions>,
-): Promise<pg.Pool> {
+): Promise<OpenPool> {
   const statementMilliseconds = longestStatement(waitMilliseconds)
   const pool = new pg.Pool({
     ...numbers,
@@ -36,14 +37,19 @@ export async function openPool(
   pool.on('error', () => undefined)
   try {
     await assertUsable(pool)
-    await applyMigrations(pool)
-    return pool
+    return { pool, isDistributed: await applyMigrations(pool) }
   } catch (fault) {
     await pool.end()
     throw new Error(`the PostgreSQL database cannot be used: ${connectionFault(url, fault)}`, {
       cause: translate(fault),
     })
   }
+}
+
+interface OpenPool {
+  readonly pool: pg.Pool
+  /** Its grants are on several machines. */
+  readonly isDistributed: boolean
 }
 
 /** No statement runs longer, the server ends it: with whatever it waits for, and then some work. */
@@ -101,7 +107,8 @@ async function isShared(pool: pg.Pool, pid: number): Promise<boolean> {
   return rows[0]?.pid === pid
 }
 
-async function applyMigrations(pool: pg.Pool): Promise<void> {
+/** Applies what is missing. @returns Whether the tables are distributed. */
+async function applyMigrations(pool: pg.Pool): Promise<boolean> {
   const client = await pool.connect()
   try {
     // All of it for a transaction only: behind a pooler the session is another client's in the next moment.
@@ -110,8 +117,9 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
     const applied = await appliedMigrations(client)
     const state = schemaState('postgres', applied)
     assertOurs(state)
-    if (isServed(state)) return
-    await migrateAll('postgres', drizzle(client))
+    const distributed = await isDistributed(client)
+    if (!isServed(state)) await migrateAll('postgres', drizzle(client))
+    return distributed
   } finally {
     // Ends the connection, and with it the transaction if it was not committed.
     client.release(true)
@@ -143,7 +151,7 @@ export function translate(fault: unknown): unknown {
   const error = fault instanceof DrizzleQueryError ? fault.cause : fault
   const code = codeOf(error)
   if (code === '23505') return new RecordExists(error)
-  if (unavailable.test(code) || network.test(code)) return new StoreUnavailable(error)
+  if (unavailable.test(code) || network.test(code) || isLostWorker(error)) return new StoreUnavailable(error)
   if (code === '' && isDriverError(error)) return new StoreUnavailable(error)
   return error
 }
@@ -151,6 +159,11 @@ export function translate(fault: unknown): unknown {
 /** Whether a transaction lost against another (serialization failure, deadlock) and may be tried again. */
 export function isConflict(fault: unknown): boolean {
   return ['40001', '40P01'].includes(codeOf(fault))
+}
+
+/** Citus reports what it does not get from a worker as an internal error, by its message alone. */
+function isLostWorker(fault: unknown): boolean {
+  return codeOf(fault) === 'XX000' && fault instanceof Error && /\bconnection\b/i.test(fault.message)
 }
 
 function isDriverError(fault: unknown): boolean {

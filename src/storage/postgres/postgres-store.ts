@@ -1,15 +1,15 @@
-import { hash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { readContents, writeContents } from '../contents.ts'
 import { createStore } from '../create-store.ts'
 import type { ReadStep, Script } from '../script.ts'
 import { type Store, type StoreOptions, StoreUnavailable } from '../store.ts'
+import { buildDistributedStatements, followExchanges, lockOwners } from './distributed-script.ts'
 import { createKeyQueue } from './key-queue.ts'
 import { isConflict, longestStatement, openPool, translate } from './open-pool.ts'
 import { sweepPartitions } from './partitions.ts'
-import { dialect, run } from './prepared.ts'
-import { transaction } from './transaction.ts'
+import { dialect, plainStatements, run } from './prepared.ts'
+import { lockNumber, transaction } from './transaction.ts'
 
 /** How often a transaction that lost against another is tried in all. */
 const attempts = 5
@@ -18,7 +18,10 @@ const longestMilliseconds = 3_600_000
 
 /** The store in a PostgreSQL database: one transaction a decision, under a lock on the key it decides about. */
 export async function openPostgresStore(url: string, options: Required<StoreOptions>): Promise<Store> {
-  const pool = await openPool(url, options)
+  const { pool, isDistributed } = await openPool(url, options)
+  const statements = isDistributed ? buildDistributedStatements() : plainStatements
+  const toRead = <T>(script: Script<T>) => (isDistributed ? followExchanges(script) : script)
+  const toDecide = <T>(script: Script<T>) => (isDistributed ? lockOwners(script) : script)
   const inTurn = createKeyQueue(options.waitMilliseconds)
   // Longer than the server gives a statement, which is what ends it as a rule.
   const loanMilliseconds = longestStatement(options.waitMilliseconds) + 1000
@@ -55,7 +58,7 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
   async function inTransaction<T>(begin: string, script: () => Script<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await withConnection((client) => transaction(client, begin, script()))
+        return await withConnection((client) => transaction(client, begin, toDecide(script()), statements))
       } catch (fault) {
         if (!isConflict(fault)) throw fault
         if (attempt === attempts) throw new StoreUnavailable(fault)
@@ -85,7 +88,9 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
   async function runTogether(readings: readonly Reading[]): Promise<void> {
     try {
       const settled = await withConnection(async (client) => {
-        const ended = await Promise.allSettled(readings.map(({ script }) => run(client, script)))
+        const ended = await Promise.allSettled(
+          readings.map(({ script }) => run(client, toRead(script), statements)),
+        )
         const faults = ended.flatMap((one) => (one.status === 'rejected' ? [translate(one.reason)] : []))
         const lost = faults.find((fault) => fault instanceof StoreUnavailable)
         if (lost !== undefined) throw lost
@@ -153,9 +158,7 @@ interface Reading {
  * before the read, so that the read's snapshot shows everything earlier decisions wrote, in other tables too.
  */
 function beginLocked(names: readonly string[]): string {
-  const locks = names.map(
-    (name) => `select pg_advisory_xact_lock(${hash('sha256', name, 'buffer').readBigInt64BE()})`,
-  )
+  const locks = names.map((name) => `select pg_advisory_xact_lock(${lockNumber(name)})`)
   return ['begin', ...locks].join('; ')
 }
 

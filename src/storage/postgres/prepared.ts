@@ -1,12 +1,13 @@
 import { type Query, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import pg from 'pg'
 import type { QueuedWrite, ReadStep, Script } from '../script.ts'
 import { binder, buildReads, buildWrites, type Dialect, type Read } from '../statements.ts'
 import * as tables from './schema.ts'
 
 /** A statement that a connection prepares at its first use, by its name. */
-interface Named {
+export interface Named {
   readonly name: string
   readonly text: string
   readonly bind: (values: object) => unknown[]
@@ -43,41 +44,59 @@ export const numbers = {
   },
 } as pg.ClientConfig // its types leave the format of a parser open
 
-const [finding, transacting, writing, writingExactly] = buildAll()
+/** Every statement, by its name. */
+export interface Statements {
+  /** Reads outside of a transaction. */
+  readonly finding: ReadonlyMap<string, Named>
+  /** Reads in a transaction that decides about them: the rows stay locked until it ends. */
+  readonly transacting: ReadonlyMap<string, Named>
+  readonly writing: ReadonlyMap<string, Named>
+  /** Writes that fail unless they change a row. */
+  readonly writingExactly: ReadonlyMap<string, Named>
+}
+
+/** Those of a database on one machine. */
+export const plainStatements = buildStatements(dialect)
 
 /** Runs a script that reads, one step after the other. */
-export async function run<T>(client: pg.ClientBase, script: Script<T>): Promise<T> {
+export async function run<T>(
+  client: pg.ClientBase,
+  script: Script<T>,
+  statements: Statements = plainStatements,
+): Promise<T> {
+  const reading = { ...statements, reading: statements.finding }
   let step = script.next()
-  while (!step.done) step = script.next(await perform(client, step.value, finding))
+  while (!step.done) step = script.next(await perform(client, step.value, reading))
   return step.value
 }
 
-/**
- * Returns the rows of a statement that reads, and how many rows a statement that writes changed.
- * @param reading In a transaction that decides about what it reads, the rows stay locked until it ends.
- */
+/** Returns the rows of a statement that reads, and how many rows a statement that writes changed. */
 export async function perform(
   client: pg.ClientBase,
   step: ReadStep,
-  reading: ReadonlyMap<string, Named> = transacting,
+  statements: Pick<Statements, 'writing'> & { readonly reading: Statements['finding'] },
 ): Promise<unknown> {
-  if ('together' in step) return Promise.all(step.together.map((one) => perform(client, one, reading)))
+  if ('together' in step) return Promise.all(step.together.map((one) => perform(client, one, statements)))
   if ('text' in step) return (await client.query(step.text, [...step.values])).rows
   const { statement, values } = step
-  const read = reading.get(statement)
+  const read = statements.reading.get(statement)
   // No text in PostgreSQL contains U+0000; asking for one is an error there, and nothing is found here.
   if (read !== undefined && Object.values(values).some(containsNull)) return []
-  const { rows, rowCount } = await client.query(bound(read ?? writing.get(statement), step))
+  const { rows, rowCount } = await client.query(bound(read ?? statements.writing.get(statement), step))
   return read === undefined ? rowCount : rows
 }
 
 /** Whether a step changes nothing. Of a text this is not known. */
 export function isRead(step: ReadStep): boolean {
-  return 'together' in step || ('statement' in step && transacting.has(step.statement))
+  return 'together' in step || ('statement' in step && plainStatements.transacting.has(step.statement))
 }
 
 /** Sends a write. If it has to be exact and does not change one row, the database itself fails the transaction. */
-export async function send(client: pg.ClientBase, write: QueuedWrite): Promise<void> {
+export async function send(
+  client: pg.ClientBase,
+  write: QueuedWrite,
+  { writing, writingExactly }: Statements,
+): Promise<void> {
   const { statement, exact } = write
   try {
     await client.query(bound((exact === undefined ? writing : writingExactly).get(statement), write))
@@ -106,19 +125,26 @@ export function codeOf(fault: unknown): string {
   return fault instanceof Error && 'code' in fault ? String(fault.code) : ''
 }
 
-function buildAll() {
-  const reads = Object.entries<Read>(buildReads(dialect))
-  const writes = Object.entries(buildWrites(dialect)).map(([name, query]) => [name, query.toSQL()] as const)
-  return [
-    new Map(reads.map(([name, { query }]) => [name, named(`find_${name}`, query.toSQL())])),
-    new Map(reads.map(([name, read]) => [name, named(`transact_${name}`, lock(read).toSQL())])),
-    new Map(writes.map(([name, query]) => [name, named(name, query)])),
-    new Map(writes.map(([name, query]) => [name, named(`${name}_exactly`, exactly(query))])),
-  ] as const
+/**
+ * Builds every statement.
+ * @param unlocked The tables whose rows no statement locks.
+ */
+export function buildStatements(ofDialect: Dialect, unlocked: readonly SQLiteTable[] = []): Statements {
+  const reads = Object.entries<Read>(buildReads(ofDialect))
+  const writes = Object.entries(buildWrites(ofDialect)).map(([name, query]) => [name, query.toSQL()] as const)
+  return {
+    finding: new Map(reads.map(([name, { query }]) => [name, named(`find_${name}`, query.toSQL())])),
+    transacting: new Map(
+      reads.map(([name, read]) => [name, named(`transact_${name}`, lock(read, unlocked).toSQL())]),
+    ),
+    writing: new Map(writes.map(([name, query]) => [name, named(name, query)])),
+    writingExactly: new Map(writes.map(([name, query]) => [name, named(`${name}_exactly`, exactly(query))])),
+  }
 }
 
 /** Locks the rows that a query finds. */
-function lock({ query, locks, lock }: Read): Read['query'] {
+function lock({ query, lock, ...read }: Read, unlocked: readonly SQLiteTable[]): Read['query'] {
+  const locks = read.locks.filter((table) => !unlocked.includes(table))
   if (locks.length > 0) {
     // `as`: PostgreSQL's builder has it, which this query was built by.
     const lockable = query as Read['query'] & { for(strength: string, config: { of: unknown }): unknown }

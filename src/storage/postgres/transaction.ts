@@ -1,15 +1,22 @@
+import { hash } from 'node:crypto'
 import type pg from 'pg'
 import type { QueuedWrite, Script } from '../script.ts'
 import { StoreUnavailable } from '../store.ts'
-import { isRead, perform, send } from './prepared.ts'
+import { isRead, perform, plainStatements, type Statements, send } from './prepared.ts'
 
 /**
  * Runs a script in a transaction, and waits for the database only where the script reads: what begins the transaction is
  * sent with the first read, and what it writes with the next read or the commit. A lone write needs neither.
  * @param begin Begins the transaction; with a lock it is sent in any case.
  */
-export async function transaction<T>(client: pg.ClientBase, begin: string, script: Script<T>): Promise<T> {
-  const pipeline = new Pipeline(client, begin)
+export async function transaction<T>(
+  client: pg.ClientBase,
+  begin: string,
+  script: Script<T>,
+  statements: Statements = plainStatements,
+): Promise<T> {
+  const pipeline = new Pipeline(client, begin, statements)
+  const deciding = { ...statements, reading: statements.transacting }
   try {
     let step = script.next()
     while (!step.done) {
@@ -20,7 +27,7 @@ export async function transaction<T>(client: pg.ClientBase, begin: string, scrip
       }
       pipeline.flush()
       if (!isRead(step.value)) pipeline.hasWritten = true
-      const reading = perform(client, step.value)
+      const reading = perform(client, step.value, deciding)
       step = script.next(await pipeline.after(reading))
     }
     await pipeline.commit()
@@ -31,10 +38,16 @@ export async function transaction<T>(client: pg.ClientBase, begin: string, scrip
   }
 }
 
+/** Returns the number of an advisory lock. */
+export function lockNumber(name: string): bigint {
+  return hash('sha256', name, 'buffer').readBigInt64BE()
+}
+
 /** What was sent in a transaction and not yet waited for. */
 class Pipeline {
   readonly #client: pg.ClientBase
   readonly #begin: string
+  readonly #statements: Statements
   #hasBegun = false
   hasWritten = false
   #queued: QueuedWrite[] = []
@@ -42,9 +55,10 @@ class Pipeline {
   /** The first one: the database rejects whatever comes after it. */
   #fault: { readonly error: unknown } | undefined
 
-  constructor(client: pg.ClientBase, begin: string) {
+  constructor(client: pg.ClientBase, begin: string, statements: Statements) {
     this.#client = client
     this.#begin = begin
+    this.#statements = statements
   }
 
   queue(write: QueuedWrite): void {
@@ -57,7 +71,7 @@ class Pipeline {
     this.#hasBegun = true
     for (const write of this.#queued.splice(0)) {
       this.hasWritten = true
-      this.#send(send(this.#client, write))
+      this.#send(send(this.#client, write, this.#statements))
     }
   }
 
@@ -83,7 +97,7 @@ class Pipeline {
   async commit(): Promise<void> {
     const [only, another] = this.#queued
     if (!this.#hasBegun && another === undefined) {
-      if (only !== undefined) await send(this.#client, only)
+      if (only !== undefined) await send(this.#client, only, this.#statements)
       return
     }
     this.flush()
