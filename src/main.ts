@@ -38,6 +38,8 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   user: async () => (await import('./cli/user.ts')).addUserCommands,
   group: async () => (await import('./cli/group.ts')).addGroupCommands,
   upstream: async () => (await import('./cli/upstream.ts')).addUpstreamCommands,
+  scope: async () => (await import('./cli/scope.ts')).addScopeCommands,
+  resource: async () => (await import('./cli/resource.ts')).addResourceCommands,
   apply: async () => (await import('./cli/files/apply.ts')).addApplyCommand,
   export: async () => (await import('./cli/files/export.ts')).addExportCommand,
   grant: async () => (await import('./cli/grant.ts')).addGrantCommands,

@@ -15,10 +15,10 @@ const mostLines = {
   protocol: {
     folders: /^(?:domain|specs|clients|keys|guard|outbound)$/,
     // 1,380 of them are the client side: sign-in with an upstream.
-    lines: 21_440,
+    lines: 21_760,
   },
   'users and pages': { folders: /^(?:users|pages)$/, lines: 11_220 },
-  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 20_720 },
+  'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 21_760 },
   dev: { folders: /^dev$/, lines: 6_550 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_030 },
   // 200 of them replay recorded clients.
@@ -26,7 +26,7 @@ const mostLines = {
   // Partitions take 250 of them.
   storage: { folders: /^storage$/, lines: 6_050 },
 }
-const restOfLines = 7_650
+const restOfLines = 7_830
 
 /** Longer files: what they list would have to be read together anyway. */
 const long = {

@@ -3,8 +3,9 @@ import type { Origins } from '../config/setting.ts'
 import { clientExaminer } from '../doctor/clients.ts'
 import { examineInside } from '../doctor/inside.ts'
 import { signInOf, subjectOf } from '../domain/jwt-access-token.ts'
+import type { LiveDefinitions } from '../feature/definitions.ts'
 import type { AppDeps, Deps, Development, Needs, OwnGuardOptions } from '../feature/deps.ts'
-import { describeService } from '../feature/service.ts'
+import { describeService, liveService } from '../feature/service.ts'
 import { declared } from '../features.ts'
 import { authenticationOf, callerKind } from '../guard/access.ts'
 import { type Access, guard, type Rejected } from '../guard/guard.ts'
@@ -19,11 +20,16 @@ import { createPasswordQueue } from '../users/passwords.ts'
  * Computes once what plugins need in addition to the application's options.
  * @throws {Error} for a development server with a production configuration.
  */
-export function appDepsOf(base: Deps, development?: Development, origins: Origins = new Map()): AppDeps {
+export function appDepsOf(
+  base: Deps,
+  definitions: LiveDefinitions,
+  development?: Development,
+  origins: Origins = new Map(),
+): AppDeps {
   const { config } = base
   if (development !== undefined && config.mode !== 'dev')
     throw new Error('a production server has nothing of a development server')
-  const service = describeService(config, declared)
+  const service = liveService(() => describeService(config, declared), definitions.revision)
   const examineLastClients = clientExaminer(base, Object.entries(declared.clientProfiles))
   const { peers } = base
   const checkHash = createPasswordQueue(
@@ -34,6 +40,7 @@ export function appDepsOf(base: Deps, development?: Development, origins: Origin
   return {
     ...base,
     service,
+    definitions,
     declared,
     fetchUrl: createGuardedFetch({
       limits: {
@@ -51,7 +58,7 @@ export function appDepsOf(base: Deps, development?: Development, origins: Origin
       return { findings, ...(clients && { clientsAt: clients.at }) }
     },
     guard: ownGuard({ ...base, service }),
-    settings: () => settingsOf(config, origins),
+    settings: () => settingsOf(definitions.fileConfig, origins),
   }
 }
 

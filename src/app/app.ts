@@ -2,10 +2,11 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { arrival } from '../doctor/arrival.ts'
 import { forwarding } from '../doctor/forwarding.ts'
+import { openDefinitions } from '../feature/definitions.ts'
 import type { AppOptions, Deps } from '../feature/deps.ts'
 import { registerAll } from '../feature/feature.ts'
 import { closeSeams, createSeams } from '../feature/seams.ts'
-import { registerFeatures } from '../features.ts'
+import { declared, registerFeatures } from '../features.ts'
 import { protectedApi } from '../guard/protected-api/plugin.ts'
 import { adminListener } from '../http/admin-listener.ts'
 import { tracedWork } from '../http/after-response.ts'
@@ -13,6 +14,7 @@ import { clientAuthentication } from '../http/client-authentication.ts'
 import { clientKeys } from '../http/client-keys.ts'
 import { cookies } from '../http/cookies.ts'
 import { anyOrigin, openToAnyOrigin } from '../http/cross-origin.ts'
+import { currentDefinitions } from '../http/current-definitions.ts'
 import { documentsFirst } from '../http/documents-first.ts'
 import { drain, health } from '../http/drain.ts'
 import { endpoints } from '../http/endpoints.ts'
@@ -54,10 +56,17 @@ import { keyUpkeep, sweeper } from './maintenance.ts'
  */
 export async function buildApp(baseDeps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const { development, observe, logTo: lines = logLines(), origins } = options
-  const recorded = development?.withRecording(baseDeps)
-  const base = recorded?.deps ?? baseDeps
-  const notices = announcing(baseDeps.config, base.store, (line) => app.log.error(line), tracedWork)
-  const deps = appDepsOf(notices ? { ...base, store: notices.store } : base, development, origins)
+  const definitions = await openDefinitions(baseDeps.store, baseDeps.config, declared.scopes)
+  const currentDeps = { ...baseDeps, config: definitions.config }
+  const recorded = development?.withRecording(currentDeps)
+  const base = recorded?.deps ?? currentDeps
+  const notices = announcing(base.config, base.store, (line) => app.log.error(line), tracedWork)
+  const deps = appDepsOf(
+    notices ? { ...base, store: notices.store } : base,
+    definitions,
+    development,
+    origins,
+  )
   const { config, service } = deps
   const below = { ...deps, prefix: service.prefix }
   const app = Fastify(
@@ -71,6 +80,7 @@ export async function buildApp(baseDeps: Deps, options: AppOptions = {}): Promis
   // Decorators and hooks that everything else builds on.
   await registerAll(app, deps, [methods, errorMapper, clientAuthentication])
   await app.register(requestLog, { lines })
+  await app.register(currentDefinitions, deps)
   await app.register(rejectionRecord, deps)
   await app.register(drain, { seconds: config.drainSeconds })
   await app.register(loadShedding)
@@ -108,7 +118,7 @@ export async function buildApp(baseDeps: Deps, options: AppOptions = {}): Promis
   // Endpoints for clients, from any origin.
   await app.register(async (scope) => {
     await scope.register(openToAnyOrigin)
-    if (development === undefined) await scope.register(documentsFirst)
+    if (development === undefined) await scope.register(documentsFirst, deps)
     await scope.register(token, below)
     await registerFeatures(scope, deps, 'clients')
     await registerAll(scope, below, [publishedKeys, apiDescription, protectedApi])

@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { Operation, Server } from '../admin/operations/operation.ts'
 import type { Config } from '../config/schema.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
+import { type LiveDefinitions, openDefinitions } from '../feature/definitions.ts'
 import { describeService } from '../feature/service.ts'
 import { declared, features } from '../features.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
@@ -28,10 +29,7 @@ export interface NamedUser extends Json {
 }
 
 /** A group that a command names. */
-export interface NamedGroup extends Json {
-  readonly group_id: string
-  readonly name: string
-}
+export type NamedGroup = Json & { readonly group_id: string; readonly name: string }
 
 /** The scopes of the admin API for what reads and for what changes users. */
 export const [readsUsers, changesUsers] = [
@@ -118,11 +116,12 @@ export function operatorOn(
     async (operation, params, { body, query = {}, tag: seen }) => {
       const { assertMatches } = await import('../admin/operations/rules.ts')
       if (operation.body !== undefined) await assertBody(operation.body, body ?? {})
+      const definitions = await openDefinitions(store, config, declared.scopes)
       const outcome = await operation
         .perform(
           {
-            deps: { config, store, random: systemRandom, clock: systemClock },
-            server: serverOf(store, config),
+            deps: { config: definitions.config, store, random: systemRandom, clock: systemClock },
+            server: serverOf(store, definitions),
             caller: undefined,
             context: { ...operatorContext(), ...(file !== undefined && { facts: { file } }) },
             body,
@@ -200,10 +199,11 @@ async function assertBody(schema: TSchema, body: object): Promise<void> {
 }
 
 /** What a command opens on a store for the operations that need it. */
-function serverOf(store: Store, config: Config): Server {
+function serverOf(store: Store, { config, configured }: LiveDefinitions): Server {
   return {
     openKeys: () => openConfiguredKeys(store, config),
     service: () => describeService(config, declared),
+    definitions: () => ({ configured, changed: async () => {} }),
     preview: () => Promise.reject(new CommandFailed('a running server says it')),
     settings: () => [],
     async openDocuments() {

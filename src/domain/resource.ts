@@ -30,6 +30,16 @@ export interface AccessTokenTerms {
   readonly seconds: Seconds
 }
 
+/** Whether a text identifies a resource, RFC 8707 §2: an absolute URI without a fragment. */
+export function isResourceIdentifier(text: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:[\w\-.~:/?[\]@!$&'()*+,;=%]+$/i.test(text) && URL.canParse(text)
+}
+
+/** Clients write an empty path with or without its slash, RFC 3986 §6.2.3: both name one resource. */
+export function withoutEmptyPath(identifier: string): string {
+  return identifier.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/?#]+)\/$/i, '$1')
+}
+
 /** Looks resources up by the identifiers clients send. */
 export function indexResources(own: Resource, others: readonly Resource[]): Resources {
   const all = [own, ...others]

@@ -228,6 +228,9 @@ export const groupsScope: CatalogueScope = {
   claims: ['groups'],
 }
 
+/** Scopes with claims of their own, OpenID Connect Core §5.4. */
+export const standardScopes = ['openid', 'profile', 'email', 'address', 'phone'] as const
+
 /** Returns the scope of this name if it has its own words in every language of the pages. */
 export function shippedScope(name: unknown): CatalogueScope | undefined {
   return [...defaultScopeCatalogue, groupsScope, offlineAccess].find((scope) => scope.name === name)

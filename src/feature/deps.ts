@@ -17,6 +17,7 @@ import type { GuardedFetch } from '../outbound/guarded-fetch.ts'
 import type { Store } from '../storage/store.ts'
 import type { Peers } from '../system/peers.ts'
 import type { Clock, RandomSource } from '../system/system.ts'
+import type { LiveDefinitions } from './definitions.ts'
 import type { DeclaredScopes, Service } from './service.ts'
 
 declare module 'fastify' {
@@ -84,6 +85,8 @@ export type PublishedClientDeps = Pick<Deps, 'config' | 'store' | 'clock'> &
 /** Deps, and what buildApp computes from them once. */
 export interface AppDeps extends Deps {
   readonly service: Service
+  /** The scopes and resources that operators store; those in force are in `config` and `service`. */
+  readonly definitions: LiveDefinitions
   readonly checkPassword: PasswordCheck
   /** Every setting and where it comes from, passwords masked. */
   readonly settings: () => readonly Setting[]

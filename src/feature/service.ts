@@ -113,6 +113,42 @@ export function describeService(
   }
 }
 
+/**
+ * Returns the service of a configuration whose scopes and resources change. What follows from them is described again
+ * for another revision; take it from the service at each use.
+ */
+export function liveService(describe: () => Service, revision: () => number): Service {
+  let [described, at] = [describe(), revision()]
+  const now = () => {
+    if (revision() !== at) [described, at] = [describe(), revision()]
+    return described
+  }
+  return {
+    ...described,
+    get catalogue() {
+      return now().catalogue
+    },
+    get scopes() {
+      return now().scopes
+    },
+    get openScopes() {
+      return now().openScopes
+    },
+    get userScopes() {
+      return now().userScopes
+    },
+    get scopeClaims() {
+      return now().scopeClaims
+    },
+    get resources() {
+      return now().resources
+    },
+    get allResources() {
+      return now().allResources
+    },
+  }
+}
+
 /** Returns the claims of an access token that follow from its grant and its client; undefined if there are none. */
 export function tokenClaimsOf(
   { tokenClaims }: Pick<Service, 'tokenClaims'>,

@@ -63,6 +63,16 @@ export function serveDocument(app: FastifyInstance, paths: readonly string[], do
   }
 }
 
+/** Returns the content of a document that follows from a source: it is built again when that is another object. */
+export function contentFrom(source: () => object, build: () => object): Document['content'] {
+  let written: { readonly from: object; readonly content: object } | undefined
+  return () => {
+    const from = source()
+    if (written?.from !== from) written = { from, content: build() }
+    return written.content
+  }
+}
+
 /** Whether `If-None-Match` has this tag, RFC 9110 §13.1.2. */
 export function hasTag(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Needs } from '../feature/deps.ts'
 import { hasTag, type WrittenDocument } from './document.ts'
 import { tenths } from './log.ts'
 import { httpFault } from './malformed-http.ts'
@@ -34,8 +35,8 @@ interface Sent extends WrittenDocument {
  * a GET of the exact path: every other request is routed, and so are all from the moment the server stops. The
  * response, its line in the log and what it says about the proxy are the same either way.
  */
-export const documentsFirst = fp(
-  async (app) => {
+export const documentsFirst = fp<Needs<'definitions'>>(
+  async (app, { definitions }) => {
     const documents = new Map<string, (request: IncomingMessage, response: Response) => boolean>()
     app.decorate('sharedDocuments', {
       add: (path, cacheControl, write) => {
@@ -85,7 +86,10 @@ export const documentsFirst = fp(
     if (route === undefined || others.length > 0) throw new Error('documents: another one handles requests')
     app.server.removeAllListeners('request')
     app.server.on('request', (request, response) => {
-      const send = isOpen && !app.isDraining() ? documents.get(request.url ?? '') : undefined
+      // What operators stored is read before a document is sent: that takes a turn.
+      const isFixed = definitions.revision() === 0
+      const isReady = isFixed && isOpen && !app.isDraining()
+      const send = isReady ? documents.get(request.url ?? '') : undefined
       const isSent =
         send !== undefined &&
         request.method === 'GET' &&

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Plugin } from '../feature/deps.ts'
 import type { Service } from '../feature/service.ts'
 import { readTextAsset } from '../system/assets.ts'
-import { documentResponses, serveDocument } from './document.ts'
+import { contentFrom, documentResponses, serveDocument } from './document.ts'
 
 /**
  * The security schemes of the description (OpenAPI 3.1 §4.8.27): with the flow, its URLs and every scope, tools such as
@@ -64,12 +64,8 @@ export const apiDescription: Plugin<'config' | 'service'> = async (app, { config
       paths: Object.fromEntries(served),
     }
   }
-  let content: object | undefined
   serveDocument(app, ['/openapi.json'], {
-    content: () => {
-      content ??= describe()
-      return content
-    },
+    content: contentFrom(() => service.catalogue, describe),
     maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
     schema: {
       operationId: 'apiDescription',

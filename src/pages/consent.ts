@@ -87,7 +87,7 @@ interface AskedConsent {
 /** Returns a function that returns the model of a page that asks for consent, RFC 6749 §10.2. */
 export function consentModel(app: FastifyInstance, deps: Needs<'config' | 'clock' | 'service' | 'declared'>) {
   const { config, service, declared } = deps
-  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  const scopesIn = scopesFor(service, app.texts, declared.scopes)
   return async (
     { client, user, reply, sent, now }: ConsentVisit & { readonly sent: Parameters; readonly now: Seconds },
     { scope, resource, outlives, isDevice }: AskedConsent,

@@ -7,6 +7,7 @@ import {
   completeCatalogue,
   defaultScopeCatalogue,
 } from '../domain/scope-catalogue.ts'
+import type { Service } from '../feature/service.ts'
 import { memoize } from './i18n/html.ts'
 import type { I18n } from './i18n/i18n.ts'
 
@@ -62,7 +63,7 @@ export function layOutScope(
  * @param added The scopes of features, whose texts are shipped, too.
  */
 export function scopesFor(
-  catalogue: readonly CatalogueScope[],
+  service: Pick<Service, 'catalogue'>,
   texts: I18n,
   added: AddedScopes = {},
 ): (language: string) => readonly CatalogueScope[] {
@@ -77,5 +78,13 @@ export function scopesFor(
     }
     return { ...scope, group: inLanguage('group'), description: inLanguage('description') }
   }
-  return memoize((language) => catalogue.map((scope) => translate(scope, language)))
+  const translated = (catalogue: Service['catalogue']) => ({
+    catalogue,
+    in: memoize((language) => catalogue.map((scope) => translate(scope, language))),
+  })
+  let current = translated(service.catalogue)
+  return (language) => {
+    if (current.catalogue !== service.catalogue) current = translated(service.catalogue)
+    return current.in(language)
+  }
 }

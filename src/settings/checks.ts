@@ -4,6 +4,7 @@ import { type AttributeEntry, type Config, exampleSecret, type ResourceEntry } f
 import { attributeFault, isAttributeName } from '../domain/attributes.ts'
 import { isGroupName } from '../domain/group.ts'
 import { isLocalized } from '../domain/localized.ts'
+import { isResourceIdentifier, withoutEmptyPath } from '../domain/resource.ts'
 import { howToEncode, isUnambiguousUrl } from '../domain/server-url.ts'
 import { features } from '../features.ts'
 import { keyPolicy } from '../keys/key-policy.ts'
@@ -326,16 +327,6 @@ function* resourceScopeFaults(
   for (const [index, name] of scopes.entries()) {
     if (!names.has(name)) yield `${option}.scopes.${index}: ${name} is not in the scope catalogue`
   }
-}
-
-/** Clients write an empty path with or without its slash, RFC 3986 §6.2.3: both name one resource. */
-function withoutEmptyPath(identifier: string): string {
-  return identifier.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/?#]+)\/$/i, '$1')
-}
-
-/** The characters of a URI, RFC 3986 §2, without the fragment's mark. */
-function isResourceIdentifier(text: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:[\w\-.~:/?[\]@!$&'()*+,;=%]+$/i.test(text) && URL.canParse(text)
 }
 
 /** Yields what is wrong with the settings of the pages: colour, links, language and texts. */

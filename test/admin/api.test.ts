@@ -198,6 +198,16 @@ async function addPersonalToken() {
   await store.write(insert(personalTokenKind, record))
   return [id, idOfPersonalToken(record)]
 }
+function someApi(kind: 'scopes' | 'resources') {
+  const id = systemRandom(8).toString('hex')
+  return kind === 'scopes'
+    ? { name: `${id}:read`, group: 'Invoices', access: 'read', description: 'Amounts' }
+    : { identifier: `https://${id}.example`, name: 'Invoices', scopes: ['courses:read'] }
+}
+async function addApi(kind: 'scopes' | 'resources') {
+  const { body, etag } = await call(strong.access_token, 'POST', `/${kind}`, { body: someApi(kind) })
+  return { id: String(body['name'] === 'Invoices' ? body['identifier'] : body['name']), etag }
+}
 async function denyDocument() {
   const url = `https://client.example/${systemRandom(8).toString('hex')}.json`
   await call(strong.access_token, 'POST', `/client-documents/${encodeURIComponent(url)}/deny`)
@@ -365,6 +375,27 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   listPendingDeliveries: async () => ({}),
   listFinishedDeliveries: async () => ({}),
   listResources: async () => ({}),
+  readResource: async () => ({ id: (await addApi('resources')).id }),
+  addResource: async () => ({ body: someApi('resources') }),
+  changeResource: async () => {
+    const { id, etag } = await addApi('resources')
+    return { id, headers: { 'if-match': etag }, body: { name: 'Other' } }
+  },
+  deleteResource: async () => {
+    const { id, etag } = await addApi('resources')
+    return { id, headers: { 'if-match': etag } }
+  },
+  listScopes: async () => ({}),
+  readScope: async () => ({ id: (await addApi('scopes')).id }),
+  addScope: async () => ({ body: someApi('scopes') }),
+  changeScope: async () => {
+    const { id, etag } = await addApi('scopes')
+    return { id, headers: { 'if-match': etag }, body: { description: 'Other' } }
+  },
+  deleteScope: async () => {
+    const { id, etag } = await addApi('scopes')
+    return { id, headers: { 'if-match': etag } }
+  },
   listKeys: async () => ({}),
   rotateKeys: async () => ({ body: { algorithms: ['ES256'] } }),
   retireKey: async () => {

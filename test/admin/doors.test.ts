@@ -211,6 +211,20 @@ async function aToken(): Promise<Subject> {
   return { token: nameOfToken(record) }
 }
 
+const words = { group: 'Bills', access: 'read', description: 'All bills' }
+
+async function aScope(): Promise<Subject> {
+  const scope = `${fresh('scope')}:read`
+  await call('POST', '/scopes', { name: scope, ...words })
+  return { scope }
+}
+
+async function aResource(): Promise<Subject> {
+  const resource = `https://${fresh('api')}.example`
+  await call('POST', '/resources', { identifier: resource, name: 'Bills', scopes: ['courses:read'] })
+  return { resource }
+}
+
 async function aPersonalToken(): Promise<Subject> {
   const user = await aUser()
   const described = { name: 'CI', scope: ['admin:users:read'], seconds: 900 }
@@ -412,6 +426,47 @@ const acts: Readonly<Record<string, Act>> = {
     api: ({ user, token }) => call('DELETE', `${path('users', user)}${path('personal-tokens', token)}`),
     page: ({ user, token = '' }) => submit(`${path('users', user)}/tokens`, { revoke: token }),
     command: ({ username = '', token = '' }) => command(['user', 'revoke-token', '--yes', username, token]),
+  },
+  addScope: {
+    of: async () => ({ scope: `${fresh('scope')}:read` }),
+    api: ({ scope }) => call('POST', '/scopes', { name: scope, ...words }),
+    page: ({ scope = '' }) => submit('/apis/scopes/add', { name: scope, ...words }),
+    command: ({ scope = '' }) =>
+      command(['scope', 'add', scope, '--group', 'Bills', '--access', 'read', '--description', 'All bills']),
+  },
+  changeScope: {
+    of: aScope,
+    api: ({ scope }) => call('PATCH', path('scopes', scope), { description: 'Some' }),
+    page: ({ scope }) => submit(path('apis', 'scopes', scope), { ...words, description: 'Some' }),
+    command: ({ scope = '' }) => command(['scope', 'set', scope, '--description', 'Some']),
+  },
+  deleteScope: {
+    of: aScope,
+    api: ({ scope }) => call('DELETE', path('scopes', scope)),
+    page: ({ scope = '' }) => submit(path('apis', 'scopes', scope, 'delete'), { confirm: scope }),
+    command: ({ scope = '' }) => command(['scope', 'delete', scope, '--yes']),
+  },
+  addResource: {
+    of: async () => ({ resource: `https://${fresh('api')}.example` }),
+    api: ({ resource }) =>
+      call('POST', '/resources', { identifier: resource, name: 'Bills', scopes: ['courses:read'] }),
+    page: ({ resource = '' }) =>
+      submit('/apis/resources/add', { identifier: resource, name: 'Bills', scope: 'courses:read' }),
+    command: ({ resource = '' }) =>
+      command(['resource', 'add', resource, '--name', 'Bills', '--scope', 'courses:read']),
+  },
+  changeResource: {
+    of: aResource,
+    api: ({ resource }) => call('PATCH', path('resources', resource), { name: 'Some' }),
+    page: ({ resource }) =>
+      submit(path('apis', 'resources', resource), { name: 'Some', scope: 'courses:read', format: 'opaque' }),
+    command: ({ resource = '' }) => command(['resource', 'set', resource, '--name', 'Some']),
+  },
+  deleteResource: {
+    of: aResource,
+    api: ({ resource }) => call('DELETE', path('resources', resource)),
+    page: ({ resource = '' }) => submit(path('apis', 'resources', resource, 'delete'), { confirm: resource }),
+    command: ({ resource = '' }) => command(['resource', 'delete', resource, '--yes']),
   },
   createGroup: {
     of: async () => ({ name: fresh('group') }),

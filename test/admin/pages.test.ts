@@ -98,6 +98,21 @@ async function invited(): Promise<string> {
   return subOf(username)
 }
 
+const words = { group: 'Bills', access: 'read', description: 'All bills' }
+const ofApi = { name: 'Bills', scope: 'courses:read', format: 'opaque' }
+
+async function aScope(): Promise<string> {
+  const name = `${systemRandom(8).toString('hex')}:read`
+  await send(await fresh(), '/apis/scopes/add', { name, ...words })
+  return name
+}
+
+async function aResource(): Promise<string> {
+  const identifier = `https://${systemRandom(8).toString('hex')}.example`
+  await send(await fresh(), '/apis/resources/add', { identifier, ...ofApi })
+  return identifier
+}
+
 let strong: UserAgent | undefined
 let strongUntil = 0
 /** The browser of an administrator with a recent second factor. */
@@ -254,6 +269,31 @@ const samples: Readonly<Record<string, () => Promise<Sample>>> = {
   '/clients/:id/secret': ofClient('secret', false),
   '/clients/:id/leaked-secret': ofClient('leaked-secret'),
   '/clients/:id/remove': ofClient('remove'),
+  '/apis': async () => ({ path: '/apis' }),
+  '/apis/scopes/add': async () => ({
+    path: '/apis/scopes/add',
+    form: { name: `${systemRandom(8).toString('hex')}:read`, ...words },
+  }),
+  '/apis/scopes/:id': async () => ({
+    path: `/apis/scopes/${encodeURIComponent(await aScope())}`,
+    form: words,
+  }),
+  '/apis/scopes/:id/delete': async () => {
+    const scope = await aScope()
+    return { path: `/apis/scopes/${encodeURIComponent(scope)}/delete`, form: { confirm: scope } }
+  },
+  '/apis/resources/add': async () => ({
+    path: '/apis/resources/add',
+    form: { identifier: `https://${systemRandom(8).toString('hex')}.example`, ...ofApi },
+  }),
+  '/apis/resources/:id': async () => ({
+    path: `/apis/resources/${encodeURIComponent(await aResource())}`,
+    form: ofApi,
+  }),
+  '/apis/resources/:id/delete': async () => {
+    const resource = await aResource()
+    return { path: `/apis/resources/${encodeURIComponent(resource)}/delete`, form: { confirm: resource } }
+  },
   '/keys': async () => ({ path: '/keys' }),
   '/keys/rotate': async () => ({ path: '/keys/rotate', form: { algorithm: 'ES256' } }),
   '/keys/:id/retire': async () => {

@@ -77,10 +77,19 @@ const first = `
 
 /** Those that were added later; the changelog has each. */
 const added: readonly string[] = [
+  'DELETE /resources/{resource} admin:clients:write',
+  'DELETE /scopes/{scope} admin:clients:write',
+  'PATCH /resources/{resource} admin:clients:write',
+  'PATCH /scopes/{scope} admin:clients:write',
+  'POST /resources admin:clients:write',
+  'POST /scopes admin:clients:write',
   'GET /clients/{client_id}/preview admin:clients:read',
   'GET /clients/{client_id}/rejection admin:clients:read',
   'GET /factors admin:users:read',
   'GET /recipes admin:clients:read',
+  'GET /resources/{resource} admin:clients:read',
+  'GET /scopes admin:clients:read',
+  'GET /scopes/{scope} admin:clients:read',
   'GET /sessions/{session_id} admin:users:read',
   'DELETE /users/{sub}/personal-tokens/{token_id} admin:users:write',
   'GET /upstreams admin:upstreams:read',

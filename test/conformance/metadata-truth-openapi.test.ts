@@ -83,6 +83,8 @@ async function routesOf({ deps, issuer }: TestServer): Promise<readonly string[]
 /** Routes for users and for operators, which are deliberately not part of the API. */
 const pagesAndHealth = [
   'GET /',
+  // What operators store has its metadata below this path, as each configured resource has at its own.
+  'GET /.well-known/oauth-protected-resource/*',
   'GET /assets/copy.js',
   'GET /assets/form-post.js',
   'GET /assets/icon.svg',

@@ -66,6 +66,7 @@ t.test('what clients and the audit log are stored with stays, too', async (t) =>
     'second-factor-added second-factor-removed upstream-linked upstream-unlinked',
     'upstream-added upstream-changed upstream-deleted',
     'group-created group-changed group-deleted group-member-added group-member-removed',
+    'scope-added scope-changed scope-deleted resource-added resource-changed resource-deleted',
     'key-made key-rotated key-changed key-retired key-reseal-begun key-resealed store-moved store-resumed',
     'store-partitioned store-distributed',
   ]

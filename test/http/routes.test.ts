@@ -3,7 +3,7 @@ import t from 'tap'
 import { everyRoute, grouped, type Passed, routeCollector } from '../../scripts/routes.ts'
 import { startServer } from '../helpers/server.ts'
 
-const every = 'setSecurityHeaders noteForwarding assertWellFormedHttp'
+const every = 'followDefinitions setSecurityHeaders noteForwarding assertWellFormedHttp'
 const page = `${every} rejectLatePage`
 const [form, json] = ['application/x-www-form-urlencoded', 'text/plain application/json']
 

@@ -1,6 +1,7 @@
 import { accountFaults } from './account.ts'
 import { adminFaults } from './admin.ts'
 import { adminPageFaults } from './admin-pages.ts'
+import { apiFaults } from './apis.ts'
 import { attributeFaults } from './attributes.ts'
 import { authorizationFaults } from './authorization.ts'
 import { backchannelLogoutFaults } from './backchannel-logout.ts'
@@ -68,6 +69,7 @@ export const faults: readonly Fault[] = [
   ...deviceGrantFaults,
   ...adminFaults,
   ...adminPageFaults,
+  ...apiFaults,
   ...personalTokenFaults,
   ...proveFaults,
   ...pushedRequestFaults,

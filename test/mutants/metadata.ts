@@ -44,8 +44,8 @@ export const metadataFaults = [
     id: 'metadata-promises-a-scope',
     rule: 'service-5-scope-table',
     file: 'src/specs/rfc8414-metadata/plugin.ts',
-    find: 'scopes_supported: scopes',
-    replace: "scopes_supported: [...scopes, 'phone']",
+    find: 'scopes_supported: [...service.openScopes]',
+    replace: "scopes_supported: [...service.openScopes, 'phone']",
   },
   {
     id: 'resource-asks-for-offline-access',
@@ -100,8 +100,8 @@ export const metadataFaults = [
     id: 'resource-has-another-name',
     rule: 'rfc9728-3.3-resource-identical',
     file: 'src/specs/rfc9728-resource-metadata/plugin.ts',
-    find: 'resource: resource.identifier,',
-    replace: 'resource: `${resource.identifier}/`,',
+    find: 'resource: identifier,',
+    replace: 'resource: `${identifier}/`,',
   },
   {
     id: 'resource-promises-query-tokens',

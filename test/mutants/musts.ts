@@ -73,8 +73,8 @@ export const mustFaults: readonly RuleFault[] = [
     ],
     [
       'oidc-disc-3-scopes-openid',
-      'scopes_supported: scopes,',
-      "scopes_supported: scopes.filter((name) => name !== 'openid'),",
+      'scopes_supported: [...service.openScopes],',
+      "scopes_supported: [...service.openScopes].filter((name) => name !== 'openid'),",
     ],
     [
       'mcp-overview-discovery-either',
@@ -86,8 +86,8 @@ export const mustFaults: readonly RuleFault[] = [
     ['oidc-disc-4-path-appended', '`${prefix}/.well-known/${name}`', '`/.well-known/${name}`'],
     [
       'rfc8414-3.2-no-empty-arrays',
-      'scopes_supported: scopes,',
-      'scopes_supported: scopes,\n    claims_locales_supported: [],',
+      'scopes_supported: [...service.openScopes],',
+      'scopes_supported: [...service.openScopes],\n    claims_locales_supported: [],',
     ],
   ),
   ...breaking(

@@ -8,6 +8,7 @@ import type { Subject } from '../operations/authority.ts'
 import {
   type Area,
   type Call,
+  definitionsBy,
   type Keep,
   type KeptResponse,
   methodOf,
@@ -36,6 +37,7 @@ export function addOperation<Body>(app: FastifyInstance, deps: PageDeps, operati
         openKeys: async () => deps.keys,
         openDocuments: async () => app.publishedClients as PublishedClients, // its routes need them
         service: () => deps.service,
+        definitions: () => definitionsBy(deps),
         preview: previewBy(app),
         settings: deps.settings,
       },

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import type { Needs, PageDeps } from '../../feature/deps.ts'
 import { adminApiRoot } from '../../http/admin-listener.ts'
-import { documentResponses, serveDocument } from '../../http/document.ts'
+import { contentFrom, documentResponses, serveDocument } from '../../http/document.ts'
 import { securitySchemes } from '../../http/openapi.ts'
 import { readTextAsset } from '../../system/assets.ts'
 import { hasUpstreams } from '../../users/upstreams.ts'
@@ -22,6 +22,8 @@ import * as links from '../operations/links.ts'
 import * as personalTokens from '../operations/personal-tokens.ts'
 import { listRecipes } from '../operations/recipes.ts'
 import { registrationOperations } from '../operations/registrations.ts'
+import * as resources from '../operations/resources.ts'
+import * as scopes from '../operations/scopes.ts'
 import * as sessions from '../operations/sessions.ts'
 import { sendTestEmail } from '../operations/test-email.ts'
 import * as upstreams from '../operations/upstreams.ts'
@@ -66,6 +68,8 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
     ...(hasUpstreams(deps.config) ? Object.values(upstreams) : []),
     ...Object.values(keys),
     listRecipes,
+    ...Object.values(scopes),
+    ...Object.values(resources),
     readClientRejection,
     previewClient,
     ...Object.values(activity),
@@ -79,7 +83,6 @@ const operations: FastifyPluginAsync<PageDeps> = async (app, deps) => {
 
 /** Serves the description of the API, OpenAPI 3.1, with this service as its server. */
 function describe(app: FastifyInstance, { config, service }: Needs<'config' | 'service'>): void {
-  let content: object | undefined
   const write = (): object => {
     const whole = JSON.parse(readTextAsset('openapi/admin.json'))
     const { registrationAccessToken: _, ...schemes } = securitySchemes(service)
@@ -89,10 +92,7 @@ function describe(app: FastifyInstance, { config, service }: Needs<'config' | 's
     return { ...whole, servers: [{ url }], components }
   }
   serveDocument(app, [`${adminApiRoot}/openapi.json`], {
-    content: () => {
-      content ??= write()
-      return content
-    },
+    content: contentFrom(() => service.catalogue, write),
     maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
     schema: {
       operationId: 'adminDescription',

@@ -3,10 +3,9 @@ import { describeEvent } from '../../domain/audit.ts'
 import { describeDelivery, finishedDeliveryKind, logoutDeliveryKind } from '../../domain/logout-delivery.ts'
 import { type AuditEventName, auditEventNames } from '../../domain/model.ts'
 import type { RecordKind } from '../../domain/record.ts'
-import type { Resource } from '../../domain/resource.ts'
 import { cursorOf, readCursor } from '../../http/cursor.ts'
 import { explainRejection, explainToken } from '../../observability/explain.ts'
-import { listed, listedRows, type Operation, pageOfAll } from './operation.ts'
+import { listed, listedRows, type Operation } from './operation.ts'
 import { requireFound, storedKey } from './rules.ts'
 import {
   DeliveryResource,
@@ -15,7 +14,6 @@ import {
   listQuery,
   pageOf,
   RejectionResource,
-  ResourceResource,
   Settings,
 } from './schema.ts'
 
@@ -166,28 +164,3 @@ function deliveries<Delivery extends Parameters<typeof describeDelivery>[0]>(
 
 export const listPending = deliveries(logoutDeliveryKind, 'pending', 'still to be sent')
 export const listFinished = deliveries(finishedDeliveryKind, 'finished', 'that were sent, or failed')
-
-export const listResources: Operation = {
-  ...ofClients,
-  operationId: 'listResources',
-  kind: 'list',
-  url: '/resources',
-  summary: 'List the protected resources that the configuration declares, in the order of their identifiers',
-  response: pageOf(ResourceResource, 'Resources'),
-  querystring: listQuery({}),
-  perform: (call) => {
-    const keyOf = ({ identifier }: Resource) => identifier
-    return listed(
-      call,
-      async (page) => pageOfAll(call.server.service().allResources, keyOf, page),
-      keyOf,
-      ({ identifier, name, scopes, tokenFormat, accessTokenSeconds }) => ({
-        identifier,
-        name,
-        scopes: [...scopes],
-        token_format: tokenFormat,
-        access_token_seconds: accessTokenSeconds,
-      }),
-    )
-  },
-}

@@ -1,5 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, HTTPMethods } from 'fastify'
+import type { ConfiguredApis } from '../../domain/api-definitions.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import { methodsOf } from '../../domain/authentication-context.ts'
 import { accept, andThen, type Decision, type Write } from '../../domain/decision.ts'
@@ -7,7 +8,7 @@ import { type Group, groupKind } from '../../domain/group.ts'
 import { isBinding } from '../../domain/interaction.ts'
 import type { User } from '../../domain/model.ts'
 import type { Members, PreviewOf } from '../../feature/contributions.ts'
-import type { AppDeps, Deps, PublishedClients } from '../../feature/deps.ts'
+import type { AppDeps, Deps, Needs, PublishedClients } from '../../feature/deps.ts'
 import { cursorOf, readCursor, readKeyCursor } from '../../http/cursor.ts'
 import type { KeyRing } from '../../keys/key-ring.ts'
 import type { DoneWord as WordAfter } from '../../pages/kit.ts'
@@ -30,10 +31,31 @@ export interface Server {
   openKeys(): Promise<KeyRing>
   openDocuments(): Promise<PublishedClients>
   service(): AppDeps['service']
+  definitions(): Definitions
   /** What a client would get by a grant, as the features of a running server say; a command cannot compute it. */
   preview(granted: Parameters<PreviewOf>[0]): Promise<Preview>
   /** Empty for a command: `lychgate config print` reads those of its host. */
   settings: AppDeps['settings']
+}
+
+/** What operators cannot store, and what a server does after a change of what they can. */
+export interface Definitions {
+  readonly configured: ConfiguredApis
+  changed(): Promise<void>
+}
+
+/** Returns `definitions` of a running server, whose other workers follow, too. */
+export function definitionsBy({
+  definitions,
+  peers,
+}: Needs<'definitions'> & Partial<Needs<'peers'>>): Definitions {
+  return {
+    configured: definitions.configured,
+    changed: async () => {
+      await definitions.refresh()
+      peers?.tell('definitions')
+    },
+  }
 }
 
 /** Whether the user of a grant may use its client, and what each token and response would contain. */

@@ -168,6 +168,11 @@ export function tagOfUpstream({ sealedSecret: _, ...upstream }: StoredUpstream):
   return tagOf(upstream)
 }
 
+/** Returns the entity tag of any other record. */
+export function tagOfRecord(record: object): string {
+  return tagOf(record)
+}
+
 function tagOf(record: object): string {
   return `"${hash('sha256', JSON.stringify(sorted(record)), 'base64url').slice(0, 22)}"`
 }

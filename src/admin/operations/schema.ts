@@ -390,6 +390,35 @@ export const Settings = Type.Object(
   { title: 'Settings', ...closed },
 )
 
+/** Where a scope or resource is set. Only what is stored can be changed: the configuration file wins. */
+const Origin = Type.String({
+  description: 'configuration, server or stored. Only what is stored can be changed.',
+})
+
+/** Members of a scope in other languages. */
+export const scopeWords = {
+  additionalProperties: false,
+  patternProperties: {
+    '^(?:group|description)#[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$': {
+      type: 'string',
+      description: 'The same in another language, such as `description#de`.',
+    },
+  },
+} as const
+
+/** A scope in force. */
+export const ScopeResource = Type.Object(
+  {
+    name: Type.String(),
+    group: Type.String(),
+    access: Type.String({ description: 'identity, read or write.' }),
+    description: Type.String(),
+    sensitive: Type.Boolean(),
+    origin: Origin,
+  },
+  { title: 'Scope', ...scopeWords },
+)
+
 /** A protected resource, RFC 8707, as the configuration declares it. */
 export const ResourceResource = Type.Object(
   {
@@ -398,6 +427,7 @@ export const ResourceResource = Type.Object(
     scopes: Type.Array(Type.String()),
     token_format: Type.String(),
     access_token_seconds: Type.Integer(),
+    origin: Origin,
   },
   { title: 'Resource', ...closed },
 )

@@ -33,6 +33,7 @@ export const adminSections = [
   'groups',
   'clients',
   'upstreams',
+  'apis',
   'keys',
   'audit',
   'errors',

@@ -1,6 +1,6 @@
 import { OAuthError } from '../../domain/errors.ts'
 import type { PageDeps } from '../../feature/deps.ts'
-import { type Call, type Operation, previewBy } from '../operations/operation.ts'
+import { type Call, definitionsBy, type Operation, previewBy } from '../operations/operation.ts'
 import type { AdminVisit } from './admin-page.ts'
 
 /**
@@ -21,6 +21,7 @@ function callOf<Body>(
       openKeys: async () => deps.keys,
       openDocuments: () => Promise.reject(new Error('no page fetches a document')),
       service: () => deps.service,
+      definitions: () => definitionsBy(deps),
       preview: previewBy(request.server),
       settings: deps.settings,
     },

@@ -64,7 +64,7 @@ declare module '../../pages/pages.ts' {
 /** Returns what the form of a client offers, in the language of the request. */
 export function clientChoices(app: FastifyInstance, { service, declared }: PageDeps) {
   const { listed } = clientForm(declared)
-  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  const scopesIn = scopesFor(service, app.texts, declared.scopes)
   return (kind: ClientKind, typed: TypedClient, language: string): ClientChoices => ({
     kind,
     typed,

@@ -3,6 +3,9 @@ import type { PageDeps } from '../../feature/deps.ts'
 import { acceptOwnForms } from '../../pages/forms.ts'
 import { accessPage } from './access.ts'
 import { type AdminPage, addAdminPage, adminRoot } from './admin-page.ts'
+import { apiResourcePages } from './api-resource.ts'
+import { apiScopePages } from './api-scope.ts'
+import { apisPage } from './apis.ts'
 import { auditExport, auditPage } from './audit.ts'
 import { clientEditPage, clientPage } from './client.ts'
 import { clientActPages } from './client-acts.ts'
@@ -56,6 +59,9 @@ const adminPageOf: readonly PageOf[] = [
   upstreamAddPage,
   upstreamPage,
   upstreamDeletePage,
+  apisPage,
+  apiScopePages,
+  apiResourcePages,
   keysPage,
   keysRotatePage,
   keyRetirePage,

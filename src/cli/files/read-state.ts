@@ -1,7 +1,7 @@
-import { listResources } from '../../admin/operations/activity.ts'
 import { compareSecret } from '../../admin/operations/client-acts.ts'
 import { clientOperations } from '../../admin/operations/clients.ts'
 import { listGroups, listMembers } from '../../admin/operations/group-reads.ts'
+import { listResources } from '../../admin/operations/resources.ts'
 import { compareUpstreamSecret, listUpstreams } from '../../admin/operations/upstreams.ts'
 import { listAttributes, listUsers } from '../../admin/operations/users.ts'
 import type { OperatorClientMembers } from '../../clients/core-members.ts'
@@ -15,6 +15,7 @@ import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { parseScope } from '../../domain/scope.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import { vocabularyOf } from '../../feature/client-vocabulary.ts'
+import { openDefinitions } from '../../feature/definitions.ts'
 import { declared } from '../../features.ts'
 import { CommandFailed } from '../failure.ts'
 import type { Json, Operator } from '../operate.ts'
@@ -32,7 +33,7 @@ export async function readState(
   entries: Wanted | undefined,
   see: (kind: 'group' | 'user' | 'client' | 'upstream', found: Json) => void,
 ): Promise<State> {
-  const { list, store, config } = operator
+  const { list, store } = operator
   const readsUsers = entries === undefined || entries.users !== undefined
   const readsClients = entries === undefined || entries.clients !== undefined
   const groups = await list(listGroups, {})
@@ -62,8 +63,7 @@ export async function readState(
         ? await clientsOf(operator, entries, own)
         : (await store.list('client')).filter(({ origin }) => origin !== 'registered'),
     otherClientIds: new Set(others.map((client) => String(client['client_id']))),
-    known:
-      config === undefined ? await vocabularyFor(operator, readsClients) : vocabularyOf(config, declared),
+    known: await vocabularyFor(operator, readsClients),
     attributes: readsUsers ? (await list(listAttributes, {})).map(attributeOf) : [],
     upstreams: upstreams.map(upstreamOf),
     otherUpstreamIds: new Set(otherUpstreams.map((upstream) => String(upstream['upstream_id']))),
@@ -73,7 +73,14 @@ export async function readState(
 
 // `as` in what follows: as the operations describe them.
 
-async function vocabularyFor({ list }: Operator, readsClients: boolean): Promise<ClientVocabulary> {
+async function vocabularyFor(
+  { list, store, config }: Operator,
+  readsClients: boolean,
+): Promise<ClientVocabulary> {
+  if (store !== undefined && config !== undefined) {
+    const inForce = await openDefinitions(store, config, declared.scopes)
+    return vocabularyOf(inForce.config, declared)
+  }
   const resources = readsClients ? await list(listResources, {}) : []
   return {
     scopes: resources.flatMap(({ scopes }) => scopes as string[]),

@@ -59,7 +59,6 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
     const recordings = new WeakMap<FastifyRequest, Recording>()
     const listeners = new Set<() => void>()
     const book = openFlowBook()
-    const described = { ...deps, service: describeService(deps.config, declared) }
     app.decorate('traceUrl', (requestId: string) => `${deps.config.issuer}/_dev/flows/requests/${requestId}`)
     app.decorate('recorder', {
       book,
@@ -67,7 +66,10 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
         listeners.add(listener)
         return () => void listeners.delete(listener)
       },
-      flows: () => Promise.all(book.flows().map((kept) => describeFlow(kept, described))),
+      flows: () => {
+        const described = { ...deps, service: describeService(deps.config, declared) }
+        return Promise.all(book.flows().map((kept) => describeFlow(kept, described)))
+      },
       note: (request, text) => void recordings.get(request)?.notes.push(text),
     })
 

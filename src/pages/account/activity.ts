@@ -77,7 +77,7 @@ type OfUser = Exclude<
   | 'registration'
   | `group-${'created' | 'changed' | 'deleted'}`
   | `upstream-${'added' | 'changed' | 'deleted'}`
-  | `${'key' | 'store' | 'client' | 'registration'}-${string}`
+  | `${'key' | 'store' | 'client' | 'registration' | 'scope' | 'resource'}-${string}`
 >
 
 const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = {

@@ -144,7 +144,7 @@ function describer(
   app: FastifyInstance,
   { store, service, declared }: Needs<'store' | 'service' | 'declared'>,
 ) {
-  const scopesIn = scopesFor(service.catalogue, app.texts, declared.scopes)
+  const scopesIn = scopesFor(service, app.texts, declared.scopes)
   /** @param current What is left of it. */
   const describeGrant = (
     grant: Grant,

@@ -22,7 +22,9 @@ export function documentPolicy({
     allowed,
     formerHosts: isShipped ? shippedUrls.map((url) => new URL(url).host) : [],
     isDevelopment,
-    scopes: openScopesOf(catalogueOf(config, declared.scopes)),
+    get scopes() {
+      return openScopesOf(catalogueOf(config, declared.scopes))
+    },
     get algorithms() {
       return keys.algorithms
     },

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { wellKnownUrl } from '../../domain/well-known.ts'
 import type { Plugin } from '../../feature/deps.ts'
-import { documentResponses, serveDocument } from '../../http/document.ts'
+import { contentFrom, documentResponses, serveDocument } from '../../http/document.ts'
 import { languagesOf } from '../../pages/i18n/i18n.ts'
 
 /**
@@ -15,22 +15,17 @@ export const metadataDocuments: Plugin<'config' | 'service'> = async (app, { con
   const { issuer, prefix } = service
   const { metadata, publishedMetadata } = app.seams
   const { documentation, policy, terms } = config.service
-  const scopes = [...service.openScopes]
-  let content: object | undefined
   const build = () => ({
     issuer,
     ...publishedMetadata.apply(metadata.all()),
-    scopes_supported: scopes,
+    scopes_supported: [...service.openScopes],
     ui_locales_supported: languagesOf(config.texts),
     ...(documentation && { service_documentation: documentation }),
     ...(policy && { op_policy_uri: policy }),
     ...(terms && { op_tos_uri: terms }),
   })
   const document = {
-    content: () => {
-      content ??= build()
-      return content
-    },
+    content: contentFrom(() => service.catalogue, build),
     maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
   }
   const pathsOf = (name: string) => [

@@ -56,7 +56,7 @@ t.test('of many events the newest fifty are shown, with where to find the others
 
 t.test('every event about a user has its own sentence, whichever party caused it', async (t) => {
   const others =
-    /^(key|client|registration|store)-|^group-(created|changed|deleted)$|^upstream-(added|changed|deleted)$|^registration$|^user-removed$/
+    /^(key|client|registration|store|scope|resource)-|^group-(created|changed|deleted)$|^upstream-(added|changed|deleted)$|^registration$|^user-removed$/
   for (const name of auditEventNames) {
     for (const by of ['user', 'operator', 'client', 'server'] as const) {
       const { key } = sentenceOf({ name, at: 1, by, facts: {} })

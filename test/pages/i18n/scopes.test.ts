@@ -7,12 +7,12 @@ import { scopesFor } from '../../../src/pages/scopes.ts'
 const texts = createI18n({ service: 'S' })
 
 t.test('the English texts of the shipped scopes match the catalogue', async (t) => {
-  t.strictSame(scopesFor(defaultScopeCatalogue, texts)('en'), defaultScopeCatalogue)
+  t.strictSame(scopesFor({ catalogue: defaultScopeCatalogue }, texts)('en'), defaultScopeCatalogue)
 })
 
 t.test('every shipped scope is translated into every language, in the same group as before', async (t) => {
   for (const language of shippedLanguages.filter((shipped) => shipped !== 'en')) {
-    const scopes = scopesFor(defaultScopeCatalogue, texts)(language)
+    const scopes = scopesFor({ catalogue: defaultScopeCatalogue }, texts)(language)
     for (const [index, scope] of scopes.entries()) {
       const original = defaultScopeCatalogue[index]
       t.not(scope.description, original?.description, `${language} ${scope.name}`)
@@ -28,7 +28,7 @@ t.test(
   async (t) => {
     const catalogue = completeCatalogue(defaultScopeCatalogue, declared.scopes)
     for (const language of shippedLanguages) {
-      const scopes = scopesFor(catalogue, texts, declared.scopes)(language)
+      const scopes = scopesFor({ catalogue }, texts, declared.scopes)(language)
       t.equal(scopes.length, catalogue.length, language)
       if (language === 'en') t.strictSame(scopes, catalogue)
     }
@@ -49,7 +49,7 @@ t.test("an operator's text of a scope wins, in the languages it is written in", 
     },
   ]
   const say = (language: string) =>
-    scopesFor(own, texts)(language).map(({ group, description }) => [group, description])
+    scopesFor({ catalogue: own }, texts)(language).map(({ group, description }) => [group, description])
   t.strictSame(say('de'), [
     ['Kurse', 'Our courses'],
     ['Unterricht', 'Unsere Kurse'],

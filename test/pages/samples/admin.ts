@@ -546,6 +546,78 @@ export const adminPages = {
       rotationSeconds: 90 * day,
     },
   },
+  'admin-apis': {
+    page: 'admin/apis',
+    model: {
+      ...common('apis'),
+      scopes: [
+        { name: 'courses:read', group: 'Courses', description: 'Titles, lessons and schedules' },
+        {
+          name: 'invoices:read',
+          group: 'Invoices',
+          description: 'Amounts and due dates',
+          url: '/admin/apis/scopes/invoices%3Aread',
+        },
+      ],
+      resources: [
+        { identifier: 'https://id.riverside.example', name: 'Riverside', scopes: ['courses:read'] },
+        {
+          identifier: 'https://api.riverside.example/invoices',
+          name: 'Invoices',
+          scopes: ['invoices:read', 'invoices:write'],
+          url: '/admin/apis/resources/1',
+        },
+      ],
+    },
+  },
+  'admin-api-scope': {
+    page: 'admin/api-scope',
+    model: {
+      ...common('apis'),
+      name: 'invoices:read',
+      typed: {
+        name: 'invoices:read',
+        group: 'Invoices',
+        description: 'Amounts and due dates',
+        access: 'read',
+        sensitive: true,
+      },
+      deleteUrl: '/admin/apis/scopes/1/delete',
+      backUrl: '/admin/apis',
+    },
+  },
+  'admin-api-scope-new': {
+    page: 'admin/api-scope',
+    model: {
+      ...common('apis'),
+      typed: { name: 'openid', group: '', description: '', access: 'write', sensitive: false },
+      backUrl: '/admin/apis',
+      rejected: 'the server gives this scope its meaning',
+      problem: msg('admin.rejected'),
+    },
+  },
+  'admin-api-resource': {
+    page: 'admin/api-resource',
+    model: {
+      ...common('apis'),
+      identifier: 'https://api.riverside.example/invoices',
+      typed: { identifier: '', name: 'Invoices', scopes: ['invoices:read'], tokenFormat: 'jwt' },
+      offered: ['courses:read', 'invoices:read', 'invoices:write'],
+      deleteUrl: '/admin/apis/resources/1/delete',
+      backUrl: '/admin/apis',
+    },
+  },
+  'admin-api-resource-new': {
+    page: 'admin/api-resource',
+    model: {
+      ...common('apis'),
+      typed: { identifier: 'https://api.riverside.example/#x', name: '', scopes: [], tokenFormat: 'opaque' },
+      offered: ['courses:read'],
+      backUrl: '/admin/apis',
+      rejected: 'identifier must be an absolute URI without a fragment, of up to 500 characters',
+      problem: msg('admin.rejected'),
+    },
+  },
   'admin-keys-rotate': {
     page: 'admin/keys-rotate',
     model: {
