@@ -17,7 +17,7 @@ const mostLines = {
     // 1,380 of them are the client side: sign-in with an upstream.
     lines: 21_760,
   },
-  'users and pages': { folders: /^(?:users|pages)$/, lines: 11_220 },
+  'users and pages': { folders: /^(?:users|pages)$/, lines: 11_280 },
   'what operators use': { folders: /^(?:admin|cli|doctor)$/, lines: 21_760 },
   dev: { folders: /^dev$/, lines: 6_550 },
   'forward auth': { folders: /^forward-auth$/, lines: 1_030 },

@@ -3,6 +3,7 @@ import { readSecret } from '../config/error.ts'
 import type { Seconds } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { upstreamMembers } from '../users/upstream-members.ts'
+import { issuerOf, upstreamPresets } from '../users/upstream-presets.ts'
 import { unlessMissing, WrongUsage } from './failure.ts'
 import { addAnywhereFlags, type ServerFlags } from './files/open-target.ts'
 import { addYesFlag, collect, type DestructiveFlags, parseSpan } from './flags.ts'
@@ -19,6 +20,7 @@ Examples:
   lychgate upstream add work --name Work --issuer https://id.example.com --client lychgate --client-secret-file secret
   lychgate upstream add work --name Work --issuer https://id.example.com --client lychgate --client-secret-file secret \\
     --first-sign-in domain --domain example.com --group teachers=Staff
+  lychgate upstream add google --for google --client 1234.apps.googleusercontent.com --client-secret-file secret
 `
 
 const setHelp = `
@@ -38,8 +40,9 @@ export function addUpstreamCommands(program: Command): void {
     .description('add, list, change and delete OpenID Providers that users may sign in with')
   const command = (name: string, description: string) => upstream.command(name).description(description)
   const add = command('add <id>', 'add an upstream; its id is part of its redirect URI')
-    .requiredOption('--name <text>', 'the name on its button')
-    .requiredOption('--issuer <url>', 'its issuer, exactly as its metadata has it')
+    .addOption(new Option('--for <server>', 'fill in what it needs').choices(Object.keys(upstreamPresets)))
+    .option('--name <text>', 'the name on its button')
+    .option('--issuer <url>', 'its issuer, exactly as its metadata has it')
     .requiredOption('--client <id>', 'the client_id of this server there')
     .option('--disabled', 'add it without its button')
   addAnywhereFlags(withMembers(add), addHelp).action(upstreamAdd)
@@ -98,6 +101,12 @@ interface MemberFlags extends ServerFlags {
   readonly maxAge?: Seconds
 }
 
+interface AddFlags {
+  readonly for?: string
+  readonly issuer?: string
+  readonly disabled?: true
+}
+
 const reads = ['admin:upstreams:read']
 const writes = [...reads, 'admin:upstreams:write']
 const missing = 'no upstream has this id'
@@ -106,14 +115,19 @@ const missing = 'no upstream has this id'
 const operations = () => import('../admin/operations/upstreams.ts')
 
 /** `lychgate upstream add`: adds an upstream. */
-async function upstreamAdd(
-  id: string,
-  { issuer, disabled, ...flags }: MemberFlags & { readonly issuer: string; readonly disabled?: true },
-): Promise<void> {
+async function upstreamAdd(id: string, { disabled, ...flags }: MemberFlags & AddFlags): Promise<void> {
+  const preset = flags.for === undefined ? undefined : upstreamPresets[flags.for]
+  const issuer = flags.issuer ?? (preset && issuerOf(preset))
+  const all = { scope: preset?.members?.scope, groupsClaim: preset?.members?.groupsClaim, name: preset?.name }
+  const members = membersOf({ ...omitUndefined(all), ...flags })
+  if (issuer === undefined)
+    throw new WrongUsage(`--issuer: name it${preset === undefined ? '' : `, such as ${preset.issuer}`}`)
+  if (members['name'] === undefined) throw new WrongUsage('--name: name its button')
   await withOperator(flags, writes, async ({ perform }) => {
-    const body = { upstream_id: id, issuer, ...membersOf(flags), ...(disabled && { enabled: false }) }
+    const body = { upstream_id: id, issuer, ...members, ...(disabled && { enabled: false }) }
     print(flags, await perform((await operations()).addUpstream, {}, body))
   })
+  if (preset !== undefined && !flags.json) process.stdout.write(`\n${preset.name}: ${preset.advice}\n`)
 }
 
 /** `lychgate upstream list`: lists every upstream. */

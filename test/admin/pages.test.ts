@@ -21,6 +21,7 @@ import {
 } from '../../src/users/rules/personal-token.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { failuresOf, throttleKind } from '../../src/users/rules/throttle.ts'
+import { upstreamPresets } from '../../src/users/upstream-presets.ts'
 import { integrate, pageOf } from '../helpers/authorization.ts'
 import { inBetween } from '../helpers/in-between.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -1005,4 +1006,21 @@ t.test('the account page of an administrator leads here', async (t) => {
 t.test('admin.pages off removes them', async (t) => {
   const off = await startServer(t, { admin: { pages: 'off' } })
   t.equal((await fetch(`${off.issuer}/admin`)).status, 404)
+})
+
+t.test('the form of an upstream is filled in for a well-known server, and for no other', async (t) => {
+  const agent = await fresh()
+  const open = async (query: string) => pageOf(await agent.open(`${root}/add-upstream${query}`))
+  const plain = await open('')
+  t.match(plain.html, /name="issuer"[^>]* value=""/)
+  for (const [id, { name, issuer, advice, members }] of Object.entries(upstreamPresets)) {
+    t.match(plain.html, `href="/admin/add-upstream?preset=${id}">${name}</a>`)
+    const { html } = await open(`?preset=${id}`)
+    t.match(html, `value="${issuer}"`)
+    t.match(html, `value="${name}"`)
+    t.match(html, `lang="en" dir="ltr">${advice}</p>`)
+    for (const value of Object.values(members ?? {})) t.match(html, `value="${value}"`)
+  }
+  for (const id of ['github', 'constructor', '__proto__', ''])
+    t.match((await open(`?preset=${id}`)).html, /name="issuer"[^>]* value=""/, id)
 })

@@ -1,6 +1,7 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { upstreamPresets } from '../../src/users/upstream-presets.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runAll } from '../helpers/commands.ts'
 import { startServer } from '../helpers/server.ts'
@@ -88,4 +89,39 @@ t.test('files bring upstreams in line, and name their secrets', async (t) => {
     (await run('apply', '-f', file, '--prune', '--yes')).stdout,
     /^- upstream work\n1 upstream deleted\n$/,
   )
+})
+
+t.test('a well-known server fills in what it needs, and says what is done there', async (t) => {
+  const client = ['--client', 'lychgate', ...secretFile]
+  const { code, stdout } = await run('upstream', 'add', 'gitlab', '--for', 'gitlab', ...client)
+  t.equal(code, 0)
+  t.match(stdout, /^issuer +https:\/\/gitlab\.com$/m)
+  t.match(stdout, /\nGitLab: Applications in the settings of a user/)
+  t.match(await ok('upstream', 'show', 'gitlab'), { name: 'GitLab', groups_claim: 'groups_direct' })
+  const own = ['--issuer', 'https://id.example.org', '--name', 'Home', '--scope', 'openid']
+  const named = await ok('upstream', 'add', 'home', '--for', 'lychgate', ...own, ...client)
+  t.match(named, { name: 'Home', issuer: 'https://id.example.org', scope: 'openid' })
+
+  const microsoft = ['upstream', 'add', 'entra', '--for', 'microsoft', ...client]
+  await fails(
+    microsoft,
+    /^lychgate: --issuer: name it, such as https:\/\/login\.microsoftonline\.com\/TENANT/,
+    64,
+  )
+  for (const tenant of ['common', 'organizations', 'consumers', 'TENANT']) {
+    const issuer = `https://login.microsoftonline.com/${tenant}/v2.0`
+    await fails([...microsoft, '--issuer', issuer], /issuer must name one tenant/)
+  }
+  const tenant = 'https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0'
+  t.match(await ok(...microsoft, '--issuer', tenant), { name: 'Microsoft', issuer: tenant })
+  await fails(['upstream', 'add', 'other', ...client], /^lychgate: --issuer: name it\n/, 64)
+  const unnamed = ['upstream', 'add', 'other', '--issuer', 'https://id.example.net', ...client]
+  await fails(unnamed, /^lychgate: --name: name its button\n/, 64)
+  await fails(['upstream', 'add', 'other', '--for', 'github', ...client], /Allowed choices are google/, 64)
+})
+
+t.test('the documentation has every well-known server', async (t) => {
+  const text = readFileSync(new URL('../../docs/upstreams.md', import.meta.url), 'utf8')
+  for (const [id, { issuer, advice }] of Object.entries(upstreamPresets))
+    t.match(text, `\n| \`${id}\` | \`${issuer}\` | ${advice} |\n`)
 })

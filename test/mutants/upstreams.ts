@@ -264,6 +264,13 @@ export const upstreamFaults = [
     tests: operations,
   },
   {
+    id: 'upstream-of-every-tenant',
+    file: 'src/users/rules/upstream.ts',
+    find: '...(ofEveryTenant.test(issuer)',
+    replace: '...(false',
+    tests: ['test/cli/upstream.test.ts'],
+  },
+  {
     id: 'upstream-issuer-with-a-query',
     file: 'src/users/rules/upstream.ts',
     find: '/^https:\\/\\/[^?#\\s]+$/',

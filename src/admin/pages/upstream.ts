@@ -1,9 +1,11 @@
 import type { FastifyInstance } from 'fastify'
+import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import type { PageDeps } from '../../feature/deps.ts'
 import { msg } from '../../pages/i18n/i18n.ts'
 import { RecordExists } from '../../storage/store.ts'
+import { upstreamPresets } from '../../users/upstream-presets.ts'
 import {
   type AnyUpstream,
   hasUpstreams,
@@ -22,7 +24,13 @@ import { assertVersion, versionField } from './version.ts'
 
 declare module '../../pages/pages.ts' {
   interface Pages {
-    'admin/upstream-add': AdminModel & UpstreamForm
+    'admin/upstream-add': AdminModel &
+      UpstreamForm & {
+        /** The well-known servers that the form can be filled in for. */
+        readonly presets: readonly { readonly id: string; readonly name: string }[]
+        /** What is done there, in English. */
+        readonly advice?: string
+      }
     'admin/upstream': AdminModel &
       UpstreamForm & {
         readonly name: string
@@ -50,8 +58,18 @@ export function upstreamAddPage(_app: FastifyInstance, deps: PageDeps): readonly
     section: 'upstreams',
     isForm: true,
     kept: keptUpstream,
-    show: ({ form, render }) =>
-      render('admin/upstream-add', { typed: typedAgain(typedOf({}), form), rare: rareFields, url }),
+    show: ({ form, query, render }) => {
+      const id = single(query, 'preset') ?? ''
+      const preset = Object.hasOwn(upstreamPresets, id) ? upstreamPresets[id] : undefined
+      const { name, issuer, members } = preset ?? {}
+      return render('admin/upstream-add', {
+        typed: typedAgain(typedOf(omitUndefined({ id, name, issuer, ...members })), form),
+        rare: rareFields,
+        presets: Object.entries(upstreamPresets).map(([id, { name }]) => ({ id, name })),
+        ...(preset && { advice: preset.advice }),
+        url,
+      })
+    },
     submit: async (visit) => {
       const { form } = visit
       const [id = '', issuer = ''] = ['upstream_id', 'issuer'].map((name) => single(form, name)?.trim())

@@ -30,6 +30,10 @@ function upstreamIssuerKey(issuer: string): string {
   return hashSecret(issuer)
 }
 
+/** Microsoft's metadata of all tenants has no issuer that a token could have: each tenant is an issuer. */
+const ofEveryTenant =
+  /^https:\/\/login\.microsoftonline\.com\/(?:common|organizations|consumers|TENANT)(?:\/|$)/
+
 /** Returns what keeps an upstream from working, each with the member in front. */
 export function upstreamFaults(
   { issuer, clientAuthentication, firstSignIn, domains }: Upstream,
@@ -37,6 +41,11 @@ export function upstreamFaults(
 ): readonly string[] {
   const isIssuer = /^https:\/\/[^?#\s]+$/.test(issuer) || isLoopbackUri(issuer)
   return [
+    ...(ofEveryTenant.test(issuer)
+      ? [
+          'issuer must name one tenant: https://login.microsoftonline.com/ID/v2.0, with the id of your directory',
+        ]
+      : []),
     ...(isIssuer && URL.canParse(issuer) ? [] : ['issuer must be an https URL without query and fragment']),
     ...(clientAuthentication === 'private_key_jwt' || hasSecret ? [] : ['the client secret is missing']),
     ...(firstSignIn === 'domain' && domains.length === 0

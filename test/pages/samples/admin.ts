@@ -7,6 +7,7 @@ import { declared } from '../../../src/features.ts'
 import { explainRejection } from '../../../src/observability/explain.ts'
 import { msg } from '../../../src/pages/i18n/i18n.ts'
 import type { Pages } from '../../../src/pages/pages.ts'
+import { upstreamPresets } from '../../../src/users/upstream-presets.ts'
 import { hostileText } from './hostile-text.ts'
 
 type AdminView = Extract<keyof Pages, `admin/${string}`>
@@ -339,8 +340,10 @@ export const adminPages = {
     page: 'admin/upstream-add',
     model: {
       ...common('upstreams'),
-      typed: typedOf({}),
+      typed: typedOf({ issuer: 'https://login.microsoftonline.com/TENANT/v2.0' }),
       rare: rareFields,
+      presets: Object.entries(upstreamPresets).map(([id, { name }]) => ({ id, name })),
+      advice: upstreamPresets['microsoft']?.advice ?? '',
       url: '/admin/upstreams',
       problem: msg('admin.rejected'),
       rejected: 'another upstream has this id or issuer',
