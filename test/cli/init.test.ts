@@ -14,16 +14,17 @@ const yes = ['init', '--yes', '--issuer', issuer]
 
 t.test('a server for the suite of the OpenID Foundation is made as docs/testing.md says', async (t) => {
   const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8')
-  const [, command = ''] = /`lychgate (init --yes [^`]+)`/.exec(page) ?? []
-  const [block = ''] = /(?<=^```yaml\n)rateLimits: off[^`]+/m.exec(page) ?? []
+  const [, reload = ''] = /^- `keys\.(reloadSeconds: \d+)`/m.exec(page) ?? []
+  const [, ed25519 = ''] = /^- `keys\.(ed25519: \w+)`/m.exec(page) ?? []
   const [, scopeLine = ''] = /^- `(- name: [\w:]+)` under `scopes`/m.exec(page) ?? []
+  t.notOk([reload, ed25519, scopeLine].includes(''))
   const folder = t.testdir({})
-  t.equal((await run([...command.split(' '), '--folder', folder])).code, 0)
+  t.equal((await run([...yes, '--folder', folder])).code, 0)
   const file = join(folder, 'lychgate.yaml')
   const written = readFileSync(file, 'utf8').replace(/^scopes:$/m, `$&\n  ${scopeLine}`)
   for (const more of ['', 'admin:\n  api: on\n'])
-    for (const keys of ['', '  ed25519: off\n']) {
-      writeFileSync(file, `${written}${block}${keys}${more}`)
+    for (const keys of ['', `  ${ed25519}\n`]) {
+      writeFileSync(file, `${written}keys:\n  ${reload}\n${keys}${more}`)
       t.match(await run(['config', 'validate', '--config', file]), { code: 0 }, `${keys}${more}`)
     }
   const { scopes } = parse(readFileSync(file, 'utf8'))
