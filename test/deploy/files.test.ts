@@ -263,6 +263,7 @@ t.test('every command these files name exists', async (t) => {
   const commands = [...new Set(named.map(([, command = '']) => command))].toSorted()
   t.strictSame(commands, [
     'audit',
+    'backup',
     'client',
     'config validate',
     'dev',
