@@ -92,14 +92,14 @@ export interface Operator {
  * Runs a command where its flags say. The same operations are performed in both places.
  * @param scopes Of the admin API, for a server, or what they follow from.
  */
-export async function withOperator(
+export async function withOperator<T>(
   flags: ServerFlags,
   scopes: readonly string[] | Use,
-  action: (operator: Operator) => Promise<void>,
-): Promise<void> {
+  action: (operator: Operator) => Promise<T>,
+): Promise<T> {
   const api = await connect(flags, scopes)
   if (api !== undefined) return action(remote(api))
-  await withStore(flags, (store, config) =>
+  return withStore(flags, (store, config) =>
     action(operatorOn(store, config, administratorsIn(config, flags))),
   )
 }

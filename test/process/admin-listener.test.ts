@@ -69,6 +69,8 @@ t.test('files are exported and applied there, with a token of the issuer', async
   const exported = await run(['export', ...there])
   t.equal(exported.code, 0, exported.stderr)
   t.match(exported.stdout, /- username: alice\n/)
+  t.equal(exported.stderr, 'upstreams are left out: the token has no scope admin:upstreams:read\n')
+  t.notMatch(exported.stdout, 'upstreams')
   const file = join(data, 'groups.yaml')
   writeFileSync(file, 'groups: [{ name: choir }]\n')
   t.match(await run(['apply', '-f', file, ...there]), { code: 0, stdout: /1 group added/ })

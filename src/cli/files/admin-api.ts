@@ -232,7 +232,7 @@ async function obtainToken(
     if (error instanceof oauth.WWWAuthenticateChallengeError)
       throw new CommandFailed(`${clientId}: the server does not know this client, or it has another secret`)
     if (error instanceof oauth.ResponseBodyError)
-      throw new CommandFailed(`${clientId}: ${error.error_description ?? error.error}`)
+      throw new CommandFailed(`${clientId}: ${error.error_description ?? error.error}`, { code: error.error })
     if (error instanceof TypeError) return unreachable(server, error)
     throw new CommandFailed(`${server}: ${error instanceof Error ? error.message : error}`)
   }

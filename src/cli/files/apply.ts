@@ -78,15 +78,15 @@ async function apply({ file, prune, dryRun, ...flags }: ApplyFlags): Promise<voi
 }
 
 /** Runs a command on a running server, or on the store of this configuration. */
-export async function withTarget(
+export async function withTarget<T>(
   flags: ServerFlags,
   use: Use,
-  action: (target: Target) => Promise<void>,
-): Promise<void> {
-  await withOperator(flags, use, async (operator) => {
+  action: (target: Target) => Promise<T>,
+): Promise<T> {
+  return withOperator(flags, use, async (operator) => {
     // Loaded late: `--help` needs no operations.
     const { targetOf } = await import('./target.ts')
-    await action(targetOf(operator, flags.print === true))
+    return action(targetOf(operator, flags.print === true))
   })
 }
 

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { stringify } from 'yaml'
 import { declared } from '../../features.ts'
-import { CommandFailed } from '../failure.ts'
+import { CommandFailed, codeOf } from '../failure.ts'
 import { addOperatorFlags, type OperatorFlags } from '../flags.ts'
 import { printJson, visible } from '../print.ts'
 import { withTarget } from './apply.ts'
 import { addServerFlags, type ServerFlags, serverHelp } from './open-target.ts'
-import { filesSchema, kinds } from './schema.ts'
+import type { Wanted } from './read.ts'
+import { filesSchema } from './schema.ts'
 import { entriesOf } from './state.ts'
 
 const help = `
@@ -45,17 +46,27 @@ const firstLine = `# yaml-language-server: $schema=${schemaName}\n`
 
 async function exportAll({ to, schema, ...flags }: ExportFlags): Promise<void> {
   if (schema) return printJson(filesSchema(declared))
-  await withTarget(flags, {}, async (target) => {
-    const entries = entriesOf(await target.readState())
-    if (to === undefined) {
-      if (flags.json) printJson(entries)
-      else process.stdout.write(firstLine + yaml(entries))
-      return
-    }
-    mkdirSync(to, { recursive: true, mode: 0o700 })
-    for (const kind of kinds) writeNew(to, `${kind}.yaml`, firstLine + yaml({ [kind]: entries[kind] }))
-    writeNew(to, schemaName, `${JSON.stringify(filesSchema(declared), undefined, 2)}\n`)
+  const read = (entries?: Wanted) =>
+    withTarget(flags, { ...(entries && { wanted: entries }) }, async (target) =>
+      entriesOf(await target.readState(entries)),
+    )
+  const entries = await read().catch(async (error: unknown) => {
+    // A client that could export before there were upstreams has no scope for them.
+    if (!['invalid_scope', 'insufficient_scope'].includes(codeOf(error) ?? '')) throw error
+    // No file may say that there are none: `apply --prune` would delete them.
+    const { upstreams: _, ...others } = await read({ groups: [], users: [], clients: [], files: {} })
+    process.stderr.write('upstreams are left out: the token has no scope admin:upstreams:read\n')
+    return others
   })
+  if (to === undefined) {
+    if (flags.json) printJson(entries)
+    else process.stdout.write(firstLine + yaml(entries))
+    return
+  }
+  mkdirSync(to, { recursive: true, mode: 0o700 })
+  for (const [kind, own] of Object.entries(entries))
+    writeNew(to, `${kind}.yaml`, firstLine + yaml({ [kind]: own }))
+  writeNew(to, schemaName, `${JSON.stringify(filesSchema(declared), undefined, 2)}\n`)
 }
 
 function yaml(value: unknown): string {
