@@ -163,4 +163,11 @@ export const fileFaults = [
     replace: 'holder.id === id || isFreed',
     tests: ['test/cli/files.test.ts'],
   },
+  {
+    id: 'files-say-that-there-are-no-upstreams',
+    file: 'src/cli/files/export.ts',
+    find: 'const { upstreams: _, ...others } =',
+    replace: 'const others =',
+    tests: ['test/process/admin-listener.test.ts'],
+  },
 ] as const satisfies readonly Fault[]
