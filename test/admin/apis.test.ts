@@ -109,7 +109,7 @@ t.test('[rfc8707-2-unknown-invalid-target] a resource is known at the next reque
 })
 
 t.test(
-  '[rfc9728-3.3-path-inserted] a stored resource at the origin of the issuer has its metadata',
+  '[rfc9728-3-path-insertion] a stored resource at the origin of the issuer has its metadata',
   async (t) => {
     const identifier = `${server.issuer}/invoices`
     const path = '/.well-known/oauth-protected-resource/invoices'

@@ -51,8 +51,14 @@ t.test('[rfc7523bis-4-aud-sole-value] another audience, or a second one, is reje
 t.test(
   '[rfc7523bis-4-no-token-endpoint-audience] [bcpupdate-2.1.2-sole-audience-accepted] the token endpoint is not an audience',
   async (t) => {
-    for (const aud of [tokenEndpoint, [tokenEndpoint], [issuer, tokenEndpoint]])
-      await assertRejected(t, await ask({ claims: { aud } }), 'invalid_client', 400, JSON.stringify(aud))
+    const alone = '[rfc7523bis-4-no-token-endpoint-audience]'
+    const beside = '[bcpupdate-2.1.2-sole-audience-accepted]'
+    for (const [aud, clause] of [
+      [tokenEndpoint, alone],
+      [[tokenEndpoint], alone],
+      [[issuer, tokenEndpoint], beside],
+    ])
+      await assertRejected(t, await ask({ claims: { aud } }), 'invalid_client', 400, `${clause} ${aud}`)
   },
 )
 

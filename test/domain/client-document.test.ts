@@ -56,7 +56,7 @@ const unusable = (description: string, detail: object = {}) =>
 /** A text without repetition in any 100 characters, to see where it was cut. */
 const long = Array.from({ length: 100 }, (_, n) => `${n}.`).join('')
 
-t.test('white-box: [cimd-3-no-normalization] a default port makes another client_id', async (t) => {
+t.test('[cimd-3-no-normalization] a default port makes another client_id', async (t) => {
   const withPort = id.replace('client.example', 'client.example:443')
   const readAt = (url: string, said: string) => () =>
     readDocument({ ...document, client_id: said }, url, policy)
