@@ -52,11 +52,11 @@ t.test(
   '[rfc7523bis-4-no-token-endpoint-audience] [bcpupdate-2.1.2-sole-audience-accepted] the token endpoint is not an audience',
   async (t) => {
     const alone = '[rfc7523bis-4-no-token-endpoint-audience]'
-    const beside = '[bcpupdate-2.1.2-sole-audience-accepted]'
+    const oneOfTwo = '[bcpupdate-2.1.2-sole-audience-accepted]'
     for (const [aud, clause] of [
       [tokenEndpoint, alone],
       [[tokenEndpoint], alone],
-      [[issuer, tokenEndpoint], beside],
+      [[issuer, tokenEndpoint], oneOfTwo],
     ])
       await assertRejected(t, await ask({ claims: { aud } }), 'invalid_client', 400, `${clause} ${aud}`)
   },

@@ -42,9 +42,7 @@ export function upstreamFaults(
   const isIssuer = /^https:\/\/[^?#\s]+$/.test(issuer) || isLoopbackUri(issuer)
   return [
     ...(ofEveryTenant.test(issuer)
-      ? [
-          'issuer must name one tenant: https://login.microsoftonline.com/ID/v2.0, with the id of your directory',
-        ]
+      ? ['issuer must name one tenant of Microsoft, by the id of your directory']
       : []),
     ...(isIssuer && URL.canParse(issuer) ? [] : ['issuer must be an https URL without query and fragment']),
     ...(clientAuthentication === 'private_key_jwt' || hasSecret ? [] : ['the client secret is missing']),
