@@ -14,10 +14,10 @@ import { administersAny, type OwnGroups, type Reach, reachOf, readGroupsOf } fro
 import { listGroups } from '../../users/groups.ts'
 import { readOutside } from '../../users/reading.ts'
 import { idOfPersonalToken } from '../../users/rules/personal-token.ts'
+import type { AdminScope } from '../operations/api-scopes.ts'
 import { authorityFault, type Subject } from '../operations/authority.ts'
 import type { Operation } from '../operations/operation.ts'
 import { assertAdministrator, assertClientMay, assertWithToken, type Caller } from '../operations/rules.ts'
-import type { AdminScope } from './scopes.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

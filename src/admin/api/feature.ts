@@ -1,5 +1,5 @@
 import type { Feature } from '../../feature/feature.ts'
-import { scopes } from './scopes.ts'
+import { scopes } from '../operations/api-scopes.ts'
 
 declare module '../../domain/errors.ts' {
   interface FeatureErrors {

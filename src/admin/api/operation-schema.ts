@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { securityFor } from '../../http/openapi.ts'
 import { badBody, ErrorResponse } from '../../http/schema.ts'
+import type { AdminScope } from '../operations/api-scopes.ts'
 import type { Operation } from '../operations/operation.ts'
-import type { AdminScope } from './scopes.ts'
 
 const errors = (...statuses: readonly number[]) =>
   Object.fromEntries(statuses.map((status) => [status, ErrorResponse]))

@@ -8,6 +8,7 @@ import { readTextAsset } from '../../system/assets.ts'
 import { hasUpstreams } from '../../users/upstreams.ts'
 import { accessOperations } from '../operations/access.ts'
 import * as activity from '../operations/activity.ts'
+import { isOffered } from '../operations/api-scopes.ts'
 import { clientLocks, compareSecret, profileClient, rotateSecret } from '../operations/client-acts.ts'
 import { previewClient } from '../operations/client-preview.ts'
 import { readClientRejection } from '../operations/client-rejection.ts'
@@ -33,7 +34,6 @@ import * as users from '../operations/users.ts'
 import { administration } from './administration.ts'
 import { addOperation } from './operation.ts'
 import { personalTokenVerifier } from './personal-tokens.ts'
-import { isOffered } from './scopes.ts'
 
 /**
  * The admin API: users and clients, as the command line has them. It is a protected resource of this server (RFC 6750),

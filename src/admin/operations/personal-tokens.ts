@@ -16,7 +16,7 @@ import {
   personalTokenSeconds,
   revokePersonalToken,
 } from '../../users/rules/personal-token.ts'
-import { scopes } from '../api/scopes.ts'
+import { scopes } from './api-scopes.ts'
 import { type Call, findUser, listed, type Operation, pageOfAll } from './operation.ts'
 import { requireFound } from './rules.ts'
 import { listQuery, nothing, PersonalTokenResource, pageOf } from './schema.ts'

@@ -10,7 +10,7 @@ import {
   personalTokenKind,
   personalTokenSeconds,
 } from '../../users/rules/personal-token.ts'
-import { isOffered, scopes } from '../api/scopes.ts'
+import { isOffered, scopes } from '../operations/api-scopes.ts'
 import { createPersonalToken, endPersonalToken } from '../operations/personal-tokens.ts'
 import { requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
