@@ -43,7 +43,7 @@ export const storageFaults = [
     id: 'partitioned-events-deleted-one-by-one',
     file: 'src/storage/sweep.ts',
     find: 'dropped === undefined ? 0 :',
-    replace: 'dropped === null ? 0 :',
+    replace: 'dropped !== null ? 0 :',
     tests: partitions,
   },
   {
