@@ -45,7 +45,7 @@ export const lastAdministrator = 'lychgate-last-administrator'
 const administrationKind = recordKind<{ readonly at: Seconds }>('administration', { id: () => 'changed' })
 
 /** Whether the groups of a user make them an administrator. */
-export function isAdministrator(groups: readonly Group[], administrators: string): boolean {
+export function isAdministrator(groups: readonly Pick<Group, 'name'>[], administrators: string): boolean {
   const wanted = canonicalGroupName(administrators)
   return groups.some(({ name }) => canonicalGroupName(name) === wanted)
 }

@@ -1,5 +1,6 @@
 /** Personal tokens: what a script may do in the name of an administrator, until when, and where. */
 import t from 'tap'
+import { scopes as adminScopes } from '../../src/admin/operations/api-scopes.ts'
 import { accept, insert, remove, removeUser, type Write } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
@@ -19,7 +20,7 @@ import { alice, bob, type ServerOptions, startServer, type TestServer } from '..
 import { UserAgent } from '../helpers/user-agent.ts'
 import { introspect, json } from '../helpers/wire.ts'
 
-const scopes = ['users', 'clients', 'keys'].flatMap((area) => [`admin:${area}:read`, `admin:${area}:write`])
+const scopes = Object.keys(adminScopes)
 const scope = ['admin:users:read', 'admin:users:write']
 
 /** A server where alice is an administrator and bob is not. */
@@ -60,6 +61,12 @@ async function call(server: TestServer, token: string, method: string, path: str
     body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>,
   }
 }
+
+/** An upstream whose users of a group there are in a group here. */
+const upstreamGiving = (here: string) => ({
+  ...{ upstream_id: 'work', name: 'Work', issuer: 'https://login.example.com' },
+  ...{ client_id: 'lychgate', client_secret: 'a secret', groups: { root: here } },
+})
 
 const errorOf = ({ status, body }: Awaited<ReturnType<typeof call>>) => [status, body['error']]
 
@@ -227,6 +234,40 @@ t.test('it makes no tokens and changes no factors', async (t) => {
   t.equal((await store.find('user', carol))?.passwordHash, undefined)
 })
 
+t.test(
+  'of each operation that changes something it is said whether a personal token may call it',
+  async (t) => {
+    // What it makes must not outlive it: a new operation is put into one of these lists.
+    const rejected = `createLink createPersonalToken createRegistrationToken removeCodes removePasskeys
+    revokePersonalToken setPassword`
+    const accepted = `addClient addMember addResource addScope allowClientDocument changeClient changeGroup changeResource
+      changeScope changeUpstream changeUser compareClientSecret compareUpstreamSecret createGroup
+      createUpstream deleteClient deleteGroup deleteLink deleteResource deleteScope deleteUpstream deleteUser
+      denyClientDocument endSession explainToken inviteUser inviteUsers lockClient lockUser profileClient
+      refreshClientDocument removeMember replaceClient retireKey revokeClient revokeGrant revokeGrants
+      revokeRegistrationToken revokeUser rotateClientSecret rotateKeys sendTestEmail signOutUser unlockClient
+      unlockUser`
+    const own = await start()
+    const { token } = await own.give(own.ids.alice, scopes)
+    const { paths } = await json(await fetch(`${own.server.issuer}/api/admin/v1/openapi.json`))
+    const found: Record<'rejected' | 'accepted', string[]> = { rejected: [], accepted: [] }
+    for (const [path, methods] of Object.entries(
+      paths as Record<string, Record<string, { operationId: string }>>,
+    ))
+      for (const [method, { operationId }] of Object.entries(methods)) {
+        if (method === 'get' || method === 'parameters') continue
+        const at = path.replace('/api/admin/v1', '').replaceAll(/\{\w+\}/g, 'none')
+        const { body } = await call(own.server, token, method.toUpperCase(), at)
+        const isRejected = `${body['error_description']}`.startsWith(
+          'a personal token must not make tokens or',
+        )
+        found[isRejected ? 'rejected' : 'accepted'].push(operationId)
+      }
+    t.equal(found.rejected.toSorted().join(' '), rejected.replaceAll(/\s+/g, ' '))
+    t.equal(found.accepted.toSorted().join(' '), accepted.replaceAll(/\s+/g, ' '))
+  },
+)
+
 t.test('it makes no administrators, and no clients that administer', async (t) => {
   const { token } = await give(ids.alice, scopes, 100_000)
   for (const [method, path, body] of [
@@ -236,6 +277,7 @@ t.test('it makes no administrators, and no clients that administer', async (t) =
     ['PATCH', `/users/${ids.alice}`, { email: 'evil@example.test' }],
     ['POST', `/users/${ids.alice}/lock`],
     ['POST', '/groups', { name: 'below', parent_id: admins.id }],
+    ...['Admins', admins.id].map((here) => ['POST', '/upstreams', upstreamGiving(here)] as const),
     [
       'POST',
       '/clients',

@@ -1,5 +1,6 @@
 /** Upstreams that an operator adds while the server runs: what they do at the next request, and what ends with them. */
 import t from 'tap'
+import { accept, put } from '../../src/domain/decision.ts'
 import { createGroup } from '../../src/domain/group.ts'
 import { addToGroup, changeGroups } from '../../src/users/groups.ts'
 import { upstreamKind } from '../../src/users/rules/upstream.ts'
@@ -297,6 +298,19 @@ t.test('what cannot work is rejected, and changes nothing', async (t) => {
   t.equal((await call('PATCH', '/work', { name: 'Home' }, '"other"')).status, 412)
   t.equal((await call('PATCH', '/work', { issuer: 'https://id.example.com' })).status, 400)
   t.equal((await call('PATCH', '/work', { groups: { root: 'ADMINS' } })).status, 403)
+  // An upstream that a user lets make administrators is that user's to change.
+  await store.transact(upstreamKind, 'work', (found) =>
+    accept(undefined, ...(found ? [put(upstreamKind, { ...found, groups: { root: 'admins' } })] : [])),
+  )
+  t.match(await call('PATCH', '/work', { groups_claim: 'roles' }), {
+    status: 403,
+    body: {
+      error_description: 'a client without a user must not let an upstream decide who is an administrator',
+    },
+  })
+  await store.transact(upstreamKind, 'work', (found) =>
+    accept(undefined, ...(found ? [put(upstreamKind, { ...found, groups: {} })] : [])),
+  )
   t.equal((await call('PATCH', '/work', { client_authentication: 'private_key_jwt' })).status, 200)
   t.equal(
     (await call('PATCH', '/work', { client_authentication: 'client_secret_post' })).status,

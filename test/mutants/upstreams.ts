@@ -217,9 +217,23 @@ export const upstreamFaults = [
   {
     id: 'upstream-that-makes-administrators',
     file: 'src/admin/operations/upstreams.ts',
-    find: '!Object.values(body.groups).some(administers)',
+    find: '!Object.values(mapped).some(administers)',
     replace: 'true',
     tests: operations,
+  },
+  {
+    id: 'upstream-of-administrators-changed-by-a-client',
+    file: 'src/admin/operations/upstreams.ts',
+    find: '      assertMayMap(upstream.groups)\n',
+    replace: '',
+    tests: operations,
+  },
+  {
+    id: 'upstream-makes-administrators-by-a-personal-token',
+    file: 'src/admin/operations/upstreams.ts',
+    find: "if (caller === undefined || caller.kind === 'user') return () => {}",
+    replace: "if (caller?.kind !== 'client') return () => {}",
+    tests: ['test/admin/personal-tokens.test.ts'],
   },
   {
     id: 'upstream-tried-by-any-user',

@@ -3,7 +3,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import { isAdministrator } from '../../users/administrators.ts'
 import { mayAdministerGroup, mayAdministerUser, readGroupsOf, readLineOf } from '../../users/delegation.ts'
 import { personalTokenKind, personalTokenRule } from '../../users/rules/personal-token.ts'
-import { type Caller, notFound } from './rules.ts'
+import { type Caller, describeCaller, notFound } from './rules.ts'
 
 /** What an operation is about. */
 export interface Subject {
@@ -46,9 +46,8 @@ export function* authorityFault(
   return undefined
 }
 
-function overAdministrators({ kind }: Pick<Caller, 'kind'>): OAuthError {
-  const who = kind === 'client' ? 'a client without a user' : 'a personal token'
-  return new OAuthError('access_denied', `${who} must not change an administrator`, {
+function overAdministrators(caller: Pick<Caller, 'kind'>): OAuthError {
+  return new OAuthError('access_denied', `${describeCaller(caller)} must not change an administrator`, {
     rule: 'lychgate-admin-over-administrators',
   })
 }

@@ -18,7 +18,7 @@ import { isAdministrator, keepAdministrator } from '../../users/administrators.t
 import type { Reach } from '../../users/delegation.ts'
 import { changeGroups, describeGroup, lineOf, removeFromGroup } from '../../users/groups.ts'
 import { type Call, findGroup, type Operation } from './operation.ts'
-import { requireFound, tagOfGroup } from './rules.ts'
+import { describeCaller, requireFound, tagOfGroup } from './rules.ts'
 import { GroupResource, JoinedGroup, nothing } from './schema.ts'
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
@@ -168,7 +168,7 @@ async function changeTree(
       caller === undefined || caller.kind === 'user' || !isAdministrator(line, deps.config.admin.group),
       'lychgate-admin-over-administrators',
       'access_denied',
-      `${caller?.kind === 'client' ? 'a client without a user' : 'a personal token'} must not change the group of administrators, nor a group below it`,
+      `${caller && describeCaller(caller)} must not change the group of administrators, nor a group below it`,
     )
   return changeGroups({ ...deps.store, transact: store.transact }, (groups) => {
     const decision = decide(groups)

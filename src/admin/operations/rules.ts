@@ -29,6 +29,11 @@ export interface Caller {
   readonly personalTokenId?: string
 }
 
+/** Names a caller who is no user, in errors. */
+export function describeCaller({ kind }: Pick<Caller, 'kind'>): string {
+  return kind === 'client' ? 'a client without a user' : 'a personal token'
+}
+
 /** How a challenge is written. */
 export interface Challenge {
   readonly scheme: string

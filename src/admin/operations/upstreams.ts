@@ -15,7 +15,7 @@ import {
 import { type Upstream, upstreamDefaults } from '../../users/upstream-members.ts'
 import { describeUpstream, isStored, mostUpstreams, upstreamsOf } from '../../users/upstreams.ts'
 import { type Call, listed, type Operation, pageOfAll } from './operation.ts'
-import { requireFound, tagOfUpstream } from './rules.ts'
+import { describeCaller, requireFound, tagOfUpstream } from './rules.ts'
 import { listQuery, nothing, pageOf } from './schema.ts'
 import { ChangedUpstream, clientSecret, NewUpstream, UpstreamResource } from './upstream-schema.ts'
 
@@ -80,7 +80,8 @@ export const addUpstream: Operation<Static<typeof NewUpstream>> = {
       `there are ${mostUpstreams} upstreams already`,
       { status: 409 },
     )
-    await assertMayMap(call)
+    const assertMayMap = await mappingCheck(call)
+    assertMayMap(body.groups ?? {})
     const sealed = await sealedSecret(call, id, secret)
     const upstream: StoredUpstream = {
       ...upstreamDefaults,
@@ -109,12 +110,14 @@ export const editUpstream: Operation<Changed> = {
   async perform(call) {
     const { body, context, store } = call
     const { id } = await findStored(call)
-    await assertMayMap(call)
+    const assertMayMap = await mappingCheck(call)
+    assertMayMap(body.groups ?? {})
     const sealed = await sealedSecret(call, id, body.client_secret)
     const { name, client_id: clientId } = body
     const change = { ...omitUndefined({ name, clientId }), ...settingsOf(body), ...sealed.members }
     const changed = await store.transact(upstreamKind, id, (current) => {
       const upstream = seen(call, current)
+      assertMayMap(upstream.groups)
       const decision = changeUpstream(upstream, change, context)
       return { ...decision, writes: [...decision.writes, ...sealed.writes] }
     })
@@ -184,20 +187,25 @@ function seen({ assertSeen }: Call<unknown>, current: StoredUpstream | undefined
   return upstream
 }
 
-/** Checks that a client without a user does not make administrators: an upstream decides who is in its groups. */
-async function assertMayMap({ body, caller, deps }: Call<Pick<Changed, 'groups'>>): Promise<void> {
-  if (caller?.kind !== 'client' || body.groups === undefined) return
+/**
+ * Returns what checks the groups that an upstream gives: it decides who is in them, so neither a client without a user
+ * nor a personal token may add or change one that makes administrators.
+ */
+async function mappingCheck({ caller, deps }: Call<unknown>): Promise<(groups: Upstream['groups']) => void> {
+  if (caller === undefined || caller.kind === 'user') return () => {}
   const groups = await listGroups(deps.store)
   const administers = (name: string) => {
     const group = findAmong(groups, name)
-    return group !== undefined && isAdministrator(lineOf(groups, group), deps.config.admin.group)
+    // One that is added later has the name.
+    return isAdministrator(group === undefined ? [{ name }] : lineOf(groups, group), deps.config.admin.group)
   }
-  check(
-    !Object.values(body.groups).some(administers),
-    'lychgate-admin-over-administrators',
-    'access_denied',
-    'a client without a user must not let an upstream decide who is an administrator',
-  )
+  return (mapped) =>
+    check(
+      !Object.values(mapped).some(administers),
+      'lychgate-admin-over-administrators',
+      'access_denied',
+      `${describeCaller(caller)} must not let an upstream decide who is an administrator`,
+    )
 }
 
 /** Seals a secret, and requires that it is sealed as the store wants it when it is written. */
