@@ -16,8 +16,8 @@ The copy shows the database at one instant, in one file. It is verified and writ
 It does not contain the secret that opens its keys: keep both, in different places.
 With --every the command goes on until it is stopped, and <file> is a folder: each copy has its time as its name, and
 those beyond --keep are deleted. It waits for its time if the folder has a newer copy.
-<file> may be in a bucket of S3, whose server and keys are options (backup.endpoint): s3://BUCKET/KEY, and with --every
-s3://BUCKET/PREFIX/.
+<file> may be in an S3 bucket: s3://BUCKET/KEY, and with --every s3://BUCKET/PREFIX/. The options of backup, such as
+backup.endpoint, name its server and keys.
 
 Examples:
   lychgate backup /backup/lychgate.db

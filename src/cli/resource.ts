@@ -74,7 +74,7 @@ async function resourceList(flags: ServerFlags): Promise<void> {
       String(identifier),
       String(name),
       String(token_format),
-      `${(scopes as readonly string[]).length} scopes`, // as a resource is described
+      countOfScopes((scopes as readonly string[]).length), // as a resource is described
       setWhere(origin),
     ]
     printList(flags, resources, (resource) => resource, lineOf)
@@ -127,4 +127,8 @@ function membersOf({ name, scope, tokenFormat, accessTokenLifetime }: MemberFlag
     token_format: tokenFormat,
     access_token_seconds: accessTokenLifetime,
   })
+}
+
+function countOfScopes(count: number): string {
+  return `${count} ${count === 1 ? 'scope' : 'scopes'}`
 }

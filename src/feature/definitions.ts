@@ -14,7 +14,7 @@ import type { DeclaredScopes } from './service.ts'
 
 /** The scopes and resources of a server, configured and stored. */
 export interface LiveDefinitions {
-  /** The configuration whose `scopes` and `resources` are those in force now. */
+  /** The configuration, with the `scopes` and `resources` that are in force now. */
   readonly config: Config
   /** The configuration without what is stored. */
   readonly fileConfig: Config

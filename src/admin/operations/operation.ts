@@ -44,7 +44,7 @@ export interface Definitions {
   changed(): Promise<void>
 }
 
-/** Returns `definitions` of a running server, whose other workers follow, too. */
+/** Returns `definitions` of a running server. A change reaches its other workers, too. */
 export function definitionsBy({
   definitions,
   peers,

@@ -1,3 +1,4 @@
+import type { Static } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import { single } from '../../domain/parameters.ts'
@@ -15,6 +16,7 @@ import {
   upstreamsOf,
 } from '../../users/upstreams.ts'
 import { conflict } from '../operations/rules.ts'
+import type { ChangedUpstream, NewUpstream } from '../operations/upstream-schema.ts'
 import { addUpstream, editUpstream, removeUpstream } from '../operations/upstreams.ts'
 import { actPage, requireFound } from './act-page.ts'
 import { type AdminModel, type AdminPage, type AdminVisit, adminPath } from './admin-page.ts'
@@ -75,9 +77,11 @@ export function upstreamAddPage(_app: FastifyInstance, deps: PageDeps): readonly
       const [id = '', issuer = ''] = ['upstream_id', 'issuer'].map((name) => single(form, name)?.trim())
       const body = { upstream_id: id, issuer, ...bodyOf(form) }
       // `as`: the operation checks what was typed.
-      await performAt(deps, visit, addUpstream, {}, body as never).catch((error: unknown) => {
-        throw error instanceof RecordExists ? conflict(addUpstream.taken ?? '') : error
-      })
+      await performAt(deps, visit, addUpstream, {}, body as Static<typeof NewUpstream>).catch(
+        (error: unknown) => {
+          throw error instanceof RecordExists ? conflict(addUpstream.taken ?? '') : error
+        },
+      )
       return visit.done('upstream-added', `/upstreams/${id}`)
     },
   }
@@ -114,7 +118,7 @@ export function upstreamPage(_app: FastifyInstance, deps: PageDeps): readonly Ad
       const { id } = await find(visit.param('id'))
       // `as`: what it changes, and what the operation checks.
       const assertSeen = (record: object) => assertVersion(visit.form, versionedOf(record as AnyUpstream))
-      const body = bodyOf(visit.form) as never
+      const body: Static<typeof ChangedUpstream> = bodyOf(visit.form)
       await performAt(deps, visit, editUpstream, { upstream_id: id }, body, assertSeen)
       return visit.done('saved', `/upstreams/${id}`)
     },
